@@ -1,0 +1,59 @@
+# Every target sets up what it needs: a virtual environment in .venv, with margrave and that target's extras in it.
+# Needs only make and a Python of at least 3.11 (with its venv module). Another Python: make test PYTHON=/path/to/python
+
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PYTHON ?=
+
+.PHONY: help demo test check fast slow bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    synthesise a public table of 336,776 flights at epsilon = 1, with a report (about two minutes)"
+	@echo "make test    lint, types, and every fast test"
+	@echo "make check   lint and types alone"
+	@echo "make slow    the tests that take minutes"
+	@echo "make bench   the benchmarks (see benchmarks/)"
+	@echo "make clean   remove .venv and what the targets made"
+
+demo: $(VENV)/.ready-demo
+	$(BIN)/python examples/demo.py
+
+test: check fast
+
+check: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+fast: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -q -n 2
+
+slow: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+# Not every name on the path that looks like a Python runs, or is new enough, so each candidate is asked.
+$(VENV)/.made:
+	@python=""; \
+	for name in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	  if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$name"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "margrave needs Python 3.11 or newer, and none was found. Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi; \
+	echo "Setting up $(VENV) with $$("$$python" --version)"; \
+	if ! "$$python" -m venv $(VENV); then \
+	  echo "This Python cannot make a virtual environment. On Debian and Ubuntu, install the package python3-venv." >&2; \
+	  rm -rf $(VENV); exit 1; \
+	fi
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,132 @@
+"""margrave: synthetic copies of sensitive tables under differential privacy.
+
+Importing the package loads nothing heavy: each name below is fetched from its module when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from margrave.api import synthesize
+    from margrave.data import MemoryTable, Table, read_table
+    from margrave.errors import (
+        BudgetError,
+        DataError,
+        InputError,
+        MargraveError,
+        ModelTooLargeError,
+        ReleaseError,
+        SchemaError,
+    )
+    from margrave.evaluate import Evaluation
+    from margrave.marginal import Marginal
+    from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, GaussianMechanism, Independent
+    from margrave.models.graphical import GraphicalFit
+    from margrave.privacy import (
+        AddRemovePerson,
+        AddRemoveRow,
+        Budget,
+        Gaussian,
+        MarginalGap,
+        Private,
+        ReplacePerson,
+        ReplaceRow,
+        protect,
+    )
+    from margrave.release import Release
+    from margrave.schema import Domain, Schema
+    from margrave.transcript import Transcript
+    from margrave.workload import Workload
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "synthesize": "margrave.api",
+    "MemoryTable": "margrave.data",
+    "Table": "margrave.data",
+    "read_table": "margrave.data",
+    "BudgetError": "margrave.errors",
+    "DataError": "margrave.errors",
+    "InputError": "margrave.errors",
+    "MargraveError": "margrave.errors",
+    "ModelTooLargeError": "margrave.errors",
+    "ReleaseError": "margrave.errors",
+    "SchemaError": "margrave.errors",
+    "Evaluation": "margrave.evaluate",
+    "Marginal": "margrave.marginal",
+    "AIM": "margrave.mechanisms",
+    "MECHANISMS": "margrave.mechanisms",
+    "MST": "margrave.mechanisms",
+    "MWEMPGM": "margrave.mechanisms",
+    "GaussianMechanism": "margrave.mechanisms",
+    "Independent": "margrave.mechanisms",
+    "GraphicalFit": "margrave.models.graphical",
+    "AddRemovePerson": "margrave.privacy",
+    "AddRemoveRow": "margrave.privacy",
+    "Budget": "margrave.privacy",
+    "Gaussian": "margrave.privacy",
+    "MarginalGap": "margrave.privacy",
+    "Private": "margrave.privacy",
+    "ReplacePerson": "margrave.privacy",
+    "ReplaceRow": "margrave.privacy",
+    "protect": "margrave.privacy",
+    "Release": "margrave.release",
+    "Domain": "margrave.schema",
+    "Schema": "margrave.schema",
+    "Transcript": "margrave.transcript",
+    "Workload": "margrave.workload",
+}
+
+__all__ = [
+    "AIM",
+    "MECHANISMS",
+    "MST",
+    "MWEMPGM",
+    "AddRemovePerson",
+    "AddRemoveRow",
+    "Budget",
+    "BudgetError",
+    "DataError",
+    "Domain",
+    "Evaluation",
+    "Gaussian",
+    "GaussianMechanism",
+    "GraphicalFit",
+    "Independent",
+    "InputError",
+    "MargraveError",
+    "Marginal",
+    "MarginalGap",
+    "MemoryTable",
+    "ModelTooLargeError",
+    "Private",
+    "Release",
+    "ReleaseError",
+    "ReplacePerson",
+    "ReplaceRow",
+    "Schema",
+    "SchemaError",
+    "Table",
+    "Transcript",
+    "Workload",
+    "protect",
+    "read_table",
+    "synthesize",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a public name from the module it lives in (PEP 562)."""
+    try:
+        home = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module 'margrave' has no attribute {name!r}") from None
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,86 @@
+"""The main job in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from margrave.data import read_table
+from margrave.errors import ModelTooLargeError, SchemaError
+from margrave.mechanisms import AIM, Mechanism
+from margrave.privacy import AddRemoveRow, Budget, Unit, protect
+from margrave.release import Release
+from margrave.schema import Domain, Schema
+
+MAX_CODES = 1 << 22
+"""The most codes one column may have: more make even its own noisy marginal too large to fit a model to."""
+
+MAX_COUNTED = 1 << 30
+"""The most cells that are counted behind the gate, over all marginals of a run: 8 GiB of counts."""
+
+
+def synthesize(
+    table: Any,
+    schema: Schema | str | Path,
+    *,
+    epsilon: float,
+    delta: float,
+    unit: Unit = AddRemoveRow(),
+    mechanism: Mechanism | None = None,
+    seed: int | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Release:
+    """A release of a sensitive table: a path to CSV or Parquet, or a data frame.
+
+    Everything that can be wrong with the arguments is found before the first question is put to the rows. ``seed``
+    makes the fitting repeatable; the noise always comes from the operating system.
+
+    **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``. Raises ``InputError``,
+    ``SchemaError``, ``DataError`` or ``ModelTooLargeError`` before anything is spent.
+    """
+    budget = Budget.approx(epsilon, delta)
+    confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
+    chosen = AIM() if mechanism is None else mechanism
+    check_schema(confirmed)
+    check_counts(confirmed.domain, chosen)
+    source = read_table(table, confirmed)
+    rng = np.random.default_rng(seed)  # fitting is post-processing
+    with protect(source, unit=unit, budget=budget) as private:
+        return chosen.run(private, rng=rng, progress=progress)
+
+
+def check_schema(schema: Schema) -> None:
+    """Refuse a draft, and a domain with a column too large for any model."""
+    if schema.draft:
+        raise SchemaError(
+            "The schema is a draft: its bounds and categories were read from the rows, so they are not public.",
+            remedy="Replace them by what is known without looking, then confirm it.",
+        )
+    check_domain(schema.domain)
+
+
+def check_domain(domain: Domain) -> None:
+    """Refuse a domain that no model can hold, and name the column."""
+    largest = max(domain.attributes, key=domain.size, default=None)
+    if largest is not None and domain.size(largest) > MAX_CODES:
+        raise ModelTooLargeError(
+            f"Column {largest!r} has {domain.size(largest):,} codes, too many for any model.",
+            remedy="Give it fewer bins or categories in the schema.",
+        )
+
+
+def check_counts(domain: Domain, mechanism: Mechanism) -> None:
+    """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
+    reads = set(mechanism.reads(domain))
+    total = sum(domain.cells(r) for r in reads)
+    if total > MAX_COUNTED:
+        weight = {a: sum(domain.cells(r) for r in reads if a in r) for a in domain}
+        widest = max(domain, key=lambda a: (weight[a], domain.size(a)))
+        raise ModelTooLargeError(
+            f"The marginals of this workload have {total:,} cells, more than can be counted; column {widest!r} with"
+            f" {domain.size(widest):,} codes is in the largest of them.",
+            remedy="Give it fewer bins or categories, or name a workload without it.",
+        )

@@ -1,0 +1,1 @@
+"""The command line: ``margrave schema | plan | synthesize | sample | evaluate | report | certificate``."""

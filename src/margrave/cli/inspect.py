@@ -1,0 +1,87 @@
+"""``margrave report`` and ``margrave certificate``: what a release says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.output import check_outputs, console, facts_table
+from margrave.release import Release
+from margrave.report import write_report
+
+
+@click.command("report")
+@click.argument("release_path", metavar="RELEASE")
+@click.option("--output", "-o", required=True, metavar="FILE", help="Where to write the page, an HTML file.")
+@overwrite_option
+@json_option
+def report_command(release_path: str, output: str, overwrite: bool, as_json: bool) -> None:
+    """Write the report of RELEASE as one HTML page. Nothing is spent."""
+    check_outputs({"-o": output}, overwrite=overwrite)
+    write_report(Release.load(release_path), output, overwrite=overwrite)
+    if as_json:
+        echo_json({"output": output})
+    else:
+        click.echo(f"Wrote the report to {output}.")
+
+
+@click.command("certificate")
+@click.argument("release_path", metavar="RELEASE")
+@json_option
+def certificate_command(release_path: str, as_json: bool) -> None:
+    """Print what RELEASE promises, what was measured, and what was spent."""
+    facts = Release.load(release_path).certificate()
+    if as_json:
+        echo_json(facts)
+    else:
+        show_certificate(facts)
+
+
+def show_certificate(facts: dict[str, Any]) -> None:
+    """The facts of a certificate, for a terminal."""
+    out = console()
+    if not facts["private"]:
+        out.print(f"[bold red]{facts['warning']}[/]")
+    rho = facts["rho"]
+    out.print(
+        facts_table(
+            "Certificate",
+            [
+                ("mechanism", _words(facts["mechanism"])),
+                ("unit", facts["unit"]),
+                ("epsilon, delta", f"{facts['epsilon']:.6g}, {facts['delta']:.3g}"),
+                ("rho spent", f"{rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g}"),
+                ("exactly", rho["spent"]["exact"]),
+                ("schema sha256", facts["schema"]["sha256"]),
+                ("sampler", facts["sampler"]),
+                ("versions", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())),
+                (
+                    "records",
+                    f"{facts['size']:.0f}, {'public' if facts['size_is_public'] else 'estimated from noisy counts'}",
+                ),
+                ("public inputs", "; ".join(facts["public_inputs"])),
+            ],
+        )
+    )
+    out.print()
+    out.print(facts_table("Transcript", [_line(i, entry) for i, entry in enumerate(facts["transcript"], 1)]))
+
+
+def _words(config: dict[str, Any]) -> str:
+    """The configuration in one line; a workload of many marginals by their number."""
+    shown = {k: f"of {len(v)} marginals" if isinstance(v, list) else v for k, v in config.items()}
+    return ", ".join(f"{k} {v}" for k, v in shown.items())
+
+
+def _line(number: int, entry: dict[str, Any]) -> tuple[str, str]:
+    if "measured" in entry:
+        words = f"measured {', '.join(entry['measured'])}: {entry['cells']} cells, noise {entry['scale']:.4g}"
+    elif "selected" in entry:
+        words = (
+            f"chose {', '.join(entry['selected'])} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
+        )
+    else:
+        return str(number), f"{entry['public_total']} records, public"
+    return str(number), f"{words}, rho {entry['rho']:.4g}"

@@ -1,0 +1,99 @@
+"""The entry point: which command lives where, and how every failure ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from margrave import __version__
+from margrave.errors import MargraveError
+
+UNEXPECTED = 70
+INTERRUPTED = 130
+
+# Help and completion are answered from this table; a command's module, and all that it needs, is loaded when it runs.
+COMMANDS = {
+    "schema": ("schema", "Draft a schema from a file, or check a file against a schema."),
+    "plan": ("plan", "Say what a run would do and cost, from public inputs alone."),
+    "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
+    "sample": ("sample", "Draw rows from a release."),
+    "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
+    "report": ("inspect", "Write a release's report as one HTML page."),
+    "certificate": ("inspect", "Print what a release promises, measured and spent."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are loaded by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, from its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"margrave.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line a command, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="margrave")
+def cli() -> None:
+    """Synthetic copies of sensitive tables under differential privacy."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit with its code: 0, an error's own code, 2 for wrong usage, 70 for a fault of margrave's."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and give its exit code; nothing but KeyboardInterrupt's like gets past."""
+    as_json = "--json" in arguments
+    try:
+        outcome = cli.main(arguments, prog_name="margrave", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except MargraveError as error:
+        return _complain(error.message, error.remedy, error.exit_code, as_json)
+    except click.ClickException as error:
+        if as_json:
+            return _complain(error.format_message(), None, error.exit_code, as_json)
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("Interrupted.", None, INTERRUPTED, as_json)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader such as head has left
+        return 0
+    except (
+        Exception
+    ) as error:  # the text of a stray exception may hold values of the table: only its type is told
+        if os.environ.get("MARGRAVE_TRACEBACK") == "1":
+            raise
+        return _complain(
+            f"margrave failed unexpectedly ({type(error).__name__}).",
+            "This is a fault in margrave. Set MARGRAVE_TRACEBACK=1 to see where; that may show values of the table.",
+            UNEXPECTED,
+            as_json,
+        )
+
+
+def _complain(message: str, remedy: str | None, code: int, as_json: bool) -> int:
+    if as_json:
+        click.echo(json.dumps({"error": message, "remedy": remedy, "exit_code": code}, indent=2))
+    else:
+        click.echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
+    return code

@@ -1,0 +1,152 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from margrave.errors import InputError, SchemaError
+from margrave.schema import Domain, Schema
+from margrave.workload import Workload
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_WORKLOAD = "all-3way"
+MAX_MARGINALS = 1_000_000
+
+
+def json_option(command: Command) -> Command:
+    """``--json``: the result as data on standard output, errors too."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+
+
+def overwrite_option(command: Command) -> Command:
+    """``--overwrite``: replace outputs that exist."""
+    return click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
+
+
+def schema_option(command: Command) -> Command:
+    """``--schema FILE``."""
+    return click.option(
+        "--schema", "-s", "schema_path", required=True, metavar="FILE", help="The schema, a TOML file."
+    )(command)
+
+
+def workload_option(command: Command) -> Command:
+    """``--workload TEXT``."""
+    return click.option(
+        "--workload",
+        default=DEFAULT_WORKLOAD,
+        show_default=True,
+        help='"all-3way", "around:COLUMN" (or around:COLUMN:2), "skewed", "a,b;c,d", or a file with one marginal a'
+        ' line ("a, b" or "a, b = WEIGHT").',
+    )(command)
+
+
+def budget_options(command: Command) -> Command:
+    """``--epsilon``, ``--delta`` and ``--unit``."""
+    for option in (
+        click.option(
+            "--unit",
+            default="add-remove-row",
+            show_default=True,
+            help="What is protected: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
+            " a person at most.",
+        ),
+        click.option(
+            "--delta", type=float, required=True, help="The delta of (epsilon, delta), such as 1e-9."
+        ),
+        click.option(
+            "--epsilon", "-e", type=float, required=True, help="The epsilon of (epsilon, delta), such as 1."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load_schema(path: str, *, confirmed: bool = True) -> Schema:
+    """The schema of a file; a draft is refused where a confirmed one is needed."""
+    if not Path(path).is_file():
+        raise SchemaError(
+            f"There is no schema file {path}.", remedy="Draft one: margrave schema draft FILE -o SCHEMA."
+        )
+    schema = Schema.load(path)
+    if confirmed and schema.draft:
+        raise SchemaError(
+            f"The schema {path} is a draft: its bounds and categories were read from the rows, so they are not public.",
+            remedy="Replace them by what you know without looking, then delete its line 'draft = true'.",
+        )
+    return schema
+
+
+def parse_workload(text: str, domain: Domain) -> Workload:
+    """The workload that ``--workload`` names; its columns must be those of the domain.
+
+    >>> domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    >>> parse_workload("around:c:2", domain).cliques
+    (('a', 'c'), ('b', 'c'))
+    >>> parse_workload("b,a; c", domain).cliques
+    (('a', 'b'), ('c',))
+    """
+    if match := re.fullmatch(r"all-(\d{1,2})way", text):
+        _check_number(domain, int(match[1]))
+        return Workload.all_kway(domain, int(match[1]))
+    if text == "skewed":
+        _check_number(domain, 3)
+        return Workload.skewed(domain)
+    if text.startswith("around:"):
+        target, colon, k = text.removeprefix("around:").rpartition(":")
+        if not (colon and k.isdecimal() and target in domain):
+            target, k = text.removeprefix("around:"), "3"
+        _check_number(domain, int(k))
+        return Workload.around(domain, target, int(k))
+    if Path(text).is_file():
+        return _parse_lines(Path(text).read_text(encoding="utf-8").splitlines(), domain)
+    if all(part.strip() in domain for group in text.split(";") for part in group.split(",") if part.strip()):
+        return _parse_lines(text.split(";"), domain)
+    unknown = next(
+        p.strip() for g in text.split(";") for p in g.split(",") if p.strip() and p.strip() not in domain
+    )
+    raise InputError(
+        f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
+        remedy=f"The columns are: {', '.join(domain.attributes)}.",
+    )
+
+
+def _check_number(domain: Domain, k: int) -> None:
+    count = math.comb(len(domain), k)
+    if count > MAX_MARGINALS:
+        raise InputError(
+            f"--workload would hold all {count:,} marginals of {k} out of {len(domain)} columns, too many to count.",
+            remedy="Name those that matter, or take columns out of the schema.",
+        )
+
+
+def _parse_lines(lines: list[str], domain: Domain) -> Workload:
+    weights: dict[tuple[str, ...], float] = {}
+    for line in lines:
+        names, _, weight = line.partition("=")
+        if names.strip() and not names.lstrip().startswith("#"):
+            clique = domain.clique(n.strip() for n in names.split(",") if n.strip())
+            weights[clique] = weights.get(clique, 0.0) + _weight(weight)
+    return Workload.of(domain, weights)
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text) if text.strip() else 1.0
+    except ValueError:
+        raise InputError(
+            f"The workload holds the weight {text.strip()!r}.", remedy="Weights are numbers."
+        ) from None
+
+
+def echo_json(value: object) -> None:
+    """Plain data on standard output."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,82 @@
+"""What commands write and show: tables to files, facts to the terminal, progress to its error stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from margrave.errors import InputError
+from margrave.files import check_output, written_whole
+
+FORMATS = (".parquet", ".csv")
+
+
+def check_outputs(paths: dict[str, str | None], *, overwrite: bool) -> None:
+    """Every output named can be written, and no two are the same file: before anything is read or spent."""
+    seen: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        target = check_output(path, overwrite=overwrite).resolve()
+        if target in seen:
+            raise InputError(f"{option} and {seen[target]} name the same file.", remedy="Name two.")
+        seen[target] = option
+
+
+def check_format(path: str | None, option: str = "-o") -> None:
+    """The file's ending says how to write it."""
+    if path is not None and Path(path).suffix.lower() not in FORMATS:
+        raise InputError(
+            f"{option} {path} ends in neither {' nor '.join(FORMATS)}.",
+            remedy="The ending says how to write it.",
+        )
+
+
+def write_table(table: pa.Table, path: str, *, overwrite: bool) -> None:
+    """Rows to Parquet or CSV by the file's ending, whole or not at all."""
+    with written_whole(path, overwrite=overwrite) as temporary:
+        if Path(path).suffix.lower() == ".csv":
+            pyarrow.csv.write_csv(table, temporary)
+        else:
+            pyarrow.parquet.write_table(table, temporary, compression="zstd")
+
+
+def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
+    """Names and values in two columns."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def console() -> Console:
+    """Standard output, in colour where there is a terminal."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error, where that is a terminal. It is told stages and fractions: public values only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _stage, _done: None
+        return
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=1.0)
+        yield lambda stage, done: bar.update(task, description=stage, completed=min(max(done, 0.0), 1.0))

@@ -1,0 +1,62 @@
+"""``margrave sample``."""
+
+from __future__ import annotations
+
+import click
+
+from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.output import check_format, check_outputs, write_table
+from margrave.errors import InputError
+from margrave.release import Release
+from margrave.release.evidence import Condition
+
+
+@click.command("sample")
+@click.argument("release_path", metavar="RELEASE")
+@click.option("--rows", "-n", type=int, default=None, help="How many rows; by default as many as estimated.")
+@click.option("--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
+)
+@click.option("--seed", type=int, default=None, help="Makes the rows repeatable.")
+@overwrite_option
+@json_option
+def sample_command(
+    release_path: str,
+    rows: int | None,
+    output: str,
+    where: tuple[str, ...],
+    seed: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Draw rows from RELEASE. Nothing is spent."""
+    check_format(output)
+    check_outputs({"-o": output}, overwrite=overwrite)
+    release = Release.load(release_path)
+    conditions = dict(parse_where(text) for text in where)
+    source = release.condition(conditions) if conditions else release
+    table = source.sample(rows, seed=seed)
+    write_table(table, output, overwrite=overwrite)
+    if as_json:
+        echo_json({"rows": table.num_rows, "columns": table.num_columns, "output": output})
+    else:
+        click.echo(f"Wrote {table.num_rows} rows to {output}.")
+
+
+def parse_where(text: str) -> tuple[str, Condition]:
+    """A column and what it is held to.
+
+    >>> parse_where("age=30..40"), parse_where("sex=F|M")
+    (('age', ('30', '40')), ('sex', ['F', 'M']))
+    """
+    column, equals, value = text.partition("=")
+    if not equals or not column.strip():
+        raise InputError(f"--where {text!r} is not of the form COLUMN=VALUE.")
+    low, dots, high = value.partition("..")
+    if dots:
+        return column.strip(), (low, high)
+    return column.strip(), value.split("|") if "|" in value else value

@@ -1,0 +1,167 @@
+"""CSV and Parquet files, read by DuckDB, strictly: what is not clean is an error that shows none of it.
+
+Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows, so
+none is passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from margrave.errors import DataError
+
+BATCH = 131_072
+SEPARATORS = ",;\t|"
+
+
+@dataclass(frozen=True)
+class File:
+    """A CSV or Parquet file that exists: its columns, and for CSV the separator of its header."""
+
+    path: Path
+    columns: tuple[str, ...]
+    separator: str | None = None
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some of its columns, some rows at a time; those of CSV as text."""
+        chosen = ", ".join(_identifier(c) for c in columns)
+        source = "read_parquet(?)" if self.separator is None else _csv_call(self.columns, self.separator)
+        with duckdb.connect(config={"threads": 2}) as connection, _translated(self.path):
+            query = f"SELECT {chosen} FROM {source}"
+            yield from connection.sql(query, params=[_literal(self.path)]).to_arrow_reader(BATCH)
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Some or all of its columns at once."""
+        wanted = self.columns if columns is None else columns
+        batches = list(self.batches(wanted))
+        return pa.Table.from_batches(batches) if batches else pa.table({c: pa.nulls(0, pa.string()) for c in wanted})
+
+
+def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File:
+    """A file by its path. ``expected`` column names tell the separator of a CSV header where it is in doubt."""
+    path = Path(source)
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
+        with path.open("rb") as handle:
+            magic = handle.read(4)
+    except OSError as error:
+        raise DataError(f"The table {path} cannot be read: {error.strerror or 'no such file'}.") from None
+    except ValueError:
+        raise DataError("The path of the table is not a path.") from None
+    if magic == b"PAR1":
+        return _parquet(path)
+    if magic[:2] == b"PK":
+        raise DataError(f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it.")
+    return _csv(path, expected, compressed=magic[:2] == b"\x1f\x8b")
+
+
+def read_frame(path: str | PathLike[str]) -> pa.Table:
+    """A whole CSV (all text) or Parquet file as an Arrow table, for drafting and for evaluation.
+
+    **Privacy:** none is given; these are the rows.
+    """
+    return open_file(path).read()
+
+
+def _parquet(path: Path) -> File:
+    with duckdb.connect() as connection, _translated(path):
+        columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
+    return File(path, _named(path, columns))
+
+
+def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
+    try:
+        with (gzip.open(path) if compressed else path.open("rb")) as handle:
+            header = handle.readline(1 << 20).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _not_utf8(path, 1) from None
+    except (OSError, EOFError):
+        raise DataError(f"{path} is damaged or not compressed as its beginning says.") from None
+    if not header.strip():
+        raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
+    splits = {s: _split(header, s) for s in SEPARATORS}
+    separator = max(splits, key=lambda s: (len(set(splits[s]) & set(expected)), len(splits[s])))
+    return File(path, _named(path, splits[separator]), separator)
+
+
+def _split(header: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([header.rstrip("\r\n")], delimiter=separator, strict=True))
+    except (csv.Error, StopIteration):
+        return []
+
+
+def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+    """The names of the columns, if each has one of its own (to DuckDB, case makes no difference)."""
+    seen: set[str] = set()
+    for i, name in enumerate(columns, 1):
+        if not name.strip():
+            raise DataError(f"Column {i} of {path} has no name.", remedy="Name it in the header.")
+        if name.lower() in seen:
+            raise DataError(f"Column {name!r} occurs twice in {path}.", remedy="Rename one of the two.")
+        seen.add(name.lower())
+    if not columns:
+        raise DataError(f"The header of {path} cannot be read.", remedy="Its first line must name the columns.")
+    return tuple(columns)
+
+
+def _csv_call(columns: Sequence[str], separator: str) -> str:
+    types = ", ".join(f"{_identifier(c)}: 'VARCHAR'" for c in columns)
+    return (
+        f"read_csv(?, auto_detect = false, header = true, delim = '{separator}', quote = '\"', escape = '\"',"
+        f" columns = {{{types}}}, strict_mode = true, null_padding = false, ignore_errors = false,"
+        " encoding = 'utf-8', max_line_size = 16777216)"
+    )
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: Path) -> str:
+    """The path, with the signs that DuckDB takes for patterns made plain."""
+    return re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Reading errors as ``DataError``s that say the line, and quote nothing."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        told = str(error)
+    else:
+        return
+    found = re.search(r"CSV Error on Line: (\d+)", told)
+    line = int(found[1]) if found else None
+    if "unicode" in told.lower() or "utf-8" in told.partition("\n")[0].lower():
+        raise _not_utf8(path, line)
+    where = "a line" if line is None else f"line {line}"
+    if "Expected Number of Columns" in told:
+        raise DataError(
+            f"{path}: {where} does not have as many fields as the header.",
+            remedy="Complete it; a field that contains the separator or a line break must be quoted.",
+        )
+    if "quote" in told.partition("Possible")[0]:
+        raise DataError(f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it.")
+    if line is not None or "CSV" in told:
+        raise DataError(
+            f"{path}: {where} is not clean CSV.", remedy="Write it by RFC 4180, with one kind of line end."
+        )
+    raise DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
+
+
+def _not_utf8(path: Path, line: int | None) -> DataError:
+    where = "" if line is None else f" (line {line})"
+    return DataError(f"{path} is not text in UTF-8{where}.", remedy="Convert it: iconv -f LATIN1 -t UTF-8, say.")

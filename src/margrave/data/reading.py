@@ -1,0 +1,122 @@
+"""From a file or frame to a table of codes: columns matched, values checked, persons numbered, all in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.data.files import open_file, read_frame
+from margrave.data.table import MemoryTable
+from margrave.errors import DataError
+from margrave.schema import Codes, Preflight, Schema
+from margrave.schema.draft import draft
+from margrave.schema.frames import columns_of, names_of
+from margrave.schema.values import distinct
+from margrave.typing import AnyArray, IntArray
+
+
+def read_table(source: Any, schema: Schema) -> MemoryTable:
+    """The table of a CSV or Parquet file (a path), or of a frame of pandas, Polars, PyArrow or DuckDB.
+
+    Raises ``DataError``, before anything is spent, for a file that is not clean, for columns that are not those of the
+    schema, and for values that a policy refuses. Values are read by the schema's types, never by types seen in rows.
+
+    **Privacy:** none is given; the table is for the gate. Errors hold counts but no value, for the custodian alone.
+    """
+    pieces, persons, found = _read(source, schema)
+    found.require()
+    values = np.concatenate([p.values for p in pieces], axis=1)
+    return MemoryTable(schema, Codes(schema.domain, values), persons)
+
+
+def check_table(source: Any, schema: Schema) -> Preflight:
+    """What ``read_table`` would refuse, and how many values it would move. For the custodian alone.
+
+    **Privacy:** NOT private: true counts.
+    """
+    return _read(source, schema)[2]
+
+
+def draft_schema(source: Any) -> Schema:
+    """A draft schema of a file or frame, for a person to check. See ``margrave.schema.draft``.
+
+    **Privacy:** NOT private: its bounds and categories are those of the rows. The gate refuses it until confirmed.
+    """
+    return draft(read_frame(source) if _is_path(source) else source)
+
+
+def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Preflight]:
+    numbering = None if schema.person is None else Persons()
+    pieces, ids = [schema.read(_empty(schema))[0]], []
+    found = schema.read(_empty(schema))[1]
+    for frame in _frames(source, schema):
+        codes, seen = schema.read(frame)
+        if schema.person is not None and numbering is not None:
+            numbered, nameless = numbering.number(columns_of(frame, [schema.person])[schema.person])
+            ids.append(numbered)
+            seen = Preflight(seen.rows, seen.columns, nameless)
+        pieces.append(codes)
+        found = found + seen
+    persons = None if numbering is None else np.concatenate([np.empty(0, dtype=np.int64), *ids])
+    return pieces, persons, found
+
+
+def _empty(schema: Schema) -> pa.Table:
+    return pa.table({c.name: pa.nulls(0, pa.string()) for c in schema.columns})
+
+
+def _frames(source: Any, schema: Schema) -> Iterator[Any]:
+    """The source in pieces that hold the columns of the schema."""
+    wanted = [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
+    if _is_path(source):
+        file = open_file(source, wanted)
+        match_columns(file.columns, wanted, schema.ignore)
+        yield from (pa.Table.from_batches([b]) for b in file.batches(wanted))
+    else:
+        match_columns(names_of(source), wanted, schema.ignore)
+        yield source
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, str | PathLike)
+
+
+def match_columns(found: Sequence[str], wanted: Sequence[str], ignored: Iterable[str] = ()) -> None:
+    """``DataError`` unless the table's columns are those of the schema, but for ignored ones."""
+    absent = [n for n in wanted if n not in found]
+    extra = [n for n in found if n not in wanted and n not in set(ignored)]
+    told = []
+    if absent:
+        told.append(f"The table has no column {_names(absent)}, which the schema names.")
+    if extra:
+        told.append(f"The schema has no column {_names(extra)}, which the table holds.")
+    if told:
+        ignore = f" To leave columns of the table out, list them in the schema: ignore = [{_names(extra)}]."
+        raise DataError(" ".join(told), remedy=f"Make the two agree.{ignore if extra else ''}")
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(f'"{n}"' for n in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+class Persons:
+    """Numbers for persons, in the order they are met; blanks around a name make no difference."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def number(self, pieces: Iterable[pa.Array]) -> tuple[IntArray, int]:
+        """The number of each row's person, and how many rows have none (these count as one person)."""
+        found: list[AnyArray] = [np.empty(0, dtype=np.int64)]
+        nameless = 0
+        for piece in pieces:
+            rows, texts = distinct(piece)
+            ids = [-1 if t is None else self._ids.setdefault(t.strip(), len(self._ids)) for t in texts]
+            found.append(np.array(ids, dtype=np.int64)[rows])
+            nameless += int((found[-1] < 0).sum())
+        return np.concatenate(found), nameless

@@ -1,0 +1,133 @@
+"""Tables: what is counted by the gate. In memory, a table is its codes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import NoReturn, Protocol, final
+
+import numpy as np
+
+from margrave.errors import DataError, InputError
+from margrave.marginal.counting import count_cliques
+from margrave.schema import Codes, Domain, Schema
+from margrave.typing import AnyArray, Clique, IntArray
+
+
+class Table(Protocol):
+    """Sensitive rows, known by one question: how many lie in each cell of these cliques.
+
+    An engine that counts where the rows are need only answer that, in as few scans as it can.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The schema's domain."""
+        ...
+
+    def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
+        """True counts: one int64 array per clique, with an axis per attribute. For the gate alone."""
+        ...
+
+    def rows(self) -> int:
+        """The true number of rows. For the gate and the custodian alone."""
+        ...
+
+    def bounded(self, rows_per_person: int) -> Table:
+        """The table with at most so many rows of each person."""
+        ...
+
+
+@final
+class MemoryTable:
+    """A table as codes in memory. It shows nothing of its rows, and cannot be copied or pickled.
+
+    ``persons`` are whole numbers, one per row: rows of one person have the same.
+
+    >>> schema = Schema.coded({"a": 2})
+    >>> table = MemoryTable(schema, Codes.of(schema.domain, {"a": np.array([0, 1, 1])}))
+    >>> table
+    MemoryTable(1 column)
+    >>> table.count([("a",)])["a",].tolist()
+    [1, 2]
+    """
+
+    __slots__ = ("_codes", "_persons", "_schema")
+
+    def __init__(self, schema: Schema, codes: Codes, persons: AnyArray | None = None) -> None:
+        if codes.domain != schema.domain:
+            raise InputError("The codes are not of this schema.", remedy="Encode the rows with it.")
+        if persons is not None and persons.shape != (len(codes),):
+            raise InputError("There is not one person per row.")
+        if len(codes):
+            for column, top in zip(schema.columns, codes.values.max(axis=1), strict=True):
+                if top >= column.size:
+                    raise DataError(f"Column {column.name!r} holds codes outside 0 … {column.size - 1}.")
+        self._schema, self._codes, self._persons = schema, codes, persons
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def domain(self) -> Domain:
+        """The schema's domain."""
+        return self._schema.domain
+
+    def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
+        """True counts, for the gate alone.
+
+        **Privacy:** none is given.
+        """
+        return count_cliques(self._codes, cliques)
+
+    def rows(self) -> int:
+        """The true number of rows, for the gate and the custodian alone."""
+        return len(self._codes)
+
+    def bounded(self, rows_per_person: int) -> MemoryTable:
+        """At most so many rows of each person, chosen uniformly at random.
+
+        The choice of one person's rows depends on nobody else's rows nor on their order, so that removing a person
+        changes that person's rows alone. It is drawn from the operating system's randomness: a choice that could be
+        repeated from a seed would let whoever knows the seed tell which rows were left out.
+        """
+        if rows_per_person < 1:
+            raise InputError("A person keeps at least one row.", remedy="Give a bound of 1 or more.")
+        if self._persons is None:
+            raise DataError(
+                "The table does not say whose its rows are.",
+                remedy="Name the schema's column of persons, and read the table with it.",
+            )
+        rng = np.random.Generator(np.random.PCG64(secrets.randbits(256)))
+        kept = _first_of_each(self._persons, rng.permutation(len(self._codes)), rows_per_person)
+        return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept])
+
+    def __repr__(self) -> str:
+        n = len(self._schema.columns)
+        return f"MemoryTable({n} column{'s' if n > 1 else ''})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("A table of sensitive rows cannot be pickled or copied.")
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("A table of sensitive rows cannot be copied.")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError("A table of sensitive rows cannot be copied.")
+
+
+def _first_of_each(persons: AnyArray, order: AnyArray, k: int) -> AnyArray:
+    """The positions of the first ``k`` rows of each person in the given order, sorted."""
+    shuffled = persons[order]
+    grouped = np.argsort(shuffled, kind="stable")
+    begins = np.flatnonzero(np.diff(shuffled[grouped], prepend=shuffled[grouped][:1] - 1))
+    lengths = np.diff(begins, append=len(order))
+    within = np.arange(len(order)) - np.repeat(begins, lengths)
+    return np.sort(order[grouped[within < k]])

@@ -1,0 +1,56 @@
+"""Every error margrave raises on purpose. Each says what is wrong, where, and what to do about it.
+
+No message holds a value read from the rows: messages are built from the schema, the arguments and the noisy answers only.
+"""
+
+from __future__ import annotations
+
+
+class MargraveError(Exception):
+    """The root of margrave's errors: a sentence on what is wrong, and a remedy.
+
+    ``exit_code`` is what the command line ends with.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message if remedy is None else f"{message} {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+class InputError(MargraveError):
+    """An argument or option is wrong: an unknown name, a budget outside its range, an output that exists."""
+
+    exit_code = 2
+
+
+class SchemaError(MargraveError):
+    """The schema is missing, malformed, a draft, or does not fit what is asked of it."""
+
+    exit_code = 3
+
+
+class DataError(MargraveError):
+    """The table cannot be read, or its columns are not those of the schema."""
+
+    exit_code = 4
+
+
+class BudgetError(MargraveError):
+    """The privacy budget does not cover what was asked. Nothing was answered and nothing was spent."""
+
+    exit_code = 5
+
+
+class ModelTooLargeError(MargraveError):
+    """No model of this domain fits the size allowed."""
+
+    exit_code = 6
+
+
+class ReleaseError(MargraveError):
+    """A release cannot be read, or cannot do what was asked of it."""
+
+    exit_code = 7

@@ -1,0 +1,181 @@
+"""How far a synthetic table is from the real one, on the marginals that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from margrave.data import MemoryTable, Table
+from margrave.errors import InputError
+from margrave.release import Release
+from margrave.schema import Schema
+from margrave.typing import Attribute, Clique, FloatArray, IntArray
+from margrave.workload import Workload
+
+WARNING = (
+    "NOT PRIVATE: computed from the real rows. Do not publish it, and do not tune a release on it for free."
+)
+MAX_CELLS = 1 << 27
+_BATCH_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """One column: the total variation between real and synthetic, and the value whose share is furthest off."""
+
+    name: Attribute
+    total_variation: float
+    value: str
+    real_share: float
+    synthetic_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What ``evaluate`` found. **Not private**: every number comes from the real rows.
+
+    ``errors[r] = sum |p_real − p_synthetic|`` over the cells of marginal r (0 to 2), for the workload;
+    ``one_way`` and ``two_way`` are total variations (half of that, 0 to 1), for all columns and all pairs.
+    """
+
+    private: ClassVar[bool] = False
+
+    real_rows: int
+    synthetic_rows: int
+    workload_error: float
+    errors: Mapping[Clique, float]
+    one_way: Mapping[Attribute, float]
+    two_way: Mapping[Clique, float]
+    columns: tuple[ColumnSummary, ...]
+
+    @property
+    def mean_one_way(self) -> float:
+        """The mean total variation over columns."""
+        return float(np.mean(list(self.one_way.values()))) if self.one_way else 0.0
+
+    @property
+    def mean_two_way(self) -> float:
+        """The mean total variation over pairs of columns."""
+        return float(np.mean(list(self.two_way.values()))) if self.two_way else 0.0
+
+    def worst(self, count: int = 5) -> list[tuple[Clique, float]]:
+        """The marginals of the workload with the largest errors."""
+        return sorted(self.errors.items(), key=lambda pair: -pair[1])[:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that fits in JSON, with the warning first."""
+        return {
+            "warning": WARNING,
+            "private": self.private,
+            "real_rows": self.real_rows,
+            "synthetic_rows": self.synthetic_rows,
+            "workload_error": self.workload_error,
+            "total_variation": {"one_way_mean": self.mean_one_way, "two_way_mean": self.mean_two_way},
+            "columns": [vars(c) for c in self.columns],
+            "worst": [{"marginal": list(c), "error": e} for c, e in self.worst(10)],
+            "errors": [{"marginal": list(c), "error": e} for c, e in self.errors.items()],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            WARNING,
+            f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
+            f"workload error {self.workload_error:.4f} over {len(self.errors)} marginals (0 is none, 2 the most)",
+            f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
+            *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
+        ]
+        return "\n".join(lines)
+
+
+def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None = None) -> Evaluation:
+    """Compare the real table with a release (records drawn from it) or with another table of the same schema.
+
+    The workload's error is ``1/(|W| n) sum_r c_r ||M_r(D) − M_r(D')||_1``, with the synthetic counts scaled to the real
+    number of rows n; None means every three-way marginal.
+
+    **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone; the result is marked so
+    and a release has no place for it.
+
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2.
+    """
+    other = _drawn(synthetic) if isinstance(synthetic, Release) else synthetic
+    if other.domain != real.domain:
+        raise InputError(
+            "The two tables do not have the same schema.", remedy="Read both with the same schema."
+        )
+    domain = real.domain
+    chosen = workload or Workload.all_kway(domain, 3)
+    pairs = list(combinations(domain.attributes, 2))
+    singles = [(a,) for a in domain]
+    for clique in (*chosen.cliques, *pairs):
+        if domain.cells(clique) > MAX_CELLS:
+            raise InputError(
+                f"The marginal of {', '.join(clique)} has {domain.cells(clique)} cells, too many to compare.",
+                remedy="Name a workload without it, or give its columns fewer bins.",
+            )
+    errors: dict[Clique, float] = {}
+    shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    for clique, p, q in _shares(real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))):
+        errors[clique] = float(np.abs(p - q).sum())
+        if len(clique) == 1:
+            shares[clique] = (p, q)
+    weights = chosen.weights
+    return Evaluation(
+        real_rows=real.rows(),
+        synthetic_rows=other.rows(),
+        workload_error=sum(c * errors[r] for r, c in weights.items()) / len(weights),
+        errors={r: errors[r] for r in weights},
+        one_way={a: errors[(a,)] / 2 for a in domain},
+        two_way={r: errors[r] / 2 for r in pairs},
+        columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
+    )
+
+
+def _drawn(release: Release) -> Table:
+    """Records drawn from a release, as a table."""
+    return MemoryTable(release.schema, release.schema.encode(release.sample()))
+
+
+def _shares(
+    real: Table, other: Table, cliques: Iterable[Clique]
+) -> Iterator[tuple[Clique, FloatArray, FloatArray]]:
+    """Shares of real and synthetic records in every cell, some cliques at a time to bound the memory."""
+    for batch in _batches(real, cliques):
+        left, right = real.count(batch), other.count(batch)
+        for clique in batch:
+            yield clique, _share(left[clique]), _share(right[clique])
+
+
+def _batches(table: Table, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
+    batch: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        size = table.domain.cells(clique)
+        if batch and cells + size > _BATCH_CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append(clique)
+        cells += size
+    if batch:
+        yield batch
+
+
+def _share(counts: IntArray) -> FloatArray:
+    total = int(counts.sum())
+    return counts / total if total else np.zeros(counts.shape)
+
+
+def _summary(schema: Schema, attribute: Attribute, p: FloatArray, q: FloatArray) -> ColumnSummary:
+    column = schema.columns[schema.domain.index(attribute)]
+    furthest = int(np.argmax(np.abs(p - q)))
+    return ColumnSummary(
+        name=attribute,
+        total_variation=float(np.abs(p - q).sum()) / 2,
+        value=column.labels()[furthest],
+        real_share=float(p[furthest]),
+        synthetic_share=float(q[furthest]),
+    )

@@ -1,0 +1,125 @@
+"""Counting: how many records fall in each cell of many cliques.
+
+Only the maximal cliques are counted over records; the others are their sums. Counts are exact 64-bit integers, so the
+answer depends on no order, of rows, cliques or threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+
+from margrave.errors import InputError, ModelTooLargeError
+from margrave.marginal.cliques import maximal
+from margrave.marginal.marginal import project_array
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import Clique, IntArray
+
+THREADS = 2
+LARGEST = 1 << 31
+"""Most cells of one marginal: 16 GiB of counts."""
+SMALL = 1_000_000
+"""Up to this many (record, clique) pairs NumPy is quicker than loading the compiled loop, let alone compiling it."""
+BLOCK = 2048
+
+
+def count_cliques(codes: Codes, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
+    """The number of records in every cell of each clique: int64 arrays with one axis per attribute.
+
+    **Privacy:** none is given; these are true counts, for the inside of the gate, for evaluation and for synthetic
+    records. Time grows as records × maximal cliques, about 0.6 ns each on two cores.
+
+    >>> domain = Domain.of({"age": 3, "sex": 2})
+    >>> codes = Codes.of(domain, {"age": np.array([0, 2, 2]), "sex": np.array([1, 0, 0])})
+    >>> counts = count_cliques(codes, [("age",), ("age", "sex")])
+    >>> counts["age", "sex"].tolist()
+    [[0, 1], [0, 0], [2, 0]]
+    >>> counts["age",].tolist()
+    [1, 0, 2]
+    """
+    wanted = list(dict.fromkeys(cliques))
+    tops = maximal(wanted)
+    _check(codes, tops)
+    counts = {c: np.zeros(codes.domain.shape(c), dtype=np.int64) for c in tops}
+    if len(codes) * len(tops) <= SMALL:
+        for clique, out in counts.items():
+            _tally_numpy(codes, clique, out)
+    else:
+        _tally_threads(codes, counts)
+    _sum_down(codes.domain, counts, wanted)
+    return {c: counts[c] for c in wanted}
+
+
+def _check(codes: Codes, cliques: Iterable[Clique]) -> None:
+    """No marginal is too large to hold, and every code lies in the domain (the compiled loop trusts it)."""
+    for clique in cliques:
+        if codes.domain.cells(clique) > LARGEST:
+            raise ModelTooLargeError(
+                f"The marginal of {', '.join(clique)} has {codes.domain.cells(clique):,} cells.",
+                remedy="Ask for fewer columns at once, or give them fewer bins or categories.",
+            )
+    if len(codes):
+        for attribute, size, top in zip(codes.domain, codes.domain.sizes, codes.values.max(axis=1), strict=True):
+            if top >= size:
+                raise InputError(f"Column {attribute!r} holds codes outside 0 … {size - 1}.")
+
+
+def _tally_numpy(codes: Codes, clique: Clique, out: IntArray) -> None:
+    index = np.zeros(len(codes), dtype=np.int64)
+    for attribute in clique:
+        index *= codes.domain.size(attribute)
+        index += codes.column(attribute)
+    out += np.bincount(index, minlength=out.size).reshape(out.shape)
+
+
+def _tally_threads(codes: Codes, counts: dict[Clique, IntArray]) -> None:
+    """Every thread takes the next clique until none is left; the compiled loop holds no lock."""
+    domain = codes.domain
+    queue: Iterator[Clique] = iter(tuple(counts))
+
+    def work() -> None:
+        for clique in queue:
+            members = np.array([domain.index(a) for a in clique], dtype=np.int64)
+            sizes = np.array(domain.shape(clique), dtype=np.uint32)
+            _tally(codes.values, members, sizes, counts[clique].reshape(-1))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(work) for _ in range(THREADS)]:
+            done.result()
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _tally(values, members, sizes, out):  # type: ignore[no-untyped-def]
+    """Add the records' cells to ``out``: block by block, first all flat indices (vector code), then the increments.
+
+    One program serves cliques of every length.
+    """
+    index = np.empty(BLOCK, np.uint32)
+    rows = values.shape[1]
+    for start in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - start)
+        for i in range(n):
+            index[i] = 0
+        for k in range(len(members)):
+            column = values[members[k], start:]  # not start:start + n, which takes half as long again to compile
+            for i in range(n):
+                index[i] = index[i] * sizes[k] + column[i]
+        for i in range(n):
+            out[index[i]] += 1
+
+
+def _sum_down(domain: Domain, counts: dict[Clique, IntArray], wanted: Iterable[Clique]) -> None:
+    """Fill in the cliques not yet counted, larger ones first, each from the smallest array that contains it."""
+    sources = sorted(counts, key=domain.cells)
+    sets = {c: frozenset(c) for c in sources}
+    for clique in sorted((c for c in wanted if c not in counts), key=len, reverse=True):
+        members = frozenset(clique)
+        source = next(c for c in sources if members <= sets[c])
+        counts[clique] = project_array(counts[source], source, clique).reshape(domain.shape(clique))
+        sets[clique] = members
+        cells = domain.cells(clique)
+        at = next((i for i, c in enumerate(sources) if domain.cells(c) >= cells), len(sources))
+        sources.insert(at, clique)

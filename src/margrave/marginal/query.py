@@ -1,0 +1,54 @@
+"""What is asked of a marginal: all its cells, or the sums of groups of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from margrave.schema.domain import Domain
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Sums over groups of codes: ``groups[a][code]`` is the group (0, 1, …) of a code of attribute ``a``.
+
+    Attributes without an entry keep their codes. Groups partition the cells, so one record is counted in
+    one cell of the answer, as in the marginal itself, and the sensitivity is the marginal's.
+    """
+
+    groups: Mapping[Attribute, IntArray] = field(default_factory=dict)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every cell is asked for as it is."""
+        return not self.groups
+
+    def domain(self, domain: Domain) -> Domain:
+        """The domain of groups."""
+        return Domain.of({a: self._groups_of(a, domain.size(a)) for a in domain})
+
+    def _groups_of(self, attribute: Attribute, size: int) -> int:
+        return int(self.groups[attribute].max()) + 1 if attribute in self.groups else size
+
+    def apply(self, clique: Clique, values: AnyArray) -> AnyArray:
+        """The answer on a marginal's values (one axis per attribute of the clique)."""
+        for axis, attribute in enumerate(clique):
+            if attribute in self.groups:
+                groups = self.groups[attribute]
+                summed = np.zeros((int(groups.max()) + 1, *np.delete(values.shape, axis)), dtype=values.dtype)
+                np.add.at(summed, groups, np.moveaxis(values, axis, 0))
+                values = np.moveaxis(summed, 0, axis)
+        return np.ascontiguousarray(values)
+
+    def spread(self, clique: Clique, answer: FloatArray) -> FloatArray:
+        """The transpose of ``apply``: every cell gets the value of its group."""
+        for axis, attribute in enumerate(clique):
+            if attribute in self.groups:
+                answer = np.take(answer, self.groups[attribute], axis=axis)
+        return np.ascontiguousarray(answer)
+
+
+IDENTITY = Query()

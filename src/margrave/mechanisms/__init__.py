@@ -1,0 +1,23 @@
+"""Mechanisms: one paper, one file. Each asks the gate, fits, and returns a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from margrave.mechanisms.aim import AIM
+from margrave.mechanisms.common import Mechanism, Progress
+from margrave.mechanisms.gaussian import GaussianMechanism
+from margrave.mechanisms.independent import Independent
+from margrave.mechanisms.mst import MST
+from margrave.mechanisms.mwem_pgm import MWEMPGM
+
+MECHANISMS: Mapping[str, type[Mechanism]] = {
+    "aim": AIM,
+    "mst": MST,
+    "mwem-pgm": MWEMPGM,
+    "independent": Independent,
+    "gaussian": GaussianMechanism,
+}
+"""Every mechanism by the name the command line uses."""
+
+__all__ = ["AIM", "MECHANISMS", "MST", "MWEMPGM", "GaussianMechanism", "Independent", "Mechanism", "Progress"]

@@ -1,0 +1,127 @@
+"""AIM: an adaptive and iterative mechanism (McKenna, Mullins, Sheldon, Miklau 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.mechanisms.common import (
+    CELLS_PER_MB,
+    Progress,
+    check_size,
+    expected_noise,
+    one_way,
+    release_of,
+    silent,
+    workload_config,
+    workload_or_default,
+)
+from margrave.models import Fit, GraphicalFit
+from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class AIM:
+    """Round by round, measure the marginal whose error matters most to the workload and can be helped most.
+
+    Candidates are the downward closure of the workload; the score of r in round t is
+
+        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − sqrt(2/pi) · scale_t · cells_r ),    w_r = Σ_s c_s |r ∩ s|
+
+    and the budget of a round is quadrupled (noise halved) when a round taught less than its noise.
+
+    ``workload``: None means all three-way marginals. ``max_model_mb`` bounds the model, at 8 bytes a cell; a share of
+    it is open at any time, as much as of the budget is spent. ``rounds``: how many the first budget is meant for (16
+    per column). ``alpha``: the share of a round's budget that goes to measuring. ``fit``: any estimator.
+
+    **Privacy:** the gate's whole budget, to the last fraction, for its unit.
+
+    Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithms 2-4. Departures: measurements are weighted by
+    1 / scale² in estimation (the paper: 1 / scale), the fit pulls gently towards independence
+    (``GraphicalFit(entropy=1e-4)`` hardly does), and for large models scores come from records of the model.
+    """
+
+    workload: Workload | None = None
+    max_model_mb: float = 80.0
+    rounds: int | None = None
+    alpha: Fraction = Fraction(9, 10)
+    fit: Fit = field(default_factory=GraphicalFit)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError("AIM needs at least one round.")
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """The downward closure of the workload."""
+        return workload_or_default(self.workload, domain).closure()
+
+    def config(self) -> dict[str, Any]:
+        """The parameters."""
+        return {
+            "name": "aim",
+            "workload": workload_config(self.workload),
+            "max_model_mb": self.max_model_mb,
+            "rounds": self.rounds,
+            "alpha": float(self.alpha),
+            "fit": repr(self.fit),
+        }
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Measure all one-way marginals, then choose, measure and estimate until the budget is spent."""
+        rng = np.random.default_rng() if rng is None else rng
+        progress = progress or silent
+        domain = private.domain
+        workload = workload_or_default(self.workload, domain)
+        closure = workload.closure()
+        relevance = {r: workload.relevance(r) for r in closure}
+        starts = [r for r in one_way(domain) if r in relevance]
+        check_size(self.fit, domain, starts, self.max_model_mb)
+        private.prepare(closure)
+
+        # the budget of one round; a fourfold budget is half the noise and twice the epsilon
+        rounds = max(self.rounds or 16 * len(domain), len(starts) + 1)
+        rho = private.rho / rounds
+        private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
+        model = self.fit(domain, private.transcript, rng=rng)
+        while private.remaining > 0:
+            if private.remaining <= 2 * rho:
+                rho = private.remaining
+            open_share = 1 - (private.remaining - rho) / private.rho
+            candidates = self._candidates(domain, closure, private.transcript.cliques, float(open_share))
+            scale = Gaussian.scale_for(self.alpha * rho, private.unit)
+            estimates = model.answer(candidates, rng=rng)
+            score = MarginalGap(
+                estimates,
+                weights={r: relevance[r] for r in candidates},
+                penalties={r: expected_noise(scale, domain.cells(r)) for r in candidates},
+            )
+            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
+            private.measure([chosen], Gaussian(rho=self.alpha * rho))
+            model = self.fit(domain, private.transcript, rng=rng, warm=model)
+            learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
+            if learned <= expected_noise(scale, domain.cells(chosen)):
+                rho *= 4
+            progress("measuring", float(1 - private.remaining / private.rho))
+        return release_of(private, model, self.config())
+
+    def _candidates(
+        self, domain: Domain, closure: tuple[Clique, ...], measured: tuple[Clique, ...], open_share: float
+    ) -> list[Clique]:
+        """C_t: those that keep the model within the open share of its size, and those that do not enlarge it."""
+        limit = max(open_share * self.max_model_mb * CELLS_PER_MB, self.fit.cells(domain, measured))
+        sizes = self.fit.cells_with(domain, measured, closure)
+        return [r for r, size in zip(closure, sizes, strict=True) if size <= limit]

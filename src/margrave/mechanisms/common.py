@@ -1,0 +1,95 @@
+"""What mechanisms share: the protocol, sensible defaults, and the assembly of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from margrave.errors import ModelTooLargeError
+from margrave.models.protocol import Fit, Model
+from margrave.privacy import Private
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+from margrave.workload import Workload
+
+Progress = Callable[[str, float], None]
+"""Told a stage and the fraction done, both functions of public values."""
+
+CELLS_PER_MB = 2**20 // 8
+"""Model sizes count 8 bytes a cell, as in the papers."""
+
+
+class Mechanism(Protocol):
+    """A frozen keyword-only dataclass with a plain ``run`` that reads like its paper's pseudo-code."""
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """Every marginal it may ask for, so that one scan of the table serves all."""
+        ...
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Ask the gate, fit, and return the release. ``rng`` touches post-processing only."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Its name and parameters, as plain data for the certificate."""
+        ...
+
+
+def silent(stage: str, fraction: float) -> None:
+    """Progress that nobody listens to."""
+
+
+def one_way(domain: Domain) -> list[Clique]:
+    """Each attribute on its own."""
+    return [(a,) for a in domain]
+
+
+def workload_or_default(workload: Workload | None, domain: Domain) -> Workload:
+    """The workload given, or all three-way marginals; its names are checked against the domain."""
+    if workload is None:
+        return Workload.all_kway(domain, 3)
+    for clique in workload.cliques:
+        domain.clique(clique)
+    return workload
+
+
+def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
+    """Shares of rho in proportion to the weights, that sum to rho exactly."""
+    scale = 2.0**40 / max(weights)
+    parts = [max(1, round(w * scale)) for w in weights]
+    return [rho * Fraction(p, sum(parts)) for p in parts]
+
+
+def expected_noise(scale: float, cells: int) -> float:
+    """E‖N(0, scale²)‖₁ over the cells of a marginal: sqrt(2 / pi) · scale · cells."""
+    return float(np.sqrt(2.0 / np.pi)) * scale * cells
+
+
+def check_size(fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float) -> None:
+    """Refuse, before anything is spent, a model that could not be held whatever is chosen."""
+    cells = fit.cells(domain, cliques)
+    if cells > max_model_mb * CELLS_PER_MB:
+        widest = max(domain, key=domain.size)
+        raise ModelTooLargeError(
+            f"The smallest model of this domain has {cells:,} cells, above {max_model_mb:g} MB;"
+            f" column {widest!r} has the most codes, {domain.size(widest):,}.",
+            remedy="Give it fewer bins or categories, leave it out, or raise max_model_mb.",
+        )
+
+
+def workload_config(workload: Workload | None) -> Any:
+    """A workload as plain data."""
+    if workload is None:
+        return "all 3-way"
+    return [[list(c), w] for c, w in workload.weights.items()]
+
+
+def release_of(private: Private, model: Model, config: dict[str, Any]) -> Release:
+    """What the custodian gets: the model, the transcript and the books."""
+    return Release(private.schema, model, private.transcript, private.account(), config)

@@ -1,0 +1,46 @@
+"""Independent: every column on its own. The baseline that anything cleverer must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from margrave.mechanisms.common import Progress, one_way, release_of
+from margrave.models import Fit, GraphicalFit
+from margrave.privacy import Gaussian, Private
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+
+
+@dataclass(frozen=True, kw_only=True)
+class Independent:
+    """All one-way marginals with Gaussian noise, and a model in which columns are independent.
+
+    **Privacy:** the gate's whole budget, to the last fraction, for its unit.
+
+    Source: the baseline of McKenna, Mullins, Sheldon, Miklau (2022), Section 6.1.
+    """
+
+    fit: Fit = field(default_factory=GraphicalFit)
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """All one-way marginals."""
+        return one_way(domain)
+
+    def config(self) -> dict[str, Any]:
+        """The parameters."""
+        return {"name": "independent", "fit": repr(self.fit)}
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Measure and fit."""
+        rng = np.random.default_rng() if rng is None else rng
+        private.measure(one_way(private.domain), Gaussian(rho=private.rho))
+        if progress:
+            progress("fitting", 1.0)
+        return release_of(private, self.fit(private.domain, private.transcript, rng=rng), self.config())

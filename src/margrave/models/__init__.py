@@ -1,0 +1,34 @@
+"""Distribution families: what a fit turns a transcript into. They never see rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from margrave.models.answers import Answers, AnswersFit, load_answers
+from margrave.models.expanded import ExpandedModel, load_expanded
+from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
+from margrave.models.protocol import Fit, Model, ModelState
+from margrave.schema.domain import Domain
+from margrave.typing import AnyArray
+
+Loader = Callable[[Domain, Mapping[str, object], Mapping[str, AnyArray]], Model]
+
+
+def _expanded(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Model:
+    return load_expanded(domain, facts, arrays, load_graphical)
+
+
+MODELS: dict[str, Loader] = {"graphical": load_graphical, "expanded": _expanded, "answers": load_answers}
+"""How a release file's model is read, by its kind."""
+
+__all__ = [
+    "MODELS",
+    "Answers",
+    "AnswersFit",
+    "ExpandedModel",
+    "Fit",
+    "GraphicalFit",
+    "GraphicalModel",
+    "Model",
+    "ModelState",
+]

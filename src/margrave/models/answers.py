@@ -1,0 +1,108 @@
+"""Answers only: the noisy marginals themselves, made no more consistent than averaging makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.marginal import Marginal, project_array
+from margrave.models.protocol import Model, ModelState
+from margrave.models.terms import Term, terms_of
+from margrave.schema.domain import Codes, Domain
+from margrave.transcript import Transcript
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray
+
+_NO_RECORDS = "This release holds noisy answers only: there is no distribution behind them to draw records from."
+_REMEDY = "Refit it with a model, such as margrave.GraphicalFit(), at no further cost to privacy."
+
+
+class Answers:
+    """The measured marginals and everything below them; unbiased, possibly negative, not consistent with each other."""
+
+    def __init__(self, domain: Domain, total: float, terms: Sequence[Term]) -> None:
+        self._domain = domain
+        self._total = total
+        self.terms = tuple(terms)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes of the table."""
+        return self._domain
+
+    @property
+    def total(self) -> float:
+        """The number of records, public or estimated."""
+        return self._total
+
+    def project(self, clique: Clique) -> Marginal:
+        """The inverse-variance average of all measured marginals that contain this one, each summed down to it."""
+        above = [t for t in self.terms if set(clique) <= set(t.clique)]
+        if not above:
+            raise ReleaseError(
+                f"The marginal of {', '.join(clique)} was not measured, nor any that contains it.", remedy=_REMEDY
+            )
+        weighted, weight = np.zeros(self._domain.shape(clique)), np.zeros(self._domain.shape(clique))
+        for term in above:
+            precision = 1.0 / project_array(term.scales**2, term.clique, clique)
+            weighted += precision * project_array(term.values, term.clique, clique)
+            weight += precision
+        return Marginal(clique, weighted / weight)
+
+    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]:
+        """Many marginals, each as ``project`` answers it."""
+        return {c: np.asarray(self.project(c).values) for c in cliques}
+
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+        """Always a ReleaseError: there are no records."""
+        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
+
+    def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
+        """Always a ReleaseError: there is no distribution to condition."""
+        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
+
+    def state(self) -> ModelState:
+        """The averaged measurements."""
+        arrays: dict[str, AnyArray] = {}
+        for i, term in enumerate(self.terms):
+            arrays[f"values{i}"], arrays[f"scales{i}"] = term.values, term.scales
+        return ModelState("answers", {"total": self._total, "cliques": [list(t.clique) for t in self.terms]}, arrays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswersFit:
+    """No model: what was measured, repeated measurements averaged. **Privacy:** none is spent."""
+
+    def __call__(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+    ) -> Model:
+        """The answers of the measurements that keep every code."""
+        whole = [m for m in transcript.measurements if m.query.is_identity]
+        return Answers(domain, transcript.total(), terms_of(domain, whole))
+
+    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
+        """The cells of what is measured, each clique once."""
+        return sum(domain.cells(c) for c in set(cliques))
+
+    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+        """``cells`` with each candidate added in turn."""
+        known = set(cliques)
+        base = self.cells(domain, cliques)
+        return np.array([base + (0 if c in known else domain.cells(c)) for c in candidates], dtype=np.float64)
+
+
+def load_answers(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Answers:
+    """The answers that ``state`` described; a malformed state is a ReleaseError."""
+    cliques, total = facts.get("cliques"), facts.get("total")
+    if not isinstance(cliques, list) or not isinstance(total, int | float):
+        raise ReleaseError("The release's answers are malformed.")
+    terms = []
+    for i, names in enumerate(cliques):
+        clique = domain.clique(names)
+        values, scales = arrays.get(f"values{i}"), arrays.get(f"scales{i}")
+        if values is None or scales is None or values.shape != domain.shape(clique) or scales.shape != values.shape:
+            raise ReleaseError("The release's answers do not fit its domain.")
+        terms.append(Term(clique, values.astype(np.float64), scales.astype(np.float64)))
+    return Answers(domain, float(total), terms)

@@ -1,0 +1,140 @@
+"""A model of merged codes with each code's share of its group: what a fit returns when rare codes were merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.marginal import Marginal
+from margrave.models.sampling import deal
+from margrave.models.protocol import ModelState
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+
+class Reweightable(Protocol):
+    """What is asked of the model of merged codes."""
+
+    @property
+    def domain(self) -> Domain: ...  # noqa: D102
+    @property
+    def total(self) -> float: ...  # noqa: D102
+    def project(self, clique: Clique) -> Marginal: ...  # noqa: D102
+    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]: ...  # noqa: D102, E501
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes: ...  # noqa: D102
+    def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...  # noqa: D102
+    def state(self) -> ModelState: ...  # noqa: D102
+
+
+class ExpandedModel:
+    """p(x) = p_coarse(groups of x) · Π_a share_a(x_a): within its group a code is independent of everything else.
+
+    It is the maximum-entropy model when no measurement of several columns tells the codes of a group apart.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        coarse: Reweightable,
+        groups: Mapping[Attribute, IntArray],
+        shares: Mapping[Attribute, FloatArray],
+    ) -> None:
+        self._domain = domain
+        self.coarse = coarse
+        self.groups = dict(groups)
+        self.shares = dict(shares)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with all their codes."""
+        return self._domain
+
+    @property
+    def total(self) -> float:
+        """The number of records it stands for."""
+        return self.coarse.total
+
+    def _spread(self, clique: Clique, values: FloatArray) -> FloatArray:
+        for axis, attribute in enumerate(clique):
+            if attribute in self.groups:
+                shape = [1] * len(clique)
+                shape[axis] = -1
+                values = np.take(values, self.groups[attribute], axis=axis) * self.shares[attribute].reshape(shape)
+        return np.ascontiguousarray(values)
+
+    def project(self, clique: Clique) -> Marginal:
+        """Expected counts of one marginal, exact."""
+        return Marginal(clique, self._spread(clique, np.asarray(self.coarse.project(clique).values)))
+
+    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]:
+        """Expected counts of many marginals, as the coarse model answers them."""
+        return {c: self._spread(c, v) for c, v in self.coarse.answer(cliques, rng=rng).items()}
+
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+        """Synthetic records: groups from the coarse model, then codes within them by their shares."""
+        coarse = self.coarse.sample(rows, rng=rng)
+        columns: dict[Attribute, AnyArray] = {}
+        for attribute in self._domain:
+            column = coarse.column(attribute)
+            if attribute in self.groups:
+                groups = self.groups[attribute]
+                table = np.zeros((int(groups.max()) + 1, len(groups)))
+                table[groups, np.arange(len(groups))] = self.shares[attribute]
+                column = deal(column.astype(np.int64), table, rng)
+            columns[attribute] = column
+        return Codes.of(self._domain, columns)
+
+    def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> ExpandedModel:
+        """The model given that each attribute takes one of the codes listed."""
+        weights, shares = {}, dict(self.shares)
+        for attribute, codes in evidence.items():
+            allowed = np.zeros(self._domain.size(attribute))
+            allowed[list(codes)] = 1.0
+            if attribute in self.groups:
+                groups = self.groups[attribute]
+                kept = self.shares[attribute] * allowed
+                allowed = np.bincount(groups, weights=kept)
+                shares[attribute] = np.divide(kept, allowed[groups], out=np.zeros_like(kept), where=kept > 0)
+            weights[attribute] = allowed
+        return ExpandedModel(self._domain, self.coarse.reweighted(weights), self.groups, shares)
+
+    def state(self) -> ModelState:
+        """The coarse model's state with the groups and shares."""
+        inner = self.coarse.state()
+        facts = {"coarse": inner.kind, "coarse_facts": dict(inner.facts), "merged": list(self.groups)}
+        arrays = {f"coarse_{name}": values for name, values in inner.arrays.items()}
+        for i, attribute in enumerate(self.groups):
+            arrays[f"groups{i}"] = self.groups[attribute]
+            arrays[f"shares{i}"] = self.shares[attribute]
+        return ModelState("expanded", facts, arrays)
+
+
+def load_expanded(
+    domain: Domain,
+    facts: Mapping[str, object],
+    arrays: Mapping[str, AnyArray],
+    load_coarse: Callable[[Domain, Mapping[str, object], Mapping[str, AnyArray]], Reweightable],
+) -> ExpandedModel:
+    """The model that ``state`` described; a malformed state is a ReleaseError."""
+    merged, inner = facts.get("merged"), facts.get("coarse_facts")
+    if not isinstance(merged, list) or not isinstance(inner, dict) or facts.get("coarse") != "graphical":
+        raise ReleaseError("The release's model is malformed.")
+    groups, shares, sizes = {}, {}, dict(zip(domain.attributes, domain.sizes, strict=True))
+    for i, attribute in enumerate(merged):
+        own, share = arrays.get(f"groups{i}"), arrays.get(f"shares{i}")
+        size = domain.size(attribute)
+        if own is None or share is None or own.shape != (size,) or share.shape != (size,):
+            raise ReleaseError("The release's model does not fit its domain.")
+        if own.dtype != np.int64 or own.min() < 0 or own.max() >= size:
+            raise ReleaseError("The release's model does not fit its domain.")
+        groups[attribute], shares[attribute] = own, share.astype(np.float64)
+        sizes[attribute] = int(own.max()) + 1
+    coarse = Domain(domain.attributes, tuple(sizes[a] for a in domain), domain.zeros)
+    prefix = "coarse_"
+    model = load_coarse(coarse, inner, {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
+    return ExpandedModel(domain, model, groups, shares)
+
+

@@ -1,0 +1,171 @@
+"""Elimination orders: which variable to sum out next, and how large the junction tree becomes.
+
+Triangulating a graph optimally is NP-hard; the greedy rules here are the usual good ones (Koller and Friedman 2009,
+Section 9.4.3.2): eliminate the variable whose clique is smallest, or whose elimination adds the least weighted fill.
+Both are tried and the smaller tree is kept. Everything here is a function of the cliques and sizes alone: public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from margrave.schema.domain import Domain
+from margrave.typing import Clique, FloatArray
+
+Adjacency = NDArray[np.uint8]
+
+RULES = 2
+
+
+@njit(cache=True, nogil=True)
+def _eliminate(adjacency, log_sizes, rule, order, neighbours):  # type: ignore[no-untyped-def]
+    """Greedy elimination; fills ``order`` and ``neighbours`` and returns the cells of all maximal cliques.
+
+    ``adjacency`` is overwritten. ``neighbours[v]`` marks the neighbours of v when it was eliminated.
+    """
+    n = len(log_sizes)
+    done = np.zeros(n, np.uint8)
+    stale = np.ones(n, np.uint8)
+    cost = np.zeros(n)
+    members = np.empty(n, np.int64)
+    for step in range(n):
+        best = -1
+        for v in range(n):
+            if done[v]:
+                continue
+            if stale[v]:
+                weight = log_sizes[v]
+                count = 0
+                for u in range(n):
+                    if adjacency[v, u]:
+                        members[count] = u
+                        count += 1
+                        weight += log_sizes[u]
+                if rule == 1:
+                    fill = 0.0
+                    for i in range(count):
+                        for j in range(i + 1, count):
+                            if not adjacency[members[i], members[j]]:
+                                fill += log_sizes[members[i]] * log_sizes[members[j]]
+                    # ties, above all those without fill, go to the smaller clique
+                    cost[v] = fill + 1e-3 * weight
+                else:
+                    cost[v] = weight
+                stale[v] = 0
+            if best < 0 or cost[v] < cost[best]:
+                best = v
+        order[step] = best
+        done[best] = 1
+        count = 0
+        for u in range(n):
+            neighbours[best, u] = adjacency[best, u]
+            if adjacency[best, u]:
+                members[count] = u
+                count += 1
+        for i in range(count):
+            u = members[i]
+            adjacency[u, best] = 0
+            adjacency[best, u] = 0
+            stale[u] = 1
+            for j in range(count):
+                if i != j and not adjacency[u, members[j]]:
+                    adjacency[u, members[j]] = 1
+                    if rule == 1:  # fill of common neighbours changed
+                        for w in range(n):
+                            if adjacency[u, w] and adjacency[members[j], w]:
+                                stale[w] = 1
+    return _maximal_cells(order, neighbours, log_sizes)
+
+
+@njit(cache=True, nogil=True)
+def _maximal_cells(order, neighbours, log_sizes):  # type: ignore[no-untyped-def]
+    """Sum of the cells of the cliques {v} ∪ neighbours(v) that lie in no earlier one.
+
+    A clique lies in an earlier one exactly if some v whose next-eliminated neighbour it belongs to has one member
+    more (Blair and Peyton 1993).
+    """
+    n = len(order)
+    position = np.empty(n, np.int64)
+    for i in range(n):
+        position[order[i]] = i
+    degree = np.zeros(n, np.int64)
+    for v in range(n):
+        for u in range(n):
+            degree[v] += neighbours[v, u]
+    absorbed = np.zeros(n, np.uint8)
+    for v in range(n):
+        parent = -1
+        for u in range(n):
+            if neighbours[v, u] and (parent < 0 or position[u] < position[parent]):
+                parent = u
+        if parent >= 0 and degree[v] == degree[parent] + 1:
+            absorbed[parent] = 1
+    total = 0.0
+    for v in range(n):
+        if not absorbed[v]:
+            weight = log_sizes[v]
+            for u in range(n):
+                if neighbours[v, u]:
+                    weight += log_sizes[u]
+            total += np.exp(weight)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _cells_with(adjacency, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
+    """The size of the junction tree with each candidate clique added in turn."""
+    n = len(log_sizes)
+    order = np.empty(n, np.int64)
+    neighbours = np.empty((n, n), np.uint8)
+    for c in range(len(starts) - 1):
+        best = np.inf
+        for rule in range(2):
+            work = adjacency.copy()
+            for i in range(starts[c], starts[c + 1]):
+                for j in range(starts[c], starts[c + 1]):
+                    if i != j:
+                        work[members[i], members[j]] = 1
+            best = min(best, _eliminate(work, log_sizes, rule, order, neighbours))
+        cells[c] = best
+
+
+def adjacency_of(domain: Domain, cliques: Collection[Clique]) -> Adjacency:
+    """The graph in which the attributes of a clique, measured or structurally constrained, are joined."""
+    adjacency = np.zeros((len(domain), len(domain)), dtype=np.uint8)
+    for clique in (*cliques, *(z.clique for z in domain.zeros)):
+        index = [domain.index(a) for a in clique]
+        adjacency[np.ix_(index, index)] = 1
+    np.fill_diagonal(adjacency, 0)
+    return adjacency
+
+
+def log_sizes(domain: Domain) -> FloatArray:
+    """Logarithms of the numbers of codes."""
+    return np.log(np.array(domain.sizes, dtype=np.float64))
+
+
+def eliminate(domain: Domain, cliques: Collection[Clique]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
+    n = len(domain)
+    best: tuple[float, NDArray[np.int64], Adjacency] | None = None
+    for rule in range(RULES):
+        order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
+        cells = _eliminate(adjacency_of(domain, cliques), log_sizes(domain), rule, order, neighbours)
+        if best is None or cells < best[0]:
+            best = (cells, order, neighbours)
+    assert best is not None
+    _, order, neighbours = best
+    return tuple(order.tolist()), tuple(tuple(np.flatnonzero(row).tolist()) for row in neighbours)
+
+
+def cells_with(domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+    """Cells of the junction tree of ``cliques`` with each candidate added in turn; cost O(candidates · d³) at worst."""
+    cells = np.empty(len(candidates))
+    members = np.array([domain.index(a) for c in candidates for a in c], dtype=np.int64)
+    starts = np.cumsum([0, *(len(c) for c in candidates)], dtype=np.int64)
+    _cells_with(adjacency_of(domain, cliques), log_sizes(domain), members, starts, cells)
+    return np.round(cells)

@@ -1,0 +1,96 @@
+"""Estimation: the maximum-entropy distribution that explains noisy marginals, with a certified stopping rule.
+
+The problem, for measurements y_i of scale sigma_i and N records (McKenna, Sheldon, Miklau 2019):
+
+    minimise over distributions p    L(mu) - tau · N · H(p),    L(mu) = Σ_i ||mu_i - y_i||² / (2 sigma_i²),    mu_i = N · M_i(p)
+
+With tau = 0 this is maximum likelihood, whose solutions of highest entropy are graphical models. With tau > 0 the entropy
+term makes the problem strictly convex: it is the log-probability of the N records under a uniform prior over tables, to
+the power tau. Its dual is smooth, unconstrained and cheap:
+
+    minimise over phi    F(phi) = N · A(phi / sigma) - <phi, y / sigma> + tau / 2 ||phi||²
+
+where A is the log partition function of the model with potentials theta_i = phi_i / sigma_i, so that one calibration gives
+F and its gradient g = (mu - y) / sigma + tau · phi. The duality gap is exactly ||g||² / 2: every iterate knows how far from
+the optimum it is. L-BFGS with a diagonal start solves it; potentials of the last round start the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.typing import FloatArray
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+"""phi -> (F, gradient, the diagonal of a rough Hessian)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where L-BFGS stopped: the point, the value, the certified duality gap and what it took."""
+
+    point: FloatArray
+    value: float
+    gap: float
+    calibrations: int
+    converged: bool
+
+
+def minimise(objective: Objective, start: FloatArray, *, gap: float, max_calibrations: int, memory: int = 12) -> Solution:
+    """L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) until ||gradient||² / 2 <= gap.
+
+    The initial inverse Hessian of each step is the reciprocal of the objective's diagonal. The step is halved, by
+    interpolation, until the value falls enough; convexity makes every curvature pair valid.
+    """
+    point = start
+    value, gradient, diagonal = objective(point)
+    used = 1
+    pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
+    while used < max_calibrations and gradient @ gradient / 2 > gap:
+        direction = -_inverse_hessian(pairs, gradient, diagonal)
+        slope = float(gradient @ direction)
+        if slope >= 0.0:  # numerically lost: start again from the diagonal
+            pairs.clear()
+            direction = -gradient / diagonal
+            slope = float(gradient @ direction)
+        step = 1.0
+        while True:
+            trial = point + step * direction
+            trial_value, trial_gradient, trial_diagonal = objective(trial)
+            used += 1
+            if trial_value <= value + 1e-4 * step * slope + 1e-12 * abs(value) or used >= max_calibrations:
+                break
+            curvature = trial_value - value - step * slope
+            step *= min(0.5, max(0.1, -step * slope / (2.0 * curvature))) if np.isfinite(curvature) else 0.1
+        if not trial_value <= value + 1e-12 * abs(value):
+            break
+        moved, turned = trial - point, trial_gradient - gradient
+        product = float(moved @ turned)
+        if product > 1e-14 * float(np.sqrt((moved @ moved) * (turned @ turned))):
+            pairs.append((moved, turned, product))
+        point, value, gradient, diagonal = trial, trial_value, trial_gradient, trial_diagonal
+    found = float(gradient @ gradient) / 2
+    return Solution(point, value, found, used, found <= gap)
+
+
+def _inverse_hessian(
+    pairs: deque[tuple[FloatArray, FloatArray, float]], gradient: FloatArray, diagonal: FloatArray
+) -> FloatArray:
+    """The two-loop recursion, in the metric of the diagonal."""
+    q = gradient.copy()
+    weights = []
+    for moved, turned, product in reversed(pairs):
+        a = float(moved @ q) / product
+        q -= a * turned
+        weights.append(a)
+    q /= diagonal
+    if pairs:
+        moved, turned, product = pairs[-1]
+        q *= product / float(turned @ (turned / diagonal))
+    for (moved, turned, product), a in zip(pairs, reversed(weights), strict=True):
+        q += (a - float(turned @ q) / product) * moved
+    return q

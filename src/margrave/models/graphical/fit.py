@@ -1,0 +1,161 @@
+"""GraphicalFit: from noisy marginals to a graphical model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.models.expanded import ExpandedModel
+from margrave.models.graphical.elimination import cells_with
+from margrave.models.graphical.estimation import minimise
+from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.model import GraphicalModel
+from margrave.models.graphical.propagation import Program
+from margrave.models.protocol import Model
+from margrave.models.terms import Term, common_groups, compress, terms_of
+from margrave.schema.domain import Domain
+from margrave.transcript import Transcript
+from margrave.typing import Clique, FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphicalFit:
+    """Maximum-entropy estimation from marginals with noise, each weighted by its own 1 / scale².
+
+    minimise over distributions p    Σ_r ||N M_r(p) − y_r||² / (2 scale_r²) − entropy · N · H(p)
+
+    ``entropy`` weighs the pull towards independence beyond what was measured (0.1 by default: on real tables it is both
+    more accurate and faster than pure least squares, which spends its time fitting noise; ``entropy=1e-4`` is as good as
+    none). ``tolerance`` is the certified gap to the optimum at which to stop, per measured cell: at the optimum the loss
+    itself is about a half per cell. ``max_calibrations`` bounds the passes over the junction tree.
+
+    **Privacy:** none is spent; the fit sees the transcript only.
+
+    Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
+    """
+
+    entropy: float = 0.01
+    tolerance: float = 1e-3
+    max_calibrations: int = 300
+
+    def __post_init__(self) -> None:
+        if not (self.entropy > 0 and self.tolerance > 0 and self.max_calibrations >= 1):
+            raise InputError("A graphical fit needs entropy > 0, tolerance > 0 and max_calibrations >= 1.")
+
+    def __call__(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+    ) -> Model:
+        """The model; codes that every measurement of several columns merges share their group's probability."""
+        total = transcript.total()
+        groups = common_groups(domain, transcript.measurements)
+        if not groups:
+            return self._fit(domain, terms_of(domain, transcript.measurements), total, warm)
+        coarse, measurements, shares = compress(domain, transcript.measurements, groups)
+        return ExpandedModel(domain, self._fit(coarse, terms_of(coarse, measurements), total, None), groups, shares)
+
+    def _fit(self, domain: Domain, terms: Sequence[Term], total: float, warm: Model | None) -> GraphicalModel:
+        problem = Problem(domain, terms, total, self.entropy)
+        solution = minimise(
+            problem.objective,
+            problem.start(warm),
+            gap=self.tolerance * max(1, problem.measured),
+            max_calibrations=self.max_calibrations,
+        )
+        return GraphicalModel(domain, total, problem.potentials(solution.point))
+
+    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
+        """The cells of the junction tree's cliques together (8 bytes each in the literature's measure of size)."""
+        return JunctionTree.of(domain, _with_zeros(domain, cliques)).cells()
+
+    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+        """``cells`` with each candidate added in turn."""
+        return cells_with(domain, cliques, candidates)
+
+
+def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ...]:
+    return tuple(dict.fromkeys((*cliques, *(z.clique for z in domain.zeros))))
+
+
+class Problem:
+    """The dual of the estimation problem in whitened potentials phi = scale · theta, laid out for one junction tree.
+
+    There is one phi per cell of each term's answer; cells of structural zeros have potential −inf and no phi.
+    """
+
+    def __init__(self, domain: Domain, terms: Sequence[Term], total: float, entropy: float) -> None:
+        self.domain, self.total, self.entropy = domain, total, entropy
+        self.terms = {t.clique: t for t in terms}
+        cliques = _with_zeros(domain, self.terms)
+        self.cliques = cliques
+        self.program = program = Program(JunctionTree.of(domain, cliques), cliques)
+        self.buffer = program.buffer()
+        self.measured = sum(t.values.size for t in terms)
+        self.y = np.zeros(program.cells)
+        self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured
+        self.base = np.zeros(program.cells)  # 0, or −inf at structural zeros
+        for term in terms:
+            self._place(self.y, term.clique, term.values)
+            self._place(self.weight, term.clique, 1.0 / term.scales)
+        for zeros in domain.zeros:
+            self._place(self.base, zeros.clique, np.where(zeros.possible, 0.0, -np.inf))
+        order = np.argsort(program.starts, kind="stable")
+        self.runs = program.starts[order]
+        self.run_sizes = program.sizes[order]
+
+    def _slice(self, clique: Clique) -> tuple[slice, Clique]:
+        i = self.cliques.index(clique)
+        start = int(self.program.starts[i])
+        return slice(start, start + int(self.program.sizes[i])), self.program.factor_axes[i]
+
+    def _place(self, vector: FloatArray, clique: Clique, values: FloatArray) -> None:
+        where, axes = self._slice(clique)
+        vector[where] = np.transpose(values, [clique.index(a) for a in axes]).ravel()
+
+    def _taken(self, vector: FloatArray, clique: Clique) -> FloatArray:
+        where, axes = self._slice(clique)
+        values = vector[where].reshape(self.domain.shape(axes))
+        return np.ascontiguousarray(np.transpose(values, [axes.index(a) for a in clique]))
+
+    def start(self, warm: Model | None) -> FloatArray:
+        """phi from an earlier model's potentials, where it has them; zero elsewhere."""
+        phi = np.zeros(self.program.cells)
+        if warm is None:
+            return phi
+        state = warm.state()
+        if state.kind != "graphical":
+            return phi
+        for i, names in enumerate(state.facts["cliques"]):
+            clique = tuple(names)
+            if clique in self.terms:
+                theta = np.nan_to_num(state.arrays[f"potential{i}"], neginf=0.0)
+                self._place(phi, clique, theta * self.terms[clique].scales)
+        return phi
+
+    def objective(self, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, and a diagonal for it."""
+        cells, program = self.program.cells, self.program
+        if not cells:
+            return 0.0, phi, np.ones(0)
+        theta = phi * self.weight + self.base
+        largest = np.maximum.reduceat(theta, self.runs)
+        np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
+        log_mass, _ = program.calibrate(self.buffer, self.total)
+        mu = self.buffer[program.marginals : program.marginals + cells]
+        white = self.y * self.weight
+        gradient = (mu * self.weight - white) + self.entropy * phi
+        value = self.total * (log_mass + float(largest.sum())) - float(phi @ white)
+        diagonal = np.maximum(mu, self.y) * self.weight**2 + self.entropy
+        return value + self.entropy / 2 * float(phi @ phi), gradient, diagonal
+
+    def loss(self) -> float:
+        """Σ ||mu − y||² / (2 scale²) at the last point evaluated."""
+        mu = self.buffer[self.program.marginals : self.program.marginals + self.program.cells]
+        return float((((mu - self.y) * self.weight) ** 2).sum()) / 2
+
+    def potentials(self, phi: FloatArray) -> dict[Clique, FloatArray]:
+        """theta per clique, axes in the clique's order."""
+        theta = phi * self.weight + self.base
+        return {c: self._taken(theta, c) for c in self.cliques}

@@ -1,0 +1,75 @@
+"""Junction trees: maximal cliques of a triangulated graph, joined so that what two share, all between them share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from margrave.models.graphical.elimination import eliminate
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A rooted tree of cliques: node 0 is the root, and every node's parent comes before it.
+
+    ``separators[i]`` is what node i shares with its parent (empty where the graph is disconnected, and for the root).
+    ``order`` is a sampling order of the attributes, each with its ``parents``: given them, it is independent of all
+    attributes before it.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    parent: tuple[int, ...]
+    separators: tuple[Clique, ...]
+    order: tuple[str, ...]
+    parents: tuple[Clique, ...]
+
+    @staticmethod
+    def of(domain: Domain, cliques: Collection[Clique]) -> JunctionTree:
+        """A junction tree with a node around each of the cliques."""
+        order, neighbours = eliminate(domain, cliques)
+        names = domain.attributes
+        every = [frozenset((v, *neighbours[v])) for v in order]
+        maximal = [c for i, c in enumerate(every) if not any(c < d for d in every[:i])]
+        # the root is walked once, the others twice: the largest comes first
+        maximal.sort(key=lambda c: -domain.cells(names[v] for v in c))
+        nodes, parent = _spanning_tree(maximal)
+        as_clique = [tuple(names[v] for v in sorted(c)) for c in nodes]
+        shared = [nodes[i] & nodes[p] if p >= 0 else frozenset() for i, p in enumerate(parent)]
+        return JunctionTree(
+            domain,
+            tuple(as_clique),
+            tuple(parent),
+            tuple(tuple(names[v] for v in sorted(s)) for s in shared),
+            tuple(names[v] for v in reversed(order)),
+            tuple(tuple(names[u] for u in neighbours[v]) for v in reversed(order)),
+        )
+
+    def cells(self) -> int:
+        """The cells of all cliques together: what a pass over the tree costs."""
+        return sum(self.domain.cells(c) for c in self.cliques)
+
+    def node_of(self, clique: Clique) -> int | None:
+        """The smallest node that contains a clique, if there is one."""
+        wanted = set(clique)
+        found = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
+        return min(found, key=lambda i: self.domain.cells(self.cliques[i]), default=None)
+
+
+def _spanning_tree(cliques: list[frozenset[int]]) -> tuple[list[frozenset[int]], list[int]]:
+    """Prim's maximum spanning tree by separator size from the first clique: a junction tree (Jensen and Jensen 1994)."""
+    nodes, parent = [cliques[0]], [-1]
+    waiting = {i: (len(cliques[i] & cliques[0]), 0) for i in range(1, len(cliques))}
+    while waiting:
+        best = max(waiting, key=lambda i: (waiting[i][0], -i))
+        _, joined = waiting.pop(best)
+        here = len(nodes)
+        nodes.append(cliques[best])
+        parent.append(joined)
+        for i, (shared, _) in waiting.items():
+            overlap = len(cliques[i] & cliques[best])
+            if overlap > shared:
+                waiting[i] = (overlap, here)
+    return nodes, parent

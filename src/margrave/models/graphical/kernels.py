@@ -1,0 +1,161 @@
+"""The one compiled loop: walk the cells of a clique, multiply what comes in, add up what goes out.
+
+A clique's table is never stored. Its cells are visited once; the factors inside it (exponentiated potentials and
+messages) are multiplied, and each product is added into every output (a separator, measured marginals). Factors and
+outputs are flat runs of one buffer, with a stride for each of the clique's axes, 0 where an axis is absent. The
+innermost axis is a plain vector loop. A factor that does not vary along the inner axes is multiplied in further out, an
+output that does not is added to further out, and a product that is zero further out (a structural zero) skips all cells
+under it. One compiled program serves every structure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)
+def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignore[no-untyped-def]
+    """Walk the cells whose outermost index is in [low, high) and return the sum of all products.
+
+    ``dims`` has ``depth`` >= 2 axes. The first ``n_in`` rows of ``offsets`` and ``strides`` are the factors, the rest
+    the outputs, which are added to (the caller clears them).
+    """
+    n = len(offsets)
+    last = depth - 1
+    length = dims[last]
+    deepest = np.full(n, -1, np.int64)
+    at = np.empty((depth + 1, n), np.int64)
+    for f in range(n):
+        at[0, f] = offsets[f]
+        for axis in range(depth):
+            if strides[f, axis] != 0 and dims[axis] > 1:
+                deepest[f] = axis
+    product = np.ones(depth + 1)
+    for f in range(n_in):
+        if deepest[f] == -1:
+            product[0] *= buffer[offsets[f]]
+    mass = np.zeros(depth)
+    index = np.zeros(depth, np.int64)
+    cell = np.empty(length)
+    index[0] = low
+    level = 0
+    if product[0] == 0.0:
+        return 0.0
+    while True:
+        if index[level] == (high if level == 0 else dims[level]):
+            if level == 0:
+                break
+            total = mass[level]
+            level -= 1
+            if total != 0.0:
+                for f in range(n_in, n):
+                    if deepest[f] == level:
+                        buffer[at[level + 1, f]] += total
+                mass[level] += total
+            index[level] += 1
+            continue
+        i = index[level]
+        p = product[level]
+        for f in range(n):
+            a = at[level, f] + i * strides[f, level]
+            at[level + 1, f] = a
+            if f < n_in and deepest[f] == level:
+                p *= buffer[a]
+        if p == 0.0:
+            index[level] += 1
+            continue
+        product[level + 1] = p
+        if level < last - 1:
+            level += 1
+            index[level] = 0
+            mass[level] = 0.0
+            continue
+        for j in range(length):
+            cell[j] = p
+        for f in range(n_in):
+            if deepest[f] == last:
+                a = at[last, f]
+                step = strides[f, last]
+                if step == 1:
+                    run = buffer[a : a + length]
+                    for j in range(length):
+                        cell[j] *= run[j]
+                else:
+                    for j in range(length):
+                        cell[j] *= buffer[a + j * step]
+        total = 0.0
+        for j in range(length):
+            total += cell[j]
+        if total != 0.0:
+            for f in range(n_in, n):
+                if deepest[f] == last:
+                    a = at[last, f]
+                    step = strides[f, last]
+                    if step == 1:
+                        run = buffer[a : a + length]
+                        for j in range(length):
+                            run[j] += cell[j]
+                    else:
+                        for j in range(length):
+                            buffer[a + j * step] += cell[j]
+                elif deepest[f] == level:
+                    buffer[at[level + 1, f]] += total
+            mass[level] += total
+        index[level] += 1
+    for f in range(n_in, n):
+        if deepest[f] == -1:
+            buffer[offsets[f]] += mass[0]
+    return mass[0]
+
+
+UP, ROOT, DOWN = 0, 1, 2
+"""The three kinds of walk: a message to the parent; the root's beliefs; beliefs given the parent's."""
+
+
+@njit(cache=True, nogil=True)
+def before(w, kind, message, separators, buffer, state):  # type: ignore[no-untyped-def]
+    """Before a walk down: what the parent knows and this subtree did not tell it, belief / message (0 / 0 = 0)."""
+    if kind[w] == DOWN:
+        size, scale = message[w, 1], state[3 + message[w, 0]]
+        up, down, belief = separators[message[w, 0], 0], separators[message[w, 0], 1], separators[message[w, 0], 2]
+        for j in range(size):
+            told = buffer[up + j]
+            buffer[down + j] = buffer[belief + j] / (told * scale) if told > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def after(w, kind, message, separators, scaled, buffer, state):  # type: ignore[no-untyped-def]
+    """After a walk: scale a message to a maximum of 1, or the root's beliefs to the total number of records.
+
+    ``state`` holds the log of all scales so far, the total, the root's mass, and then each node's own scale.
+    """
+    if kind[w] == UP:
+        size = message[w, 1]
+        up = separators[message[w, 0], 0]
+        largest = 0.0
+        for j in range(size):
+            largest = max(largest, buffer[up + j])
+        if largest > 0.0:
+            for j in range(size):
+                buffer[up + j] /= largest
+            state[0] += np.log(largest)
+        state[3 + message[w, 0]] = largest
+    elif kind[w] == ROOT:
+        scale = state[1] / state[2] if state[2] > 0.0 else 0.0
+        for r in range(len(scaled)):
+            for j in range(scaled[r, 0], scaled[r, 1]):
+                buffer[j] *= scale
+
+
+@njit(cache=True, nogil=True)
+def run(first, last, kind, depth, dims, rows, offsets, strides, message, separators, scaled, buffer, state):  # type: ignore[no-untyped-def]
+    """Walks ``first`` to ``last`` of the schedule, one after the other."""
+    for w in range(first, last):
+        before(w, kind, message, separators, buffer, state)
+        low, high, n_in = rows[w, 0], rows[w, 1], rows[w, 2]
+        mass = walk(depth[w], dims[w], offsets[low:high], strides[low:high], n_in, buffer, 0, dims[w, 0])
+        if kind[w] == ROOT:
+            state[2] = mass
+        after(w, kind, message, separators, scaled, buffer, state)

@@ -1,0 +1,264 @@
+"""Calibration: every factor's marginal, from one walk up and one walk down the junction tree (Lauritzen and Spiegelhalter 1988).
+
+Cost: two visits to every cell of every clique (one for the root), a few nanoseconds each; memory: the factors and the
+separators, twice or so, never a clique's table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.kernels import DOWN, ROOT, UP, after, before, run, walk
+from margrave.typing import Clique, FloatArray, IntArray
+
+LARGE = 150_000
+"""Cells from which a walk is worth splitting over threads."""
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_workers(), thread_name_prefix="margrave")
+
+
+def _workers() -> int:
+    return min(8, os.cpu_count() or 1)
+
+
+def walk_order(tree: JunctionTree, node: int) -> Clique:
+    """A node's axes from the outermost to the innermost: small before large, since the innermost is the vector loop."""
+    return tuple(sorted(tree.cliques[node], key=tree.domain.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Where an array lies in the buffer: its offset and its axes, outermost first (C order)."""
+
+    offset: int
+    axes: Clique
+
+
+class Program:
+    """The layout and schedule of calibration for one tree and one list of factors.
+
+    The buffer holds, one after the other: the factors, each separator's message up, message down and belief, and each
+    factor's marginal. ``factor_axes[i]`` is the order of axes in which factor i and its marginal are stored.
+    """
+
+    def __init__(self, tree: JunctionTree, factors: Sequence[Clique]) -> None:
+        self.tree = tree
+        self.factors = tuple(factors)
+        domain = tree.domain
+        orders = [walk_order(tree, i) for i in range(len(tree.cliques))]
+        homes = [tree.node_of(f) for f in self.factors]
+        assert None not in homes, "every factor lies in a node of its tree"
+        self.homes = tuple(h for h in homes if h is not None)
+        self.factor_axes = tuple(
+            tuple(a for a in orders[h] if a in f) for f, h in zip(self.factors, self.homes, strict=True)
+        )
+        sizes = [domain.cells(f) for f in self.factors]
+        # a node's factors lie side by side, so that its marginals are one run
+        placed = sorted(range(len(sizes)), key=lambda i: self.homes[i])
+        starts = np.zeros(len(sizes), dtype=np.int64)
+        starts[placed] = np.concatenate([[0], np.cumsum([sizes[i] for i in placed])])[:-1]
+        self.sizes = np.array(sizes, dtype=np.int64)
+        self.starts: IntArray = starts
+        self.cells = int(sum(sizes))
+        separators = [domain.cells(s) for s in tree.separators]
+        ends = self.cells + np.cumsum([s for s in separators for _ in range(3)])
+        self.separators: IntArray = np.concatenate([[self.cells], ends[:-1]]).reshape(-1, 3).astype(np.int64)
+        self.separator_cells = np.array(separators, dtype=np.int64)
+        self.marginals = int(ends[-1])
+        self.length = self.marginals + self.cells
+        self._schedule(orders)
+        self.room = self.length + max(
+            (
+                spare_cells(self.dims[w], self.strides[self.rows[w, 0] : self.rows[w, 1]], int(self.rows[w, 2]))
+                for w, cells in enumerate(self.walk_cells)
+                if cells >= LARGE
+            ),
+            default=0,
+        )
+
+    def buffer(self) -> FloatArray:
+        """A buffer for calibration, zero."""
+        return np.zeros(self.room)
+
+    def _factor_slots(self, node: int, base: int) -> list[Slot]:
+        return [
+            Slot(base + int(self.starts[i]), self.factor_axes[i]) for i, h in enumerate(self.homes) if h == node
+        ]
+
+    def _separator_slot(self, node: int, which: int, orders: list[Clique]) -> Slot:
+        axes = tuple(a for a in orders[node] if a in self.tree.separators[node])
+        return Slot(int(self.separators[node, which]), axes)
+
+    def _schedule(self, orders: list[Clique]) -> None:
+        """Fill the arrays that the compiled loop reads: one walk after the other."""
+        n = len(self.tree.cliques)
+        children: list[list[int]] = [[] for _ in range(n)]
+        for i, p in enumerate(self.tree.parent):
+            if p >= 0:
+                children[p].append(i)
+        self.known: list[list[Slot]] = []
+        walks: list[tuple[int, int, list[Slot], list[Slot]]] = []
+        told = [[*self._factor_slots(i, 0), *(self._separator_slot(c, 0, orders) for c in children[i])] for i in range(n)]
+        for i in range(n - 1, 0, -1):
+            walks.append((UP, i, told[i], [self._separator_slot(i, 0, orders)]))
+        for i in range(n):
+            known = told[i] if i == 0 else [*told[i], self._separator_slot(i, 1, orders)]
+            self.known.append(known)
+            wanted = [
+                *self._factor_slots(i, self.marginals),
+                *(self._separator_slot(c, 2, orders) for c in children[i]),
+            ]
+            walks.append((ROOT if i == 0 else DOWN, i, known, wanted))
+        self.kind = np.array([w[0] for w in walks], dtype=np.int64)
+        self.node = [w[1] for w in walks]
+        self.message = np.array([(w[1], self.separator_cells[w[1]]) for w in walks], dtype=np.int64)
+        shapes = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
+        width = max(len(s.dims) for s in shapes)
+        self.depth = np.array([len(s.dims) for s in shapes], dtype=np.int64)
+        self.dims = np.array([np.pad(s.dims, (0, width - len(s.dims)), constant_values=1) for s in shapes])
+        bounds = np.cumsum([0, *(len(s.offsets) for s in shapes)])
+        self.rows = np.array(
+            [(bounds[i], bounds[i + 1], s.n_in) for i, s in enumerate(shapes)], dtype=np.int64
+        )
+        self.offsets = np.concatenate([s.offsets for s in shapes])
+        self.strides = np.concatenate([np.pad(s.strides, ((0, 0), (0, width - s.strides.shape[1]))) for s in shapes])
+        self.walk_cells = [int(np.prod(s.dims)) for s in shapes]
+        root = [(self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
+                for i, h in enumerate(self.homes) if h == 0]
+        root += [(int(self.separators[c, 2]), int(self.separators[c, 2] + self.separator_cells[c])) for c in children[0]]
+        self.scaled = np.array(root, dtype=np.int64).reshape(-1, 2)
+
+    def calibrate(self, buffer: FloatArray, total: float) -> tuple[float, float]:
+        """Fill the messages, beliefs and marginals for the factors in the buffer.
+
+        Marginals sum to ``total``. Returns log Σ Π factors and the mass seen at the root (whose own cells are not
+        scaled to the total). If every cell is zero, so are the marginals, and the results are −inf and 0.
+        """
+        buffer[self.cells : self.length] = 0.0
+        state = np.zeros(3 + len(self.tree.cliques))
+        state[1] = total
+        first = 0
+        for w, cells in enumerate(self.walk_cells):
+            if cells >= LARGE and _workers() > 1:
+                self._run(first, w, buffer, state)
+                self._run_split(w, buffer, state)
+                first = w + 1
+        self._run(first, len(self.walk_cells), buffer, state)
+        mass = float(state[2])
+        return (float(state[0] + np.log(mass)), mass) if mass > 0.0 else (-np.inf, 0.0)
+
+    def node_marginals(
+        self, node: int, cliques: Sequence[Clique], buffer: FloatArray, total: float, mass: float
+    ) -> list[FloatArray]:
+        """Marginals of one node, several in one walk, from a calibrated buffer: axes in each clique's own order."""
+        domain = self.tree.domain
+        sizes = [domain.cells(c) for c in cliques]
+        starts = self.length + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        order = walk_order(self.tree, node)
+        outputs = [
+            Slot(int(start), tuple(a for a in order if a in c)) for start, c in zip(starts, cliques, strict=False)
+        ]
+        shape = describe(self.tree, order, self.known[node], outputs)
+        room = int(starts[-1]) - self.length
+        wide = np.zeros(self.length + room + spare_cells(shape.dims, shape.strides, shape.n_in))
+        wide[: self.length] = buffer[: self.length]
+        split_walk(shape.dims, shape.offsets, shape.strides, shape.n_in, wide, self.length + room)
+        scale = total / mass if node == 0 else 1.0
+        results = []
+        for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
+            values = wide[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
+            results.append(np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique])) * scale)
+        return results
+
+    def _run(self, first: int, last: int, buffer: FloatArray, state: FloatArray) -> None:
+        if first < last:
+            run(first, last, self.kind, self.depth, self.dims, self.rows, self.offsets, self.strides,
+                self.message, self.separators, self.scaled, buffer, state)  # fmt: skip
+
+    def _run_split(self, w: int, buffer: FloatArray, state: FloatArray) -> None:
+        before(w, self.kind, self.message, self.separators, buffer, state)
+        low, high, n_in = self.rows[w]
+        depth = int(self.depth[w])
+        mass = split_walk(
+            self.dims[w, :depth], self.offsets[low:high], self.strides[low:high, :depth], int(n_in), buffer, self.length
+        )
+        if self.kind[w] == ROOT:
+            state[2] = mass
+        after(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets and strides."""
+
+    dims: IntArray
+    offsets: IntArray
+    strides: IntArray
+    n_in: int
+
+
+def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> Walk:
+    """A walk over a node's axes in the given order; a node of one axis gets an outer axis of length one."""
+    domain = tree.domain
+    dims = [domain.size(a) for a in order]
+    pad = 2 - len(dims) if len(dims) < 2 else 0
+    strides = np.zeros((len(inputs) + len(outputs), pad + len(dims)), dtype=np.int64)
+    for row, slot in enumerate((*inputs, *outputs)):
+        step = 1
+        for attribute in reversed(slot.axes):
+            strides[row, pad + order.index(attribute)] = step
+            step *= domain.size(attribute)
+    offsets = np.array([s.offset for s in (*inputs, *outputs)], dtype=np.int64)
+    return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs))
+
+
+def split_walk(dims: IntArray, offsets: IntArray, strides: IntArray, n_in: int, buffer: FloatArray, spare: int) -> float:
+    """One walk over several threads: each takes a range of one axis and adds into outputs of its own.
+
+    The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
+
+    The axis split is the largest but the innermost. The sums of the parts are added in a fixed order, so the result
+    does not depend on which thread was first.
+    """
+    axis = int(np.argmax(dims[:-1]))
+    order = [axis, *(i for i in range(len(dims)) if i != axis)]
+    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
+    parts = min(_workers(), int(dims[0])) if int(np.prod(dims)) >= LARGE else 1
+    if parts == 1:
+        return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
+    cuts = np.linspace(0, dims[0], parts + 1).astype(int)
+    spans = 1 + (strides[n_in:] * (dims - 1)).sum(axis=1)
+    private = int(spans.sum())
+    jobs = []
+    for part in range(parts):
+        shifted = offsets.copy()
+        if part:
+            start = spare + private * (part - 1)
+            buffer[start : start + private] = 0.0
+            shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
+        jobs.append(
+            _threads().submit(walk, len(dims), dims, shifted, strides, n_in, buffer, cuts[part], cuts[part + 1])
+        )
+    mass = float(sum(job.result() for job in jobs))
+    for part in range(1, parts):
+        start = spare + private * (part - 1)
+        for offset, span in zip(offsets[n_in:], spans, strict=True):
+            buffer[offset : offset + span] += buffer[start : start + span]
+            start += span
+    return mass
+
+
+def spare_cells(dims: IntArray, strides: IntArray, n_in: int) -> int:
+    """How much room behind a buffer ``split_walk`` needs for the threads' own outputs."""
+    spans = 1 + (strides[n_in:] * (dims - 1)).sum(axis=1)
+    return int(spans.sum()) * (_workers() - 1)

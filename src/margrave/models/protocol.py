@@ -1,0 +1,82 @@
+"""What a model and a fit are: the two joints between mechanisms and distribution families."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from margrave.marginal import Marginal
+from margrave.schema.domain import Codes, Domain
+from margrave.transcript import Transcript
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ModelState:
+    """A model as plain data: its kind (a key of ``MODELS``), facts that fit in JSON, and arrays by name."""
+
+    kind: str
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, AnyArray]
+
+
+class Model(Protocol):
+    """A distribution over the domain, scaled to ``total`` records."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes it covers."""
+        ...
+
+    @property
+    def total(self) -> float:
+        """The number of records it stands for."""
+        ...
+
+    def project(self, clique: Clique) -> Marginal:
+        """Expected counts of one marginal (any clique of the domain)."""
+        ...
+
+    def answer(
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None
+    ) -> dict[Clique, FloatArray]:
+        """Expected counts of many marginals at once, sharing work.
+
+        With an ``rng`` a model may count them in records it draws where exact answers would cost far more.
+        """
+        ...
+
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+        """Synthetic records: ``rows`` of them, or the model's total, rounded."""
+        ...
+
+    def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
+        """The model given that each named attribute takes one of the codes listed."""
+        ...
+
+    def state(self) -> ModelState:
+        """The model as plain data, for the release file."""
+        ...
+
+
+class Fit(Protocol):
+    """An estimator: noisy answers in, model out. Post-processing: it never sees rows."""
+
+    def __call__(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+    ) -> Model:
+        """The model of this family that explains the transcript best, starting from ``warm`` if given."""
+        ...
+
+    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
+        """The size of the model that measuring these cliques leads to, in 8-byte cells."""
+        ...
+
+    def cells_with(
+        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+    ) -> FloatArray:
+        """``cells`` of the cliques with each candidate added in turn: one number per candidate."""
+        ...

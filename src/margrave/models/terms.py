@@ -1,0 +1,105 @@
+"""From a transcript to the terms of a fit: repeated measurements merged, merged codes compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import Query
+from margrave.schema.domain import Domain
+from margrave.transcript import Measurement
+from margrave.typing import Attribute, Clique, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What is known of one marginal: values and the standard deviation of each cell's noise."""
+
+    clique: Clique
+    values: FloatArray
+    scales: FloatArray
+
+
+def common_groups(domain: Domain, measurements: Iterable[Measurement]) -> dict[Attribute, IntArray]:
+    """The groups of codes that the measurements of several columns merge, per attribute that has any.
+
+    All measurements of two or more columns must merge an attribute's codes alike, and none of an attribute with
+    structural zeros may; anything else is an InputError.
+    """
+    groups: dict[Attribute, IntArray] = {}
+    whole: set[Attribute] = {a for z in domain.zeros for a in z.clique}
+    for m in measurements:
+        if len(m.clique) > 1:
+            for a in m.clique:
+                own = m.query.groups.get(a)
+                if own is None:
+                    whole.add(a)
+                elif not np.array_equal(groups.setdefault(a, own), own):
+                    whole.add(a)
+    for a in groups:
+        if a in whole:
+            raise InputError(
+                f"Measurements of column {a!r} with other columns merge its codes in different ways.",
+                remedy="Fit a transcript in which they are merged alike, or not at all.",
+            )
+    return groups
+
+
+def compress(
+    domain: Domain, measurements: Sequence[Measurement], groups: Mapping[Attribute, IntArray]
+) -> tuple[Domain, list[Measurement], dict[Attribute, FloatArray]]:
+    """The problem on groups of codes: its domain, its measurements, and each code's share of its group.
+
+    A group's noisy count is the sum of its codes' noisy counts, with the variance that follows: a one-way measurement
+    keeps one scale per cell (``terms_of``). Shares come from the one-way measurements, clipped at zero; without any,
+    they are equal.
+    """
+    coarse = Query(groups)
+    shares = {a: np.ones(domain.size(a)) for a in groups}
+    for a in groups:
+        own = [m for m in measurements if m.clique == (a,) and m.query.is_identity]
+        if own:
+            weight = np.array([m.scale**-2 for m in own])
+            mean = sum(w * m.values for w, m in zip(weight, own, strict=True)) / weight.sum()
+            shares[a] = _shares(np.asarray(mean, dtype=np.float64), groups[a])
+        else:
+            shares[a] = _shares(shares[a], groups[a])
+    reduced = [_coarsened(m, groups) for m in measurements]
+    sub = coarse.domain(domain)
+    return Domain(sub.attributes, sub.sizes, domain.zeros), reduced, shares
+
+
+def _shares(counts: FloatArray, groups: IntArray) -> FloatArray:
+    """Counts scaled to sum to one in each group; a group without positive counts is shared equally."""
+    positive = np.maximum(counts, 0.0)
+    sums = np.bincount(groups, weights=positive)
+    members = np.bincount(groups)
+    return np.where(sums[groups] > 0, positive / np.where(sums > 0, sums, 1.0)[groups], 1.0 / members[groups])
+
+
+def _coarsened(m: Measurement, groups: Mapping[Attribute, IntArray]) -> Measurement:
+    """A measurement restated on groups: as it is if it was of groups, else summed over them.
+
+    ``query`` of the result maps the measurement's own cells to groups, so that ``terms_of`` knows how many were summed.
+    """
+    left = {}
+    for a in m.clique:
+        if a in groups:
+            merged = a in m.query.groups
+            left[a] = np.arange(int(groups[a].max()) + 1) if merged else groups[a]
+    return Measurement(m.clique, m.values, m.scale, m.rho, Query(left))
+
+
+def terms_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Term]:
+    """One term per clique: measurements summed to the domain's codes, repeats averaged with weights 1 / variance."""
+    sums: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    for m in measurements:
+        values = m.query.apply(m.clique, m.values.astype(np.float64))
+        summed = m.query.apply(m.clique, np.ones(m.values.shape))
+        precision = 1.0 / (summed * m.scale**2)
+        weighted, total = sums.get(m.clique, (np.zeros(1), np.zeros(1)))
+        sums[m.clique] = (weighted + precision * values, total + precision)
+    return [Term(c, weighted / precision, precision**-0.5) for c, (weighted, precision) in sums.items()]

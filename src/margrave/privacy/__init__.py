@@ -1,0 +1,41 @@
+"""The gate between rows and everything else: units, budgets, the ledger, exact noise and private choice."""
+
+from margrave.privacy.budget import Budget
+from margrave.privacy.gate import Private, protect
+from margrave.privacy.ledger import Ledger
+from margrave.privacy.noise import Gaussian, Randomness, SeededRandomness, SystemRandomness
+from margrave.privacy.scores import GridScores, MarginalGap, Score
+from margrave.privacy.unit import (
+    AddRemovePerson,
+    AddRemoveRow,
+    ReplacePerson,
+    ReplaceRow,
+    Sensitivity,
+    Unit,
+    parse_unit,
+    sensitivity,
+    size_is_public,
+)
+
+__all__ = [
+    "AddRemovePerson",
+    "AddRemoveRow",
+    "Budget",
+    "Gaussian",
+    "GridScores",
+    "Ledger",
+    "MarginalGap",
+    "Private",
+    "Randomness",
+    "ReplacePerson",
+    "ReplaceRow",
+    "Score",
+    "SeededRandomness",
+    "Sensitivity",
+    "SystemRandomness",
+    "Unit",
+    "parse_unit",
+    "protect",
+    "sensitivity",
+    "size_is_public",
+]

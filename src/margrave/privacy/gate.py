@@ -1,0 +1,351 @@
+"""The gate: the only place that holds a table and answers questions about it.
+
+Every question goes through the same steps. Whatever can be checked from public values is checked; the true counts are
+taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
+closes the gate for good, and the charge stands.
+
+True counts live in one private attribute and, while an answer is made, in the frames below ``_sealed``. What those
+frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the line: so
+neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex, TypeVar, final
+
+import numpy as np
+
+from margrave.errors import DataError, InputError, MargraveError, SchemaError
+from margrave.marginal import IDENTITY, Query
+from margrave.privacy.budget import Budget
+from margrave.privacy.choice import epsilon_of
+from margrave.privacy.ledger import Ledger, exact_rho
+from margrave.privacy.noise import Gaussian, Price, Randomness, SystemRandomness
+from margrave.privacy.scores import Score
+from margrave.privacy.unit import Unit, rows_per_person, sensitivity, size_is_public
+from margrave.schema.domain import Domain
+from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
+from margrave.typing import Clique, IntArray
+
+if TYPE_CHECKING:
+    from margrave.data import Table
+    from margrave.schema import Schema
+
+T = TypeVar("T")
+
+
+def protect(table: Table, *, unit: Unit, budget: Budget, randomness: Randomness | None = None) -> Private:
+    """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
+
+    Under a unit of persons the rows of each are first cut to ``max_rows``. Without ``randomness``, noise comes from
+    the operating system, after a self-test of the sampler; tests may pass another, and the account then says so.
+
+    **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
+    the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
+    persons without a column that identifies them.
+    """
+    sensitivity(unit)  # refuses what is no unit
+    if not isinstance(budget, Budget):
+        raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
+    if table.schema.draft:
+        raise SchemaError(
+            "The schema is a draft, made from the data itself: its names, bounds and categories may tell on persons.",
+            remedy="Check every line of it against what is public, then confirm it with schema.confirmed().",
+        )
+    limit = rows_per_person(unit)
+    if limit is not None and table.schema.person is None:
+        raise SchemaError(
+            f"The unit is to {unit}, but the schema names no column that identifies persons.",
+            remedy="Name it as the schema's person, or choose a unit of rows.",
+        )
+    return Private(table, limit, unit, budget, SystemRandomness() if randomness is None else randomness)
+
+
+@final
+class Private:
+    """A protected table. Made by ``protect``; use it in a ``with`` block, which closes it.
+
+    It cannot be copied, pickled or subclassed, and shows nothing of its rows. One question at a time, from any thread.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_counts",
+        "_entries",
+        "_ledger",
+        "_lock",
+        "_randomness",
+        "_schema",
+        "_table",
+        "_unit",
+    )
+
+    def __init__(
+        self, table: Table, rows_each: int | None, unit: Unit, budget: Budget, randomness: Randomness
+    ) -> None:
+        self._table: Table | None = table
+        self._schema = table.schema
+        self._unit, self._budget, self._randomness = unit, budget, randomness
+        self._ledger = Ledger(budget.rho)
+        self._counts: dict[Clique, IntArray] = {}
+        self._entries: tuple[Entry, ...] = ()
+        self._lock = threading.RLock()
+        if rows_each is not None:
+            self._table = self._read(lambda: table.bounded(rows_each))
+        if size_is_public(unit):
+            self._entries = (PublicTotal(int(self._read(table.rows))),)
+
+    # What is public.
+
+    @property
+    def domain(self) -> Domain:
+        """The domain, from the schema."""
+        domain: Domain = self._schema.domain
+        return domain
+
+    @property
+    def schema(self) -> Schema:
+        """The schema."""
+        return self._schema
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of privacy."""
+        return self._unit
+
+    @property
+    def rho(self) -> Fraction:
+        """The whole budget (zCDP)."""
+        return self._ledger.limit
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of it, exactly."""
+        return self._ledger.remaining
+
+    @property
+    def transcript(self) -> Transcript:
+        """Every answer so far, in order."""
+        return Transcript(self._entries)
+
+    def account(self) -> Account:
+        """The books, as plain data for the certificate."""
+        return Account(
+            unit=str(self._unit),
+            rho_budget=self._budget.rho,
+            epsilon=self._budget.epsilon,
+            delta=self._budget.delta,
+            debits=self._ledger.debits,
+            private=self._randomness.is_private,
+            sampler=self._randomness.describe(),
+        )
+
+    # The two questions, and what makes them quicker.
+
+    def prepare(self, cliques: Iterable[Clique]) -> None:
+        """Count these marginals now, in one scan, so that questions about them need none. **Privacy:** none spent."""
+        with self._lock:
+            self._count(self._asked(cliques))
+
+    def measure(self, cliques: Iterable[Clique], noise: Gaussian, *, query: Query = IDENTITY) -> Transcript:
+        """Noisy marginals: ``query(M_clique(D))`` plus discrete Gaussian noise, for each clique; the new entries.
+
+        **Privacy:** ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k cliques (zCDP), charged before anything is
+        drawn; a clique named twice is measured and paid twice. Raises ``InputError`` for unknown columns or an empty
+        list and ``BudgetError`` if too little remains: nothing is spent then.
+        """
+        with self._lock:
+            asked = self._asked(cliques)
+            _check_query(query, self.domain)
+            price = noise.price(sensitivity(self._unit, query), len(asked))
+            self._count(asked)
+            self._ledger.charge(f"measure {_names(asked)}", price.rho_each * len(asked))
+            entries = self._answer(lambda: self._noisy(asked, price, query))
+            self._entries += entries
+            return Transcript(entries)
+
+    def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
+        """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
+
+        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit.
+
+        **Privacy:** rho (zCDP), charged before anything is drawn. Raises ``InputError`` for unknown columns, an empty
+        list or a candidate named twice, and ``BudgetError`` if too little remains: nothing is spent then.
+        Source: Cesar and Rogers 2021.
+        """
+        with self._lock:
+            asked = self._asked(candidates)
+            if len(set(asked)) < len(asked):
+                raise InputError("A candidate is named twice.", remedy="Name each once.")
+            rho = exact_rho(rho, "The rho of a choice")
+            score.check(self.domain, asked)
+            terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
+            epsilon = epsilon_of(rho)
+            self._count(asked)
+            self._ledger.charge(f"choose one of {len(asked)} marginals", rho)
+            chosen = asked[self._answer(lambda: self._chosen(asked, score, epsilon / (2 * moved)))]
+            self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
+            return chosen
+
+    def close(self) -> None:
+        """Let go of the table and of every true count. Whatever is asked afterwards is refused."""
+        with self._lock:
+            self._table = None
+            self._counts.clear()
+
+    # Behind the gate.
+
+    def _asked(self, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+        """The cliques in canonical form, if the gate is open and they are in order."""
+        if self._table is None:
+            raise MargraveError(
+                "The gate is closed.", remedy="Its transcript still stands; protect the table anew."
+            )
+        asked = tuple(self.domain.clique(c) for c in cliques)
+        if not asked or not all(asked):
+            raise InputError(
+                "No marginal is named, or one of no columns.", remedy="Name at least one column of each."
+            )
+        return asked
+
+    def _count(self, asked: Sequence[Clique]) -> None:
+        """True counts of those cliques that have none yet, in one scan."""
+        missing = [c for c in dict.fromkeys(asked) if c not in self._counts]
+        if missing:
+            self._read(lambda: self._scan(missing))
+
+    def _scan(self, missing: Sequence[Clique]) -> None:
+        assert self._table is not None
+        found = self._table.count(missing)
+        for clique in missing:
+            counts = found[clique].view()
+            if counts.dtype != np.int64 or counts.shape != self.domain.shape(clique):
+                raise DataError("The table counts in the wrong shape or type.")
+            counts.flags.writeable = False
+            self._counts[clique] = counts
+
+    def _noisy(self, asked: Sequence[Clique], price: Price, query: Query) -> tuple[Measurement, ...]:
+        entries = []
+        for clique in asked:
+            truth = query.apply(clique, self._counts[clique])
+            values = self._randomness.gaussian(truth, price.scale)
+            if values.dtype != np.int64 or values.shape != truth.shape:
+                raise MargraveError("The noise has the wrong shape or type.")
+            entries.append(Measurement(clique, values, price.scale, price.rho_each, query))
+        return tuple(entries)
+
+    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> int:
+        values, grid = score(asked, {c: self._counts[c] for c in asked})
+        if len(values) != len(asked):
+            raise MargraveError("The score does not have one value per candidate.")
+        return range(len(asked))[self._randomness.choose(values, temperature * grid)]
+
+    def _read(self, work: Callable[[], T]) -> T:
+        """Work on rows before any charge: if it fails, nothing was answered or spent."""
+        result = _sealed(work)
+        if isinstance(result, _Failure):
+            _raise(result, DataError, "The table could not be read", "Nothing was spent.")
+        return result
+
+    def _answer(self, work: Callable[[], T]) -> T:
+        """Work after a charge: if it fails, the gate closes and the charge stands."""
+        result = _sealed(work)
+        if isinstance(result, _Failure):
+            self.close()
+            _raise(
+                result,
+                MargraveError,
+                "An answer failed after its charge",
+                "The charge stands; the gate is closed.",
+            )
+        return result
+
+    # Nothing leaves by the back door.
+
+    def __enter__(self) -> Private:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Private(unit={str(self._unit)!r}, rho={float(self.rho):.6g}, spent={float(self._ledger.spent):.6g})"
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("Private is final: there is only one gate.")
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("A protected table cannot be copied.")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError("A protected table cannot be copied.")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A protected table cannot be pickled.")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("A protected table cannot be pickled.")
+
+
+class _Failure(NamedTuple):
+    """What may be known of an exception raised near rows: its kind, and margrave's own words."""
+
+    kind: type[BaseException]
+    words: str
+
+
+def _sealed(work: Callable[[], T]) -> T | _Failure:
+    """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
+    try:
+        return work()
+    except MargraveError as error:
+        return _Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
+    except BaseException as error:
+        return _Failure(type(error), f"{type(error).__name__}{_where(error)}")
+
+
+def _where(error: BaseException) -> str:
+    """The line of code that failed: a name and a number, which hold nothing of the rows."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return (
+        ""
+        if step is None
+        else f" in {os.path.basename(step.tb_frame.f_code.co_filename)}, line {step.tb_lineno}"
+    )
+
+
+def _raise(failure: _Failure, kind: type[MargraveError], what: str, remedy: str) -> NoReturn:
+    if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
+        raise failure.kind
+    raise kind(f"{what} ({failure.words}).", remedy=remedy)
+
+
+def _lipschitz(score: Score) -> Fraction:
+    try:
+        lipschitz = Fraction(score.lipschitz)
+    except (ValueError, OverflowError):  # NaN, infinity
+        lipschitz = Fraction(0)
+    if not 0 < lipschitz <= 1e300:
+        raise InputError(
+            "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
+        )
+    return lipschitz
+
+
+def _check_query(query: Query, domain: Domain) -> None:
+    """Every group list has one group, 0 or more, per code of its attribute."""
+    for attribute, groups in query.groups.items():
+        fits = groups.shape == (domain.size(attribute),) and np.issubdtype(groups.dtype, np.integer)
+        if not fits or int(groups.min()) < 0:
+            raise InputError(f"The query's groups of {attribute!r} are not one number, 0 or more, per code.")
+
+
+def _names(cliques: Sequence[Clique]) -> str:
+    shown = [" × ".join(c) for c in cliques[:4]]
+    return ", ".join(shown if len(cliques) <= 4 else [*shown[:3], f"and {len(cliques) - 3} more marginals"])

@@ -1,0 +1,138 @@
+"""Scores for a private choice: integers on a public grid, which know how far one count can move them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.schema.domain import Domain
+from margrave.typing import Clique, FloatArray, IntArray
+
+_GRID_BITS = 10
+# Exactness of the float64 arithmetic on the grid: |x − m| · 2^10 must stay below 2^53 in every sum.
+LARGEST_TOTAL = 2.0**41
+_CHUNK = 1 << 14  # cells at a time: the temporaries stay in the processor's cache
+
+
+class GridScores(NamedTuple):
+    """Scores as integers: candidate r scores ``values[r] · grid``. The grid is public."""
+
+    values: tuple[int, ...]
+    grid: Fraction
+
+
+class Score(Protocol):
+    """What a private choice maximises. Called inside the gate, on true counts."""
+
+    @property
+    def lipschitz(self) -> float:
+        """The most any score changes when the counts of a marginal change by 1 in L1; the unit does the rest."""
+        ...
+
+    def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
+        """Raise ``InputError`` for anything wrong with the public parts, before anything is spent."""
+        ...
+
+    def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
+        """The public parts, one number per candidate, for the transcript."""
+        ...
+
+    def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
+        """The scores, given the true counts of every candidate."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalGap:
+    """``w_r (‖M_r(D) − estimate_r‖₁ − penalty_r)``: how badly an estimate misses a marginal, less a penalty.
+
+    Weights count as the binary fractions that they are, and so do penalties; estimates are rounded to multiples of
+    2^-10 (half to even). From there on the arithmetic is exact, so a score does not depend on the order of rows,
+    cells or threads. Give the weights of the candidates only: ``lipschitz`` is the largest of all given.
+
+    **Privacy:** none spent by itself; ``select`` spends. ``lipschitz = max_r w_r``, because rounding the estimate
+    does not depend on the counts and ``|‖x − m‖₁ − ‖x' − m‖₁| ≤ ‖x − x'‖₁``.
+    Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), equation 1.
+    """
+
+    estimates: Mapping[Clique, FloatArray]
+    weights: Mapping[Clique, float]
+    penalties: Mapping[Clique, float]
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest weight."""
+        return max(self.weights.values())
+
+    def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
+        """Every candidate has an estimate of its shape, a positive weight and a finite penalty."""
+        for clique in candidates:
+            name = ", ".join(clique)
+            if clique not in self.estimates or clique not in self.weights or clique not in self.penalties:
+                raise InputError(f"The score lacks an estimate, a weight or a penalty for ({name}).")
+            if not 0 < self.weights[clique] < math.inf or not math.isfinite(self.penalties[clique]):
+                raise InputError(f"The weight or the penalty of ({name}) is not a positive or finite number.")
+            if self.estimates[clique].shape != domain.shape(clique):
+                raise InputError(f"The estimate of ({name}) does not have the marginal's shape.")
+            if not _l1_bound(self.estimates[clique]) < LARGEST_TOTAL:
+                raise InputError(
+                    f"The estimate of ({name}) is not finite, or above {LARGEST_TOTAL:g} records."
+                )
+
+    def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
+        """Weights and penalties."""
+        return {
+            "weight": np.array([self.weights[c] for c in candidates], dtype=np.float64),
+            "penalty": np.array([self.penalties[c] for c in candidates], dtype=np.float64),
+        }
+
+    def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
+        """The scores of the candidates, exactly."""
+        weights, per_weight = _common([self.weights[c] for c in candidates])
+        penalties, per_penalty = _common([self.penalties[c] for c in candidates])
+        per_gap = max(1 << _GRID_BITS, per_penalty)  # both powers of two
+        finer, coarser = per_gap >> _GRID_BITS, per_gap // per_penalty
+        gaps = (grid_gap(counts[c], self.estimates[c]) for c in candidates)
+        values = tuple(
+            w * (gap * finer - penalty * coarser)
+            for w, gap, penalty in zip(weights, gaps, penalties, strict=True)
+        )
+        return GridScores(values, Fraction(1, per_weight * per_gap))
+
+
+def grid_gap(counts: IntArray, estimate: FloatArray) -> int:
+    """``Σ |2^10 x − round(2^10 m)|``: the L1 distance in units of 2^-10, exactly.
+
+    Floats hold the integers here without loss: counts and estimates sum to less than 2^41 each, so every term and
+    every partial sum, in whatever order, stays below 2^53.
+    """
+    flat, model = counts.reshape(-1), estimate.reshape(-1)
+    if int(flat.sum()) >= LARGEST_TOTAL:
+        raise InputError("The table has too many rows for an exact score.")
+    total = 0
+    for start in range(0, flat.size, _CHUNK):
+        gap = model[start : start + _CHUNK] * float(1 << _GRID_BITS)
+        np.rint(gap, out=gap)
+        gap -= flat[start : start + _CHUNK] * float(1 << _GRID_BITS)
+        np.abs(gap, out=gap)
+        total += int(gap.sum())
+    return total
+
+
+def _l1_bound(estimate: FloatArray) -> float:
+    """At least ``‖m‖₁``, from the extremes where that is enough; NaN or infinite where m is."""
+    quick = max(float(estimate.max()), -float(estimate.min())) * estimate.size
+    return quick if quick < LARGEST_TOTAL else float(np.abs(estimate).sum())
+
+
+def _common(values: Sequence[float]) -> tuple[list[int], int]:
+    """Floats over their common denominator, a power of two: ``values[i] = numerators[i] / denominator``."""
+    ratios = [float(v).as_integer_ratio() for v in values]
+    denominator = max(d for _, d in ratios)
+    return [n * (denominator // d) for n, d in ratios], denominator

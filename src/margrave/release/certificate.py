@@ -1,0 +1,96 @@
+"""The certificate of a release: what was promised, what was spent, and what it rests on, as plain data."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from margrave import __version__
+from margrave.schema import Schema
+from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
+
+NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
+
+
+def current_versions() -> dict[str, str]:
+    """Versions of what a release's noise and numbers rest on."""
+    found = {"margrave": __version__, "python": platform.python_version()}
+    for package in ("numpy", "opendp"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def build_certificate(
+    schema: Schema,
+    transcript: Transcript,
+    account: Account,
+    config: Mapping[str, Any],
+    versions: Mapping[str, str],
+    size: float,
+) -> dict[str, Any]:
+    """The facts of a release in one table that fits in JSON."""
+    facts: dict[str, Any] = {
+        "private": account.private,
+        "unit": account.unit,
+        "epsilon": account.epsilon,
+        "delta": account.delta,
+        "rho": {"budget": _exact(account.rho_budget), "spent": _exact(account.rho_spent)},
+        "mechanism": dict(config),
+        "schema": {
+            "sha256": schema.hash(),
+            "columns": len(schema.columns),
+            "cells": str(schema.domain.cells()),
+        },
+        "sampler": account.sampler,
+        "versions": dict(versions),
+        "size": size,
+        "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
+        "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
+        "transcript": [_line(entry) for entry in transcript],
+        "public_inputs": _public_inputs(schema, transcript),
+    }
+    if not account.private:
+        facts["warning"] = NOT_PRIVATE
+    return facts
+
+
+def _exact(rho: Fraction) -> dict[str, Any]:
+    return {"exact": str(rho), "decimal": float(rho)}
+
+
+def _line(entry: Entry) -> dict[str, Any]:
+    match entry:
+        case Measurement():
+            return {
+                "measured": list(entry.clique),
+                "cells": int(entry.values.size),
+                "scale": entry.scale,
+                "rho": float(entry.rho),
+                "grouped": sorted(entry.query.groups),
+            }
+        case Selection():
+            return {
+                "selected": list(entry.chosen),
+                "candidates": len(entry.candidates),
+                "epsilon": entry.epsilon,
+                "sensitivity": entry.sensitivity,
+                "rho": float(entry.rho),
+            }
+        case PublicTotal():
+            return {"public_total": entry.total}
+
+
+def _public_inputs(schema: Schema, transcript: Transcript) -> list[str]:
+    inputs = [f"the schema, sha256 {schema.hash()}"]
+    if schema.domain.zeros:
+        inputs.append(f"{len(schema.domain.zeros)} declarations of combinations that cannot occur")
+    inputs += [
+        f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)
+    ]
+    return inputs

@@ -1,0 +1,205 @@
+"""Transcript, account and model as plain data, and back, with everything checked against the domain on the way back."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.marginal import Query
+from margrave.models.protocol import ModelState
+from margrave.schema.domain import Domain
+from margrave.transcript import Account, Debit, Entry, Measurement, PublicTotal, Selection, Transcript
+from margrave.typing import AnyArray, Clique
+
+_FRACTION = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+
+Plain = dict[str, Any]
+
+
+class Shelf:
+    """Arrays put aside under numbered names while the manifest is written, and looked up when it is read."""
+
+    def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
+        self.arrays: dict[str, AnyArray] = dict(arrays or {})
+
+    def put(self, array: AnyArray) -> str:
+        """The name to find the array by."""
+        name = f"{len(self.arrays):06d}"
+        self.arrays[name] = array
+        return name
+
+    def get(self, name: object) -> AnyArray:
+        """The array of that name."""
+        if not isinstance(name, str) or name not in self.arrays:
+            raise ReleaseError("An array named in the manifest is missing.")
+        return self.arrays[name]
+
+
+def account_to_plain(account: Account) -> Plain:
+    """The books, with exact fractions as text."""
+    return {
+        "unit": account.unit,
+        "rho_budget": str(account.rho_budget),
+        "epsilon": account.epsilon,
+        "delta": account.delta,
+        "debits": [{"what": d.what, "rho": str(d.rho)} for d in account.debits],
+        "private": account.private,
+        "sampler": account.sampler,
+    }
+
+
+def account_from_plain(plain: Plain) -> Account:
+    """The books back; budgets and debits must be sums that could have been spent."""
+    debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in _list(plain["debits"]))
+    if not isinstance(plain["private"], bool):
+        raise ReleaseError("The account does not say whether the noise was private.")
+    account = Account(
+        unit=_text(plain["unit"]),
+        rho_budget=_fraction(plain["rho_budget"]),
+        epsilon=_number(plain["epsilon"]),
+        delta=_number(plain["delta"]),
+        debits=debits,
+        private=plain["private"],
+        sampler=_text(plain["sampler"]),
+    )
+    if account.rho_spent > account.rho_budget:
+        raise ReleaseError("The account spends more than its budget.")
+    return account
+
+
+def transcript_to_plain(transcript: Transcript, shelf: Shelf) -> list[Plain]:
+    """One table of facts per entry, in order; arrays go on the shelf."""
+    return [_entry_to_plain(entry, shelf) for entry in transcript]
+
+
+def _entry_to_plain(entry: Entry, shelf: Shelf) -> Plain:
+    match entry:
+        case PublicTotal():
+            return {"type": "public-total", "total": entry.total}
+        case Measurement():
+            return {
+                "type": "measurement",
+                "clique": list(entry.clique),
+                "values": shelf.put(entry.values),
+                "scale": entry.scale,
+                "rho": str(entry.rho),
+                "query": {a: shelf.put(g) for a, g in sorted(entry.query.groups.items())},
+            }
+        case Selection():
+            return {
+                "type": "selection",
+                "candidates": [list(c) for c in entry.candidates],
+                "chosen": list(entry.chosen),
+                "epsilon": entry.epsilon,
+                "sensitivity": entry.sensitivity,
+                "rho": str(entry.rho),
+                "terms": {name: shelf.put(v) for name, v in sorted(entry.terms.items())},
+            }
+
+
+def transcript_from_plain(plain: object, shelf: Shelf, domain: Domain) -> Transcript:
+    """The entries back; cliques, shapes and scales must fit the domain."""
+    return Transcript(tuple(_entry_from_plain(entry, shelf, domain) for entry in _list(plain)))
+
+
+def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain) -> Entry:
+    kind = plain["type"]
+    if kind == "public-total":
+        total = plain["total"]
+        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
+            raise ReleaseError("The public total is not a count.")
+        return PublicTotal(total)
+    if kind == "measurement":
+        return _measurement(plain, shelf, domain)
+    if kind == "selection":
+        return _selection(plain, shelf, domain)
+    raise ReleaseError("The transcript holds an entry of an unknown type.")
+
+
+def _measurement(plain: Plain, shelf: Shelf, domain: Domain) -> Measurement:
+    clique = _clique(plain["clique"], domain)
+    query = Query({a: _groups(shelf.get(name), domain.size(a)) for a, name in plain["query"].items()})
+    values = shelf.get(plain["values"])
+    shape = query.domain(domain.project(clique)).shape(clique)
+    scale = _number(plain["scale"])
+    if values.dtype != np.int64 or values.shape != shape or scale <= 0:
+        raise ReleaseError(f"The measurement of {', '.join(clique)} does not fit the domain.")
+    return Measurement(clique, values, scale, _fraction(plain["rho"]), query)
+
+
+def _groups(groups: AnyArray, size: int) -> AnyArray:
+    if groups.dtype != np.int64 or groups.shape != (size,) or groups.min() < 0 or groups.max() >= size:
+        raise ReleaseError("A grouping of codes does not fit the domain.")
+    return groups
+
+
+def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
+    candidates = tuple(_clique(c, domain) for c in _list(plain["candidates"]))
+    chosen = _clique(plain["chosen"], domain)
+    terms = {_text(name): shelf.get(where) for name, where in plain["terms"].items()}
+    if chosen not in candidates or any(v.shape != (len(candidates),) for v in terms.values()):
+        raise ReleaseError("A selection does not fit its candidates.")
+    return Selection(
+        candidates=candidates,
+        chosen=chosen,
+        epsilon=_number(plain["epsilon"]),
+        sensitivity=_number(plain["sensitivity"]),
+        rho=_fraction(plain["rho"]),
+        terms=terms,
+    )
+
+
+def model_to_plain(state: ModelState, shelf: Shelf) -> Plain:
+    """Kind and facts, with the arrays on the shelf."""
+    return {
+        "kind": state.kind,
+        "facts": dict(state.facts),
+        "arrays": {name: shelf.put(array) for name, array in sorted(state.arrays.items())},
+    }
+
+
+def model_from_plain(plain: Plain, shelf: Shelf) -> ModelState:
+    """Kind, facts and arrays back; the model's own loader checks what they mean."""
+    facts = plain["facts"]
+    if not isinstance(facts, dict):
+        raise ReleaseError("The model's facts are not a table of names.")
+    arrays = {_text(name): shelf.get(where) for name, where in plain["arrays"].items()}
+    return ModelState(_text(plain["kind"]), facts, arrays)
+
+
+def _clique(value: object, domain: Domain) -> Clique:
+    names = tuple(_text(v) for v in _list(value))
+    if any(n not in domain for n in names) or domain.clique(names) != names:
+        raise ReleaseError("A marginal names columns that are not in the schema, or not in its order.")
+    return names
+
+
+def _fraction(value: object) -> Fraction:
+    text = _text(value)
+    if not _FRACTION.fullmatch(text):  # Fraction itself would expand 1e999999999
+        raise ReleaseError("An amount of budget is not an exact fraction.")
+    return Fraction(text)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ReleaseError("A number that should be finite and not negative is neither.")
+    return float(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ReleaseError("Something that should be text is not.")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ReleaseError("Something that should be a list is not.")
+    return value

@@ -1,0 +1,197 @@
+"""A release: a model of noisy answers, the answers, the books, and the public schema. Nothing in it reaches rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import InputError, ReleaseError
+from margrave.marginal import Marginal
+from margrave.models import MODELS
+from margrave.models.protocol import Fit, Model
+from margrave.release import manifest
+from margrave.release.archive import read_archive, write_archive
+from margrave.release.certificate import build_certificate, current_versions
+from margrave.release.evidence import Condition, codes_of
+from margrave.schema import Schema
+from margrave.transcript import Account, Transcript
+from margrave.typing import Attribute
+
+FORMAT = "margrave-release"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Synthetic rows, marginals and the certificate of one run of a mechanism.
+
+    **Privacy:** everything here is post-processing of the transcript: nothing is spent, however often it is used.
+    """
+
+    schema: Schema
+    model: Model
+    transcript: Transcript
+    account: Account
+    config: Mapping[str, Any]
+    versions: Mapping[str, str] = field(default_factory=current_versions)
+
+    def __post_init__(self) -> None:
+        if not _is_plain(dict(self.config)) or not _is_plain(dict(self.versions)):
+            raise ReleaseError(
+                "A release's config and versions are plain data: names, numbers, texts, lists."
+            )
+
+    def __repr__(self) -> str:
+        private = "" if self.account.private else ", NOT PRIVATE"
+        return (
+            f"Release({self.config.get('name', '?')}, {len(self.schema.columns)} columns,"
+            f" epsilon={self.account.epsilon:g}, delta={self.account.delta:g}{private})"
+        )
+
+    def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Synthetic rows: ``n`` of them, or about as many as the real table is estimated to have.
+
+        The rows come in random order. ``seed`` makes them repeatable; it touches post-processing only.
+
+        **Privacy:** none spent.
+        """
+        return _rows(self.schema, self.model, n, seed)
+
+    def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
+        """Expected counts of every combination of codes of these columns, by the model.
+
+        **Privacy:** none spent.
+        """
+        return self.model.project(self.schema.domain.clique(attributes))
+
+    def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
+        """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
+
+        A plain value, a list of values, or a pair (low, high) for a range of a numeric or time column.
+        A range takes every bin that overlaps it, so the bins at its ends come whole.
+
+        **Privacy:** none spent.
+        """
+        evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
+        return Conditional(self.schema, self.model.condition(evidence), evidence)
+
+    def refit(self, fit: Fit, *, seed: int | None = None) -> Release:
+        """The release with another model of the same noisy answers.
+
+        **Privacy:** none spent.
+        """
+        rng = np.random.default_rng(seed)  # fitting is post-processing
+        model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
+        return replace(self, model=model, config={**self.config, "refit": type(fit).__name__})
+
+    def certificate(self) -> dict[str, Any]:
+        """What was promised, measured and spent, as plain data that fits in JSON.
+
+        **Privacy:** none spent.
+        """
+        return build_certificate(
+            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total
+        )
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
+
+        **Privacy:** none spent. The file holds the transcript, the model and public facts, and depends on nothing else.
+        """
+        shelf = manifest.Shelf()
+        plain = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "schema": self.schema.to_toml(),
+            "config": dict(self.config),
+            "account": manifest.account_to_plain(self.account),
+            "transcript": manifest.transcript_to_plain(self.transcript, shelf),
+            "model": manifest.model_to_plain(self.model.state(), shelf),
+            "versions": dict(self.versions),
+        }
+        write_archive(path, plain, shelf.arrays, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | Path) -> Release:
+        """Read a release; anything malformed is a ReleaseError. Nothing in the file is run."""
+        plain, arrays = read_archive(path)
+        if plain.get("format") != FORMAT:
+            raise ReleaseError(f"{path} is not a margrave release.")
+        if plain.get("version") != FORMAT_VERSION:
+            raise ReleaseError(
+                f"{path} is of a version of the format that this margrave does not know.",
+                remedy="Read it with the margrave that wrote it, or a newer one.",
+            )
+        try:
+            return _from_plain(plain, manifest.Shelf(arrays))
+        except ReleaseError as error:
+            raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
+        except (
+            Exception
+        ) as error:  # the parsers below were not written for hostile input; the caller must not suffer
+            why = type(error).__name__
+            raise ReleaseError(f"{path} is not a release that can be read ({why}).") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """A release given the values of some columns: rows and marginals of that part alone.
+
+    ``evidence`` names the codes that each conditioned column may take.
+    """
+
+    schema: Schema
+    model: Model
+    evidence: Mapping[Attribute, tuple[int, ...]]
+
+    def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Synthetic rows of that part: ``n`` of them, or as many as the model expects.
+
+        **Privacy:** none spent.
+        """
+        return _rows(self.schema, self.model, n, seed)
+
+    def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
+        """Expected counts within that part.
+
+        **Privacy:** none spent.
+        """
+        return self.model.project(self.schema.domain.clique(attributes))
+
+
+def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
+    if n is not None and n < 0:
+        raise InputError(f"{n} rows cannot be drawn.", remedy="The number of rows n is at least 0.")
+    rng = np.random.default_rng(seed)  # sampling is post-processing
+    codes = model.sample(n, rng=rng)
+    return schema.decode(codes.take(rng.permutation(len(codes))), rng=rng)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is what JSON can hold, so that nothing that reaches rows can ride along."""
+    if isinstance(value, Mapping):
+        return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(v) for v in value)
+    return value is None or isinstance(value, str | int | float)
+
+
+def _from_plain(plain: Mapping[str, Any], shelf: manifest.Shelf) -> Release:
+    schema = Schema.from_toml(plain["schema"])
+    transcript = manifest.transcript_from_plain(plain["transcript"], shelf, schema.domain)
+    account = manifest.account_from_plain(plain["account"])
+    state = manifest.model_from_plain(plain["model"], shelf)
+    config, versions = plain["config"], plain["versions"]
+    if not isinstance(config, dict) or not isinstance(versions, dict):
+        raise ReleaseError("Its configuration or versions are not tables of names.")
+    if state.kind not in MODELS:
+        raise ReleaseError("Its model is of an unknown kind.", remedy="A newer margrave may know it.")
+    model = MODELS[state.kind](schema.domain, state.facts, state.arrays)
+    if model.domain != schema.domain or not (np.isfinite(model.total) and model.total >= 0):
+        raise ReleaseError("Its model does not fit its schema.")
+    return Release(schema, model, transcript, account, config, versions)

@@ -1,0 +1,114 @@
+"""What the page shows of each column and pair: the model beside the noisy answers it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.release import Release
+from margrave.transcript import Measurement, Transcript
+from margrave.typing import Attribute, Clique, FloatArray
+
+MAX_PAIRS = 6
+_MAX_RANKED = 400
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnView:
+    """A column's codes: labels, the model's counts, and the noisy counts with their standard error, where measured."""
+
+    name: Attribute
+    labels: list[str]
+    model: FloatArray | None
+    measured: FloatArray | None
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairView:
+    """Two columns' joint counts by the model, and how much one tells about the other (bits)."""
+
+    names: Clique
+    labels: tuple[list[str], list[str]]
+    counts: FloatArray
+    information: float
+
+
+def column_views(release: Release) -> list[ColumnView]:
+    """One view per column, in the schema's order."""
+    views = []
+    for column in release.schema.columns:
+        measured, error = noisy_counts(release.transcript, column.name)
+        model = _project(release, (column.name,))
+        views.append(ColumnView(column.name, list(column.labels()), model, measured, error))
+    return views
+
+
+def noisy_counts(transcript: Transcript, attribute: Attribute) -> tuple[FloatArray | None, float]:
+    """A column's counts from all measurements of it, by inverse variance, and the standard error of each.
+
+    A measurement of clique r summed down to one column of size k has variance ``(cells of r / k) scale^2`` a cell.
+    """
+    total: FloatArray | None = None
+    weight = 0.0
+    for m in transcript.measurements:
+        if attribute in m.clique and attribute not in m.query.groups:
+            summed, precision = _summed(m, attribute)
+            total = precision * summed if total is None else total + precision * summed
+            weight += precision
+    return (None, 0.0) if total is None else (total / weight, float(weight**-0.5))
+
+
+def _summed(measurement: Measurement, attribute: Attribute) -> tuple[FloatArray, float]:
+    axis = measurement.clique.index(attribute)
+    others = tuple(i for i in range(measurement.values.ndim) if i != axis)
+    summed = measurement.values.sum(axis=others).astype(np.float64)
+    return summed, summed.size / (measurement.values.size * measurement.scale**2)
+
+
+def pair_views(release: Release) -> list[PairView]:
+    """The measured pairs that say most: ranked by the model's mutual information, a function of noisy answers."""
+    views = [
+        v for pair in _measured_pairs(release.transcript) if (v := _pair_view(release, pair)) is not None
+    ]
+    return sorted(views, key=lambda v: -v.information)[:MAX_PAIRS]
+
+
+def _measured_pairs(transcript: Transcript) -> list[Clique]:
+    pairs = dict.fromkeys(p for c in transcript.cliques for p in combinations(c, 2))
+    return list(pairs)[:_MAX_RANKED]
+
+
+def _pair_view(release: Release, pair: Clique) -> PairView | None:
+    counts = _project(release, pair)
+    if counts is None:
+        return None
+    labels = {c.name: list(c.labels()) for c in release.schema.columns if c.name in pair}
+    return PairView(pair, (labels[pair[0]], labels[pair[1]]), counts, mutual_information(counts))
+
+
+def mutual_information(counts: FloatArray) -> float:
+    """``sum p_ij log2(p_ij / (p_i p_j))`` of a table of counts.
+
+    >>> round(mutual_information(np.array([[1.0, 0.0], [0.0, 1.0]])), 6)
+    1.0
+    """
+    total = float(counts.sum())
+    if total <= 0:
+        return 0.0
+    p = counts / total
+    independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    some = p > 0
+    return float((p[some] * np.log2(p[some] / independent[some])).sum())
+
+
+def _project(release: Release, clique: Iterable[Attribute]) -> FloatArray | None:
+    """The model's counts, or None where the release holds noisy answers without a model of them."""
+    try:
+        return np.asarray(release.marginal(clique).values, dtype=np.float64)
+    except ReleaseError:
+        return None

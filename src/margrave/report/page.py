@@ -1,0 +1,186 @@
+"""The page: one HTML text with everything inside, no script and no link to anything outside."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from margrave.files import written_whole
+from margrave.release import Release
+from margrave.report.content import column_views, pair_views
+from margrave.report.figures import bars, heat
+from margrave.report.style import STYLE
+from margrave.report.words import guarantee, limits
+from margrave.transcript import Measurement, PublicTotal, Selection
+
+_MAX_ROWS = 400
+
+
+def write_report(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write the page, whole or not at all.
+
+    **Privacy:** none spent: the page shows the transcript, the model and public facts.
+    """
+    text = render(release)
+    with written_whole(path, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render(release: Release) -> str:
+    """The page of a release.
+
+    **Privacy:** none spent: a function of the transcript, the model and public facts.
+    """
+    facts = release.certificate()
+    body = [
+        _head(release, facts),
+        _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release)]),
+        _section("What was measured", [_steps(release)]),
+        _section("Columns", [_key(), _columns(release)]),
+        _pairs(release),
+        _section("The ledger", [_ledger(release)]),
+        _section("The certificate", [_certificate(facts)]),
+    ]
+    title = f"Release report: {facts['mechanism'].get('name', 'margrave')}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(b for b in body if b)
+        + f"\n<footer>Written by margrave {escape(str(facts['versions'].get('margrave', '?')))} from the release alone."
+        " Nothing here was computed from the rows.</footer>\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _head(release: Release, facts: dict[str, Any]) -> str:
+    rho = facts["rho"]
+    share = rho["spent"]["decimal"] / rho["budget"]["decimal"] if rho["budget"]["decimal"] else 0.0
+    tiles = [
+        ("epsilon", f"{facts['epsilon']:.4g}"),
+        ("delta", f"{facts['delta']:.3g}"),
+        (f"rho spent, {100 * share:.4g} % of the budget", f"{rho['spent']['decimal']:.4g}"),
+        ("records" if facts["size_is_public"] else "records, estimated", f"{facts['size']:,.0f}"),
+        ("columns", str(facts["schema"]["columns"])),
+        ("noisy marginals", str(len(release.transcript.measurements))),
+        ("private choices", str(len(release.transcript.selections))),
+        ("numbers in the model", f"{sum(a.size for a in release.model.state().arrays.values()):,}"),
+    ]
+    badge = '<span class="badge">differentially private</span>' if facts["private"] else ""
+    alarm = "" if facts["private"] else f'<div class="alarm" role="alert">{escape(facts["warning"])}</div>'
+    name = escape(str(facts["mechanism"].get("name", "")))
+    return (
+        f"<header><h1>A synthetic table, and what it cost</h1>{badge}"
+        f'<p class="soft">Mechanism: {name}. Protected: {escape(facts["unit"])}.</p>{alarm}'
+        '<div class="tiles">'
+        + "".join(f'<div class="tile"><b>{escape(v)}</b><span>{escape(k)}</span></div>' for k, v in tiles)
+        + "</div></header>"
+    )
+
+
+def _section(title: str, parts: list[str]) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"
+
+
+def _limits(release: Release) -> str:
+    points = "".join(f"<li>{escape(p)}</li>" for p in limits(release.account))
+    return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
+
+
+def _steps(release: Release) -> str:
+    largest = max((e.rho for e in release.transcript if not isinstance(e, PublicTotal)), default=0)
+    rows = []
+    for entry in release.transcript.entries[:_MAX_ROWS]:
+        match entry:
+            case Measurement():
+                grouped = " (rare values together)" if entry.query.groups else ""
+                what, detail = (
+                    f"Counted {', '.join(entry.clique)}{grouped}",
+                    f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}",
+                )
+                cells = f"{entry.values.size:,}"
+            case Selection():
+                what, detail = f"Chose {', '.join(entry.chosen)}", f"epsilon {entry.epsilon:.3g}"
+                cells = f"1 of {len(entry.candidates):,}"
+            case PublicTotal():
+                rows.append(
+                    f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
+                )
+                continue
+        width = 100 * float(entry.rho / largest) if largest else 0.0
+        rows.append(
+            f'<tr><td>{escape(what)}</td><td class="n">{cells}</td><td class="n">{detail}</td>'
+            f'<td class="n">{float(entry.rho):.3g}</td>'
+            f'<td><span class="share" style="width:{width:.1f}%"></span></td></tr>'
+        )
+    left_out = len(release.transcript) - _MAX_ROWS
+    more = f'<p class="soft">And {left_out} more, in the certificate.</p>' if left_out > 0 else ""
+    return (
+        "<p>Every question that was put to the rows, in order. A count has one number per cell, each with"
+        " independent noise of the standard deviation given, in records; a choice picks one marginal out of"
+        " several, with random noise too.</p>"
+        '<div class="scroll"><table><thead><tr><th>Question</th><th class="n">cells</th><th class="n">noise</th>'
+        '<th class="n">rho</th><th style="min-width:90px"></th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
+    )
+
+
+def _key() -> str:
+    return (
+        '<div class="key"><span><i></i>the model, which the synthetic rows follow</span>'
+        '<span><i class="n"></i>the noisy count, \N{PLUS-MINUS SIGN}2 standard errors</span></div>'
+    )
+
+
+def _columns(release: Release) -> str:
+    cards = []
+    for view in column_views(release):
+        note = "not measured by itself"
+        if view.measured is not None:
+            note = f"noise \N{PLUS-MINUS SIGN}{view.error:.3g} a bar"
+        cards.append(
+            f'<div class="card"><h3>{escape(view.name)}</h3>{bars(view)}'
+            f'<p class="soft">{len(view.labels)} codes, {note}</p></div>'
+        )
+    return f'<div class="cards">{"".join(cards)}</div>'
+
+
+def _pairs(release: Release) -> str:
+    views = pair_views(release)
+    if not views:
+        return ""
+    cards = "".join(
+        f'<div class="card"><h3>{escape(v.names[0])} by {escape(v.names[1])}</h3>{heat(v)}'
+        f'<p class="soft">{escape(v.names[1])} runs across; {v.information:.3g} bits in common</p></div>'
+        for v in views
+    )
+    intro = _paragraph(
+        "The measured pairs in which one column says most about the other, by the model. The stronger the colour,"
+        " the more records."
+    )
+    return _section("Pairs", [intro, f'<div class="cards">{cards}</div>'])
+
+
+def _ledger(release: Release) -> str:
+    account = release.account
+    rows = "".join(
+        f'<tr><td>{escape(d.what)}</td><td class="n">{float(d.rho):.6g}</td></tr>'
+        for d in account.debits[:_MAX_ROWS]
+    )
+    left = account.rho_budget - account.rho_spent
+    return (
+        "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>"
+        f'<div class="scroll"><table><thead><tr><th>Debit</th><th class="n">rho</th></tr></thead><tbody>{rows}'
+        f'<tr><td><b>Spent</b></td><td class="n"><b>{float(account.rho_spent):.6g}</b></td></tr>'
+        f'<tr><td>Left unspent</td><td class="n">{float(left):.6g}</td></tr></tbody></table></div>'
+    )
+
+
+def _certificate(facts: dict[str, Any]) -> str:
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    return f"<details><summary>All the facts, as data</summary><pre>{escape(text)}</pre></details>"

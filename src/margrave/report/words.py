@@ -1,0 +1,44 @@
+"""The guarantee of a release in plain words, from its account alone."""
+
+from __future__ import annotations
+
+import math
+
+from margrave.transcript import Account
+
+
+def guarantee(account: Account) -> list[str]:
+    """Paragraphs that say what is promised, exactly enough to be held to.
+
+    The second uses the bound of any (epsilon, delta)-private release on a test that accuses with false-alarm rate a:
+    it is right at most ``exp(epsilon) a + delta`` of the time.
+    """
+    odds = math.exp(min(account.epsilon, 700.0))
+    power = odds * 0.05 + account.delta
+    bound = f"It can be right about the other in at most {100 * power:.3g} of 100."
+    if power >= 1.0:
+        bound = "An epsilon this large does not stop it from always being right about the other."
+    return [
+        "The rows of the table were read only through counts with random noise added and through choices made with"
+        " random noise; everything on this page and in the synthetic rows was computed from those answers."
+        f" Take any two tables that differ like this: {account.unit}. Whatever anyone computes from this release, no"
+        f" outcome is more than e^{_number(account.epsilon)} = {_number(odds)} times as probable under one of them as"
+        f" under the other, plus {_number(account.delta)}.",
+        "In other words: suppose somebody knows everything except which of the two tables was used, and sets up a test"
+        f" on this release that is wrong about one of them in 5 of 100 cases. {bound}",
+    ]
+
+
+def limits(account: Account) -> list[str]:
+    """What is not promised, one point each."""
+    return [
+        f"The promise is for one such change ({account.unit}). For k at once rho is k squared times as large.",
+        "What is true of people in general can still be learnt from the release: that is what it is for.",
+        "The schema (columns, categories, bounds, bins) is published as it is and taken to be public knowledge.",
+        "Other releases from the same rows spend their own budgets, and the budgets add up.",
+        "How long the run took, and the memory it used, are outside the promise.",
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 1e6 else f"{value:.2e}"

@@ -1,0 +1,89 @@
+"""What a column of a schema is, whatever its kind, and what reading one tells the custodian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.schema.values import Mask
+from margrave.typing import IntArray
+
+MISSING_LABEL = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The codes of some values, and which were empty, outside the schema, or unreadable as the column's kind.
+
+    ``home`` says whether the column has a state that empty and unreadable values belong to. For the custodian's side
+    only, but for the codes inside the gate.
+    """
+
+    codes: IntArray
+    empty: Mask
+    outside: Mask
+    unreadable: Mask
+    home: bool
+
+
+class Column(Protocol):
+    """One column: its public declaration, and the map between its values and its codes."""
+
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        ...
+
+    @property
+    def missing(self) -> bool:
+        """Whether it has a missing state (always the last code)."""
+        ...
+
+    @property
+    def outside(self) -> str:
+        """What a value outside the schema becomes: a key of ``POLICIES``."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many codes it has, the missing state included."""
+        ...
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of its decoded values, whatever they are."""
+        ...
+
+    def labels(self) -> list[str]:
+        """What each code stands for, in words."""
+        ...
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """The code of every value. It never raises for a value."""
+        ...
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """A value for every code, null for the missing state."""
+        ...
+
+
+def placed(codes: IntArray, empty: Mask, outside: Mask, unreadable: Mask, home: int | None) -> Encoded:
+    """Codes in which every empty or unreadable value lies in the cell ``home``, or in the first if there is none."""
+    codes = np.where(empty | unreadable, home or 0, codes)
+    return Encoded(codes, empty, outside & ~empty, unreadable & ~empty, home is not None)
+
+
+def with_missing(labels: list[str], missing: bool) -> list[str]:
+    """The labels, with one for the missing state."""
+    return [*labels, MISSING_LABEL] if missing else labels
+
+
+def settled(column: Any, **fields: Any) -> None:
+    """Set checked fields of a frozen column, while it is being made."""
+    for key, value in fields.items():
+        object.__setattr__(column, key, value)

@@ -1,0 +1,356 @@
+"""Columns on a line between public bounds: whole and real numbers, dates and times, cut into cells.
+
+Bins have equal width, or given edges; atoms are single values with a cell of their own (0 hours worked, say).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.schema import checks
+from margrave.schema.cells import EXACT, Cells, equal_width, given_edges
+from margrave.schema.column import Encoded, placed, settled, with_missing
+from margrave.schema.values import EPOCH, Mask, moments, numbers, parser, units_since
+from margrave.typing import FloatArray, IntArray
+
+BINS = 32
+UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+ALLOWED = ("clip", "missing", "refuse")
+
+
+@dataclass(frozen=True)
+class Integer:
+    """Whole numbers from ``low`` to ``high``; one code each where there are no more than ``bins`` of them.
+
+    >>> Integer("age", 0, 99, bins=3, atoms=[0]).labels()
+    ['0', '1 to 32', '33 to 65', '66 to 99']
+    >>> Integer("rooms", 1, 4).labels()
+    ['1', '2', '3', '4']
+    """
+
+    name: str
+    low: int
+    high: int
+    bins: int | None = None
+    edges: Sequence[int] | None = None
+    atoms: Sequence[int] = ()
+    missing: bool = False
+    outside: str = ""
+    kind: ClassVar[str] = "integer"
+
+    def __post_init__(self) -> None:
+        _settle(self, lambda key, v: checks.whole(self.name, key, v, -EXACT + 1, EXACT - 1))
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return _cells(self, float, whole=True)
+
+    @property
+    def size(self) -> int:
+        """The cells and the missing state."""
+        return self._cells.count + self.missing
+
+    @property
+    def type(self) -> pa.DataType:
+        """Whole numbers."""
+        return pa.int64()
+
+    def labels(self) -> list[str]:
+        """The range of every cell."""
+        return _labels(self, self._cells, lambda v: str(int(v)))
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """The code of every value; one between two whole numbers is rounded."""
+        return _encoded(self, self._cells, *numbers(values))
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """A whole number from the cell of every code."""
+        drawn, null = _drawn(self._cells, codes, rng)
+        return pa.array(drawn.astype(np.int64), pa.int64(), mask=null)
+
+
+@dataclass(frozen=True)
+class Real:
+    """Real numbers from ``low`` to ``high``; ``decimals`` is how many the decoded values have.
+
+    >>> Real("price", 0, 10, bins=2, atoms=[0]).labels()
+    ['0', '(0, 5)', '[5, 10]']
+    """
+
+    name: str
+    low: float
+    high: float
+    bins: int | None = None
+    edges: Sequence[float] | None = None
+    atoms: Sequence[float] = ()
+    decimals: int | None = None
+    missing: bool = False
+    outside: str = ""
+    kind: ClassVar[str] = "real"
+
+    def __post_init__(self) -> None:
+        _settle(self, lambda key, v: checks.real(self.name, key, v))
+        if self.low == self.high:
+            raise checks.fail(self.name, "low equals high.", "Give it two bounds, or leave the column out.")
+        if self.decimals is not None:
+            checks.whole(self.name, "decimals", self.decimals, 0, 15)
+            if max(abs(self.low), abs(self.high)) * 10**self.decimals > EXACT:
+                raise checks.fail(self.name, "decimals go beyond the precision of its bounds.", "Give fewer.")
+        if (np.diff(self._cells.edges) <= 0).any():
+            raise checks.fail(self.name, "its bounds are too close for so many bins.", "Give it fewer bins.")
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return _cells(self, float, whole=False, decimals=self.decimals)
+
+    @property
+    def size(self) -> int:
+        """The cells and the missing state."""
+        return self._cells.count + self.missing
+
+    @property
+    def type(self) -> pa.DataType:
+        """Real numbers of 64 bits."""
+        return pa.float64()
+
+    def labels(self) -> list[str]:
+        """The interval of every cell."""
+        short = [f"{e:.6g}" for e in self._cells.edges]
+        return _labels(self, self._cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}")
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """The code of every value."""
+        return _encoded(self, self._cells, *numbers(values))
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """A number from the cell of every code."""
+        drawn, null = _drawn(self._cells, codes, rng)
+        return pa.array(drawn, pa.float64(), mask=null)
+
+
+@dataclass(frozen=True)
+class Date:
+    """Days from ``low`` to ``high``. Text is read in ISO 8601, or to ``format`` (as of ``strptime``).
+
+    >>> Date("visit", date(2020, 1, 1), date(2020, 12, 31), bins=2).labels()
+    ['2020-01-01 to 2020-07-01', '2020-07-02 to 2020-12-31']
+    """
+
+    name: str
+    low: date
+    high: date
+    bins: int | None = None
+    edges: Sequence[date] | None = None
+    atoms: Sequence[date] = ()
+    format: str | None = None
+    missing: bool = False
+    outside: str = ""
+    kind: ClassVar[str] = "date"
+
+    def __post_init__(self) -> None:
+        _settle(self, lambda key, v: _day(self.name, key, v))
+        _check_format(self.name, self.format, datetime(2001, 12, 23))
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return _cells(self, _days, whole=True)
+
+    @property
+    def size(self) -> int:
+        """The cells and the missing state."""
+        return self._cells.count + self.missing
+
+    @property
+    def type(self) -> pa.DataType:
+        """Days."""
+        return pa.date32()
+
+    def labels(self) -> list[str]:
+        """The range of every cell."""
+        return _labels(self, self._cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """The code of every value; a time counts as its day."""
+        return _encoded(self, self._cells, *moments(values, 86400, parser(self.format)))
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """A day from the cell of every code."""
+        drawn, null = _drawn(self._cells, codes, rng)
+        return pa.array(drawn.astype(np.int32), pa.int32(), mask=null).cast(pa.date32())
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """Times from ``low`` to ``high``, whole multiples of ``unit`` (second, minute, hour or day), without a time zone.
+
+    Values that carry a time zone are taken in UTC; those between two multiples are rounded down.
+
+    >>> Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 1, 1, 3), unit="hour", bins=2).labels()
+    ['2020-01-01 00:00 to 2020-01-01 01:00', '2020-01-01 02:00 to 2020-01-01 03:00']
+    """
+
+    name: str
+    low: datetime
+    high: datetime
+    bins: int | None = None
+    edges: Sequence[datetime] | None = None
+    atoms: Sequence[datetime] = ()
+    unit: str = "second"
+    format: str | None = None
+    missing: bool = False
+    outside: str = ""
+    kind: ClassVar[str] = "timestamp"
+
+    def __post_init__(self) -> None:
+        checks.name(self.name)
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
+            raise checks.fail(self.name, "unit is unknown.", f"Choose one of: {', '.join(UNITS)}.")
+        _settle(self, lambda key, v: _moment(self.name, key, v, self._seconds))
+        _check_format(self.name, self.format, datetime(2001, 12, 23, 4, 5, 6))
+
+    @property
+    def _seconds(self) -> int:
+        return UNITS[self.unit]
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return _cells(self, lambda v: units_since(v, self._seconds), whole=True)
+
+    @property
+    def size(self) -> int:
+        """The cells and the missing state."""
+        return self._cells.count + self.missing
+
+    @property
+    def type(self) -> pa.DataType:
+        """Microseconds, without a time zone."""
+        return pa.timestamp("us")
+
+    def labels(self) -> list[str]:
+        """The range of every cell."""
+        shown = "seconds" if self._seconds == 1 else "minutes"
+        return _labels(
+            self,
+            self._cells,
+            lambda v: (EPOCH + timedelta(seconds=v * self._seconds)).isoformat(" ", timespec=shown),
+        )
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """The code of every value."""
+        return _encoded(self, self._cells, *moments(values, self._seconds, parser(self.format)))
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """A time from the cell of every code."""
+        drawn, null = _drawn(self._cells, codes, rng)
+        ticks = drawn.astype(np.int64) * (self._seconds * 1_000_000)
+        return pa.array(ticks, pa.int64(), mask=null).cast(self.type)
+
+
+Numeric = Integer | Real | Date | Timestamp
+
+
+def _settle(column: Numeric, bound: Callable[[str, Any], Any]) -> None:
+    """Check everything that the four kinds share, and put it in one form."""
+    name = checks.name(column.name)
+    low, high = bound("low", column.low), bound("high", column.high)
+    if low > high:
+        raise checks.fail(name, "low is above high.", "Exchange them.")
+    missing = checks.flag(name, "missing", column.missing)
+    edges, bins = column.edges, column.bins
+    if edges is not None:
+        if bins is not None:
+            raise checks.fail(name, "it has both bins and edges.", "Keep one of the two.")
+        edges = tuple(bound("edges", e) for e in checks.listed(name, "edges", edges))
+        if any(a >= b for a, b in pairwise(edges)):
+            raise checks.fail(name, "edges do not increase.", "Sort them, each once.")
+    else:
+        bins = checks.whole(name, "bins", BINS if bins is None else bins, 1, checks.MAX_BINS)
+    atoms = tuple(sorted({bound("atoms", a) for a in checks.listed(name, "atoms", column.atoms)}))
+    for key, values in (("edges", edges or ()), ("atoms", atoms)):
+        if any(not low <= v <= high for v in values):
+            raise checks.fail(name, f"{key} lie outside its bounds.", "Widen low and high, or take them out.")
+    outside = checks.policy(name, column.outside or "clip", ALLOWED, missing=missing)
+    settled(column, low=low, high=high, bins=bins, edges=edges, atoms=atoms, outside=outside)
+
+
+def _cells(
+    column: Numeric, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None
+) -> Cells:
+    low, high = at(column.low), at(column.high)
+    if column.edges is None:
+        edges = equal_width(low, high, column.bins or BINS, whole=whole)
+    else:
+        edges = given_edges(low, high, [at(e) for e in column.edges], whole=whole)
+    return Cells(edges, np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64)), whole, decimals)
+
+
+def _encoded(column: Numeric, cells: Cells, values: FloatArray, empty: Mask) -> Encoded:
+    unreadable = np.isnan(values)
+    home = cells.count if column.missing else None
+    safe = np.where(unreadable, cells.edges[0], values)
+    top = cells.edges[-1] - 1 if cells.whole else cells.edges[-1]
+    outside = (safe < cells.edges[0]) | (safe > top)
+    codes = cells.locate(safe)
+    if column.outside == "missing":
+        codes = np.where(outside, home or 0, codes)
+    return placed(codes, empty, outside, unreadable, home)
+
+
+def _drawn(cells: Cells, codes: IntArray, rng: np.random.Generator) -> tuple[FloatArray, Mask]:
+    null = codes >= cells.count
+    return cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
+
+
+def _labels(column: Numeric, cells: Cells, show: Callable[[float], str]) -> list[str]:
+    def span(low: float, high: float, entered: bool, reached: bool) -> str:
+        if low == high:
+            return show(low)
+        if cells.whole:
+            return f"{show(low)} to {show(high)}"
+        return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
+
+    return with_missing([span(*s) for s in cells.spans()], column.missing)
+
+
+def _days(day: date) -> float:
+    return float((datetime(day.year, day.month, day.day) - EPOCH).days)
+
+
+def _day(column: str, key: str, value: Any) -> date:
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise checks.fail(column, f"{key} is not a date.", f"Write {key} = 2020-12-31, without quotes.")
+    return value
+
+
+def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
+    """A time without a zone that is a multiple of the unit."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise checks.fail(column, f"{key} is not a time.", f"Write {key} = 2020-12-31T23:00:00, without quotes.")
+    if value.tzinfo is not None:
+        raise checks.fail(column, f"{key} has a time zone.", "Write the time in UTC, without an offset.")
+    since = value - EPOCH
+    if since.microseconds or (since.days * 86400 + since.seconds) % seconds:
+        raise checks.fail(column, f"{key} is not a multiple of its unit.", "Round it, or choose a smaller unit.")
+    return value
+
+
+def _check_format(column: str, pattern: Any, example: datetime) -> None:
+    """A pattern must read what it writes."""
+    if pattern is None:
+        return
+    try:
+        read = datetime.strptime(example.strftime(pattern), pattern)
+    except (ValueError, TypeError, OverflowError, UnicodeError):
+        read = None
+    if read is None or read.date() != example.date():
+        raise checks.fail(column, "format does not describe a date.", 'Write format = "%d/%m/%Y", say.')

@@ -1,0 +1,174 @@
+"""The schema: what is public about a table before anyone looks at it, and the map between its values and codes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import InputError, SchemaError
+from margrave.files import written_whole
+from margrave.schema import checks, toml
+from margrave.schema.column import Column
+from margrave.schema.discrete import Coded
+from margrave.schema.domain import Codes, Domain, code_dtype
+from margrave.schema.frames import columns_of
+from margrave.schema.preflight import ColumnCheck, Preflight
+from margrave.schema.values import chunks
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, each with its public values: everything the codes mean.
+
+    ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
+    it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``remarks`` are comments
+    for the file, by column ("" for its head); they are no part of the schema.
+
+    >>> schema = Schema.coded({"age": 32, "sex": 2})
+    >>> schema.domain.cells()
+    64
+    >>> schema == Schema.from_toml(schema.to_toml())
+    True
+    """
+
+    columns: Sequence[Column]
+    draft: bool = False
+    person: str | None = None
+    ignore: Sequence[str] = ()
+    remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "ignore", tuple(checks.name(n, "column to ignore") for n in self.ignore))
+        if not isinstance(self.draft, bool):
+            raise SchemaError("draft is not true or false.", remedy="Write draft = false once it is confirmed.")
+        if not self.columns:
+            raise SchemaError("The schema has no columns.", remedy="Add a [[column]] table for each.")
+        names = [c.name for c in self.columns]
+        for position, name in enumerate(names):
+            if name in names[:position]:
+                raise SchemaError(f"Column {name!r} occurs twice.", remedy="Keep one of the two.")
+        if self.person is not None and checks.name(self.person, "column of persons") in names:
+            raise SchemaError(
+                f"Column {self.person!r} identifies persons, so it is never synthesised.",
+                remedy="Take its [[column]] table out, or name another person.",
+            )
+        for name in self.ignore:
+            if name in names or name == self.person:
+                raise SchemaError(f"Column {name!r} is ignored and used.", remedy="Take it out of ignore.")
+
+    @staticmethod
+    def coded(sizes: Mapping[str, int]) -> Schema:
+        """Columns that hold codes 0 … size − 1 already; confirmed."""
+        return Schema(tuple(Coded(name, int(size)) for name, size in sizes.items()))
+
+    @staticmethod
+    def load(path: str | Path) -> Schema:
+        """A schema from a TOML file; ``SchemaError`` for whatever is wrong with it."""
+        try:
+            written = Path(path).read_bytes()
+        except OSError as error:
+            raise SchemaError(
+                f"The schema {path} cannot be read: {error.strerror or 'no file of that name'}."
+            ) from None
+        except ValueError:
+            raise SchemaError("The path of the schema is not a path.") from None
+        try:
+            return Schema.from_toml(written.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise SchemaError(f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8.") from None
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
+
+    @staticmethod
+    def from_toml(text: str) -> Schema:
+        """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text."""
+        head, columns = toml.parse(text)
+        return Schema(columns, **head)
+
+    def to_toml(self) -> str:
+        """The schema as TOML: the same text for the same schema, but for its remarks."""
+        return toml.write(self.columns, self.draft, self.person, self.ignore, self.remarks)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the TOML file, whole or not at all."""
+        with written_whole(path, overwrite=overwrite) as temporary:
+            temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
+
+    def hash(self) -> str:
+        """The SHA-256 of the TOML without remarks: two schemas with one hash are the same."""
+        return hashlib.sha256(replace(self, remarks={}).to_toml().encode("utf-8")).hexdigest()
+
+    def confirmed(self) -> Schema:
+        """The schema no longer a draft: whoever calls this vouches that all of it is public."""
+        return replace(self, draft=False, remarks={})
+
+    def column(self, name: str) -> Column:
+        """A column by its name."""
+        return self.columns[self.domain.index(name)]
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The columns with their numbers of codes."""
+        return Domain.of({c.name: c.size for c in self.columns})
+
+    def encode(self, frame: Any) -> Codes:
+        """The codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). It never raises for a value.
+
+        Each value's code is a function of the value and the schema alone. Raises ``DataError`` if a column is absent.
+
+        **Privacy:** none is given; the codes are the rows.
+        """
+        return self.read(frame)[0]
+
+    def read(self, frame: Any) -> tuple[Codes, Preflight]:
+        """The codes, and what the custodian should know about the values."""
+        pieces = columns_of(frame, [c.name for c in self.columns])
+        rows = [sum(map(len, p)) for p in pieces.values()]
+        values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
+        found = []
+        for i, column in enumerate(self.columns):
+            check, at = ColumnCheck.of(column, column.encode(pa.nulls(0))), 0
+            for piece in pieces[column.name]:
+                encoded = column.encode(piece)
+                values[i, at : at + len(piece)] = encoded.codes
+                check, at = check + ColumnCheck.of(column, encoded), at + len(piece)
+            found.append(check)
+        return Codes(self.domain, values), Preflight(rows[0], tuple(found))
+
+    def preflight(self, frame: Any) -> Preflight:
+        """How many values lie outside the schema, by column. For the custodian alone.
+
+        **Privacy:** NOT private: true counts.
+        """
+        return self.read(frame)[1]
+
+    def check(self, frame: Any) -> Preflight:
+        """``preflight``, and ``DataError`` if a policy refuses what it found.
+
+        **Privacy:** NOT private: true counts, for the custodian before the gate is opened.
+        """
+        return self.preflight(frame).require()
+
+    def decode(self, codes: Codes, *, rng: np.random.Generator) -> pa.Table:
+        """A table of values drawn for the codes, nulls where they say missing. Its types follow from the schema alone.
+
+        **Privacy:** none spent: it reads no rows.
+
+        >>> Schema.coded({"a": 3}).decode(
+        ...     Codes.of(Domain.of({"a": 3}), {"a": np.array([2, 0])}), rng=np.random.default_rng()
+        ... ).to_pydict()
+        {'a': [2, 0]}
+        """
+        if codes.domain != self.domain:
+            raise InputError("These codes are not of this schema.", remedy="Decode with the schema that made them.")
+        drawn = [c.decode(codes.column(c.name).astype(np.int64), rng) for c in self.columns]
+        fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
+        return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))

@@ -1,0 +1,130 @@
+"""What is known about the table, and how: the noisy answers, the choices made, the public facts, and the account.
+
+Everything after the gate is a function of these plain values. Nothing here can reach rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+
+from margrave.marginal import IDENTITY, Query
+from margrave.typing import Clique, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A marginal with noise: ``values = query(M_clique(D)) + noise``, each cell's noise of standard deviation ``scale``.
+
+    ``values`` are integers with one axis per attribute; ``rho`` is what was paid (zCDP).
+    """
+
+    clique: Clique
+    values: IntArray
+    scale: float
+    rho: Fraction
+    query: Query = IDENTITY
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """One private choice by the exponential mechanism with parameter ``epsilon``.
+
+    ``terms`` are the public parts of the scores, one number per candidate (weights and penalties, say).
+    """
+
+    candidates: tuple[Clique, ...]
+    chosen: Clique
+    epsilon: float
+    sensitivity: float
+    rho: Fraction
+    terms: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublicTotal:
+    """The number of records, where the unit of privacy makes it public (replacing a record)."""
+
+    total: int
+
+
+Entry = Measurement | Selection | PublicTotal
+
+
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """The answers so far, in order. Adding two appends the second."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def __add__(self, other: Transcript) -> Transcript:
+        return Transcript(self.entries + other.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The noisy marginals."""
+        return tuple(e for e in self.entries if isinstance(e, Measurement))
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """The private choices."""
+        return tuple(e for e in self.entries if isinstance(e, Selection))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """What was measured, each clique once."""
+        return tuple(dict.fromkeys(m.clique for m in self.measurements))
+
+    def total(self) -> float:
+        """The number of records: public, or the minimum-variance unbiased estimate from the noisy totals.
+
+        Each measurement's cells sum to the total with variance cells · scale²; at least 1, so that a model exists.
+        """
+        for entry in self.entries:
+            if isinstance(entry, PublicTotal):
+                return float(entry.total)
+        weight = sum(1.0 / (m.values.size * m.scale**2) for m in self.measurements)
+        if weight == 0.0:
+            return 1.0
+        mean = sum(float(m.values.sum()) / (m.values.size * m.scale**2) for m in self.measurements) / weight
+        return max(1.0, mean)
+
+
+@dataclass(frozen=True)
+class Debit:
+    """One line of the ledger: what was asked, and the zCDP it cost."""
+
+    what: str
+    rho: Fraction
+
+
+@dataclass(frozen=True)
+class Account:
+    """The closed books of one release, as plain data for the certificate.
+
+    ``unit`` is the unit of privacy in words; ``epsilon`` and ``delta`` restate ``rho_budget``; ``private`` is False
+    when the noise did not come from the operating system's randomness (tests).
+    """
+
+    unit: str
+    rho_budget: Fraction
+    epsilon: float
+    delta: float
+    debits: tuple[Debit, ...]
+    private: bool
+    sampler: str = ""
+
+    @property
+    def rho_spent(self) -> Fraction:
+        """The sum of the debits."""
+        return sum((d.rho for d in self.debits), Fraction(0))
+
+

@@ -1,0 +1,89 @@
+"""Workloads: the marginals the synthetic table should preserve, with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import closure
+from margrave.schema.domain import Domain
+from margrave.typing import Attribute, Clique
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Cliques with their weights c_r.
+
+    >>> domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    >>> workload = Workload.all_kway(domain, 2)
+    >>> workload.cliques
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    >>> workload.relevance(("a",))  # two of three contain it
+    2.0
+    """
+
+    weights: Mapping[Clique, float]
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise InputError("The workload is empty.", remedy="Name at least one marginal.")
+        for clique, weight in self.weights.items():
+            if not (weight > 0 and np.isfinite(weight)):
+                raise InputError(f"The weight of {', '.join(clique)} is {weight}.", remedy="Weights are positive.")
+            if not clique:
+                raise InputError("The workload names a marginal of no columns.")
+
+    @staticmethod
+    def of(domain: Domain, cliques: Mapping[Clique, float] | Iterable[Iterable[Attribute]]) -> Workload:
+        """Given cliques, with weights (a mapping) or all of weight 1. A clique named twice adds its weights."""
+        pairs = cliques.items() if isinstance(cliques, Mapping) else ((c, 1.0) for c in cliques)
+        weights: dict[Clique, float] = {}
+        for attributes, weight in pairs:
+            clique = domain.clique(attributes)
+            weights[clique] = weights.get(clique, 0.0) + float(weight)
+        return Workload(weights)
+
+    @staticmethod
+    def all_kway(domain: Domain, k: int) -> Workload:
+        """Every marginal of k attributes (all the attributes, if there are fewer than k)."""
+        if k < 1:
+            raise InputError(f"k-way marginals need k of at least 1, not {k}.")
+        return Workload(dict.fromkeys(combinations(domain.attributes, min(k, len(domain))), 1.0))
+
+    @staticmethod
+    def around(domain: Domain, target: Attribute, k: int = 3) -> Workload:
+        """Every marginal of k attributes that involves the target."""
+        domain.index(target)
+        return Workload({c: 1.0 for c in Workload.all_kway(domain, k).weights if target in c})
+
+    @staticmethod
+    def skewed(domain: Domain, k: int = 3, count: int = 256, seed: int = 0) -> Workload:
+        """A biased workload: attributes get weights from a squared exponential distribution, and ``count`` cliques are
+        drawn with probability proportional to the product of their attributes' weights, without repeats.
+
+        The recipe of AIM's experiments (McKenna et al. 2022, Section 6.1). The seed is public.
+        """
+        rng = np.random.default_rng(seed)  # a public workload, not noise
+        weight = dict(zip(domain, rng.exponential(size=len(domain)) ** 2, strict=True))
+        cliques = list(Workload.all_kway(domain, k).weights)
+        products = np.array([np.prod([weight[a] for a in c]) for c in cliques])
+        drawn = rng.choice(len(cliques), size=min(count, len(cliques)), replace=False, p=products / products.sum())
+        return Workload({cliques[i]: 1.0 for i in sorted(drawn)})
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques, without their weights."""
+        return tuple(self.weights)
+
+    def closure(self) -> tuple[Clique, ...]:
+        """Every non-empty subset of every clique, smaller ones first."""
+        return closure(self.weights)
+
+    def relevance(self, clique: Clique) -> float:
+        """w_r = Σ_s c_s · |r ∩ s|: how much of the workload a marginal touches."""
+        members = set(clique)
+        return float(sum(c * len(members.intersection(s)) for s, c in self.weights.items()))

@@ -1,0 +1,101 @@
+"""A model small enough to check by eye: one full table of counts. It lets releases be tested without an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.marginal import Marginal, Query, project_array
+from margrave.models.protocol import Model, ModelState
+from margrave.release import Release
+from margrave.schema import Codes, Domain, Schema
+from margrave.transcript import Account, Debit, Measurement, PublicTotal, Selection, Transcript
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """Expected counts of every cell of the domain."""
+
+    domain: Domain
+    counts: Any
+
+    @property
+    def total(self) -> float:
+        return float(self.counts.sum())
+
+    def project(self, clique: tuple[str, ...]) -> Marginal:
+        return Marginal(clique, project_array(self.counts, self.domain.attributes, clique))
+
+    def answer(self, cliques: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Any]:
+        return {c: self.project(c).values for c in cliques}
+
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+        size = round(self.total) if rows is None else rows
+        p = self.counts.ravel() / self.total
+        cells = np.sort(rng.choice(p.size, size=size, p=p))  # sorted, so that the release's shuffling shows
+        return Codes(
+            self.domain, np.array(np.unravel_index(cells, self.counts.shape)).reshape(len(self.domain), size)
+        )
+
+    def condition(self, evidence: Mapping[str, Sequence[int]]) -> Model:
+        counts = self.counts.copy()
+        for attribute, codes in evidence.items():
+            axis = self.domain.index(attribute)
+            others = np.setdiff1d(np.arange(self.domain.size(attribute)), codes)
+            np.moveaxis(counts, axis, 0)[others] = 0.0
+        return TableModel(self.domain, counts)
+
+    def state(self) -> ModelState:
+        return ModelState("fake", {"cells": int(self.counts.size)}, {"counts": self.counts})
+
+
+def load(domain: Domain, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> TableModel:
+    """The loader to put into ``MODELS``."""
+    if arrays["counts"].shape != domain.shape(domain.attributes) or facts["cells"] != arrays["counts"].size:
+        raise ReleaseError("The counts do not fit the domain.")
+    return TableModel(domain, arrays["counts"])
+
+
+class TableFit:
+    """A fit that answers with the same table always."""
+
+    def __init__(self, counts: Any) -> None:
+        self.counts = counts
+
+    def __call__(self, domain: Domain, transcript: Transcript, *, rng: Any, warm: Any = None) -> TableModel:
+        return TableModel(domain, self.counts)
+
+
+SCHEMA = Schema.coded({"age": 5, "sex": 2, "job": 3})
+
+
+def release(*, private: bool = True, schema: Schema = SCHEMA, public_total: bool = False) -> Release:
+    """A release of 300 records with every kind of transcript entry."""
+    rng = np.random.default_rng(7)
+    domain = schema.domain
+    counts = rng.dirichlet(np.ones(domain.cells())).reshape(domain.shape(domain.attributes)) * 300
+    a, b, c = domain.attributes
+    groups = np.array([0, 0, *range(1, domain.size(c) - 1)], dtype=np.int64)
+    grouped = Query({c: groups})
+    joined = grouped.apply((b, c), rng.integers(0, 90, domain.shape((b, c))))
+    entries: tuple[Any, ...] = (
+        Measurement((a,), rng.integers(-3, 90, domain.size(a)), 4.5, Fraction(1, 7)),
+        Measurement((b, c), joined, 9.25, Fraction(1, 9), grouped),
+        Selection(((a,), (a, b)), (a, b), 0.25, 1.0, Fraction(1, 128), {"weights": np.array([1.0, 2.0])}),
+        Measurement((a, b), rng.integers(0, 90, domain.shape((a, b))), 6.0, Fraction(1, 72)),
+    )
+    if public_total:
+        entries = (PublicTotal(300), *entries)
+    debits = (
+        Debit("measure three marginals", Fraction(1, 7) + Fraction(1, 9)),
+        Debit("select", Fraction(1, 128)),
+    )
+    account = Account("add or remove one row", Fraction(1, 2), 3.0, 1e-9, debits, private, "exact, tested")
+    return Release(
+        schema, TableModel(domain, counts), Transcript(entries), account, {"name": "fake", "rounds": 3}
+    )

@@ -1,0 +1,161 @@
+"""Scores: exact, indifferent to order, and never more sensitive than they say."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margrave.errors import InputError
+from margrave.marginal import closure
+from margrave.privacy import MarginalGap, sensitivity
+from margrave.privacy.scores import LARGEST_TOTAL, grid_gap
+from tiny_table import UNITS, TinyTable, neighbours, tiny_domain
+
+DOMAIN = tiny_domain()
+CANDIDATES = closure([DOMAIN.attributes])
+
+
+def random_gap(rng: np.random.Generator) -> MarginalGap:
+    return MarginalGap(
+        estimates={c: rng.uniform(-1, 4, DOMAIN.shape(c)) for c in CANDIDATES},
+        weights={c: float(rng.uniform(0.1, 3)) for c in CANDIDATES},
+        penalties={c: float(rng.uniform(-5, 5)) for c in CANDIDATES},
+    )
+
+
+def by_hand(score: MarginalGap, table: TinyTable) -> list[Fraction]:
+    counts = table.count(CANDIDATES)
+    found = []
+    for c in CANDIDATES:
+        rounded = [Fraction(round(Fraction(float(m)) * 1024), 1024) for m in score.estimates[c].ravel()]
+        gap = sum(abs(int(x) - m) for x, m in zip(counts[c].ravel(), rounded, strict=True))
+        found.append(Fraction(score.weights[c]) * (gap - Fraction(score.penalties[c])))
+    return found
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_the_formula_in_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    score, (table, _) = random_gap(rng), neighbours(UNITS[0], rng)
+    values, grid = score(CANDIDATES, table.count(CANDIDATES))
+    assert [v * grid for v in values] == by_hand(score, table)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@given(seed=st.integers(0, 2**32), worst=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_no_score_moves_further_than_it_says(unit: object, seed: int, worst: bool) -> None:
+    rng = np.random.default_rng(seed)
+    score = random_gap(rng)
+    one, other = (
+        t.bounded(3) if t.persons and t.schema.person else t for t in neighbours(unit, rng, worst=worst)
+    )  # type: ignore[arg-type]
+    (values, grid), (others, same) = (
+        score(CANDIDATES, one.count(CANDIDATES)),
+        score(CANDIDATES, other.count(CANDIDATES)),
+    )
+    assert grid == same
+    limit = Fraction(score.lipschitz) * sensitivity(unit).l1  # type: ignore[arg-type]
+    assert all(abs(v - w) * grid <= limit for v, w in zip(values, others, strict=True))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_sensitivity_is_attained(unit: object) -> None:
+    """Not a loose bound: with the estimate at one of the two tables, some score moves by all of it."""
+    reached = Fraction(0)
+    limit = Fraction(sensitivity(unit).l1)  # type: ignore[arg-type]
+    for seed in range(20):
+        one, other = (
+            t.bounded(3) if t.schema.person else t
+            for t in neighbours(unit, np.random.default_rng(seed), worst=True)
+        )  # type: ignore[arg-type]
+        for target in (one, other):
+            score = MarginalGap(
+                {c: m.astype(float) for c, m in target.count(CANDIDATES).items()},
+                dict.fromkeys(CANDIDATES, 1.0),
+                dict.fromkeys(CANDIDATES, 0.0),
+            )
+            (v, grid), (w, _) = (
+                score(CANDIDATES, one.count(CANDIDATES)),
+                score(CANDIDATES, other.count(CANDIDATES)),
+            )
+            reached = max(reached, *(abs(a - b) * grid for a, b in zip(v, w, strict=True)))
+    assert reached == limit
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_order_of_rows_and_cells_does_not_matter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 40_000))
+    counts, model = rng.integers(0, 1000, size), rng.normal(500, 300, size)
+    order = rng.permutation(size)
+    assert grid_gap(counts, model) == grid_gap(counts[order], model[order])
+    if size % 2 == 0:
+        assert grid_gap(counts, model) == grid_gap(
+            np.asfortranarray(counts.reshape(2, -1)), np.asfortranarray(model.reshape(2, -1))
+        )
+
+
+def test_exact_up_to_the_largest_totals() -> None:
+    most = int(LARGEST_TOTAL) - 1
+    assert (
+        grid_gap(np.array([most, 0, 0]), np.array([0.0, most - 0.5, 0.25]))
+        == 1024 * most + 1024 * most - 512 + 256
+    )
+    with pytest.raises(InputError, match="too many rows"):
+        grid_gap(np.array([most, 1]), np.zeros(2))
+
+
+def test_halves_round_to_even() -> None:
+    grid = 2.0**-10
+    assert grid_gap(np.zeros(4, dtype=np.int64), np.array([0.5, 1.5, 2.5, -0.5]) * grid) == 0 + 2 + 2 + 0
+
+
+def good() -> dict[str, dict[tuple[str, ...], object]]:
+    return {
+        "estimates": {c: np.zeros(DOMAIN.shape(c)) for c in CANDIDATES},
+        "weights": dict.fromkeys(CANDIDATES, 1.0),
+        "penalties": dict.fromkeys(CANDIDATES, 0.0),
+    }
+
+
+def test_what_is_right_passes() -> None:
+    MarginalGap(**good()).check(DOMAIN, CANDIDATES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("weights", 0.0),
+        ("weights", -1.0),
+        ("weights", math.nan),
+        ("weights", math.inf),
+        ("penalties", math.nan),
+        ("penalties", -math.inf),
+        ("estimates", np.zeros((3, 2))),
+        ("estimates", np.full((2, 3), math.nan)),
+        ("estimates", np.array([[0, 0, 0], [0, math.inf, 0]])),
+        ("estimates", np.full((2, 3), LARGEST_TOTAL / 5)),
+    ],
+)
+def test_what_is_wrong_is_said_beforehand(part: str, value: object) -> None:
+    parts = good()
+    parts[part][("a", "b")] = value
+    with pytest.raises(InputError, match="a, b"):
+        MarginalGap(**parts).check(DOMAIN, CANDIDATES)  # type: ignore[arg-type]
+    del parts[part][("a", "b")]
+    with pytest.raises(InputError, match="a, b"):
+        MarginalGap(**parts).check(DOMAIN, CANDIDATES)  # type: ignore[arg-type]
+
+
+def test_terms_are_the_public_parts() -> None:
+    terms = random_gap(np.random.default_rng(0)).terms(CANDIDATES[:3])
+    assert set(terms) == {"weight", "penalty"}
+    assert all(t.shape == (3,) for t in terms.values())

@@ -1,0 +1,356 @@
+"""Releases: rows on demand, a file that keeps its promises and believes nothing, and an honest certificate."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fake_model
+from margrave.errors import InputError, MargraveError, ReleaseError
+from margrave.models import MODELS
+from margrave.release import Release
+from margrave.transcript import Measurement, PublicTotal, Selection
+
+
+@pytest.fixture(autouse=True)
+def _fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "fake", fake_model.load)
+
+
+@pytest.fixture
+def made() -> Release:
+    return fake_model.release()
+
+
+@pytest.fixture
+def saved(made: Release, tmp_path: Path) -> Path:
+    path = tmp_path / "a.margrave"
+    made.save(path)
+    return path
+
+
+def test_rows_follow_the_model_and_the_seed(made: Release) -> None:
+    rows = made.sample(20_000, seed=1)
+    assert rows.num_rows == 20_000
+    assert rows.column_names == ["age", "sex", "job"]
+    shares = np.bincount(np.asarray(rows["age"]), minlength=5) / 20_000
+    expected = made.marginal(["age"]).values / made.model.total
+    assert np.abs(shares - expected).max() < 0.02
+    assert made.sample(500, seed=1).equals(made.sample(500, seed=1))
+    assert not made.sample(500, seed=1).equals(made.sample(500, seed=2))
+
+
+def test_no_number_of_rows_means_as_many_as_estimated(made: Release) -> None:
+    assert made.sample(seed=0).num_rows == round(made.model.total) == 300
+    assert made.sample(0, seed=0).num_rows == 0
+
+
+def test_a_negative_number_of_rows_is_refused(made: Release) -> None:
+    with pytest.raises(InputError, match="at least 0"):
+        made.sample(-1)
+
+
+def test_rows_come_in_random_order(made: Release) -> None:
+    ages = np.asarray(made.sample(2000, seed=3)["age"])
+    assert (np.diff(ages) < 0).mean() > 0.2  # the model's own order is sorted
+
+
+def test_marginal_takes_columns_in_any_order(made: Release) -> None:
+    assert made.marginal(["sex", "age"]).clique == ("age", "sex")
+    with pytest.raises(InputError, match="no column 'agee'"):
+        made.marginal(["agee"])
+
+
+def test_conditioning_holds_in_every_row(made: Release) -> None:
+    part = made.condition({"sex": 1, "age": [0, 3]})
+    rows = part.sample(400, seed=0)
+    assert set(np.asarray(rows["sex"])) == {1}
+    assert set(np.asarray(rows["age"])) <= {0, 3}
+    assert part.marginal(["job"]).total() == pytest.approx(part.model.total)
+    assert part.evidence == {"sex": (1,), "age": (0, 3)}
+
+
+@pytest.mark.parametrize("evidence", [{"sex": 7}, {"sex": []}, {"nobody": 1}, {"age": [1, 99]}])
+def test_conditioning_on_what_is_not_there_is_refused(made: Release, evidence: Any) -> None:
+    with pytest.raises(InputError):
+        made.condition(evidence)
+
+
+def test_refitting_keeps_the_books(made: Release) -> None:
+    again = made.refit(fake_model.TableFit(np.ones((5, 2, 3))))
+    assert again.model.total == 30
+    assert again.account is made.account
+    assert again.transcript is made.transcript
+    assert again.config["refit"] == "TableFit"
+
+
+@pytest.mark.parametrize("public_total", [False, True])
+def test_saving_and_loading_keeps_everything(tmp_path: Path, public_total: bool) -> None:
+    made = fake_model.release(public_total=public_total)
+    made.save(tmp_path / "r.margrave")
+    back = Release.load(tmp_path / "r.margrave")
+    assert back.certificate() == made.certificate()
+    assert back.account == made.account
+    assert back.schema.to_toml() == made.schema.to_toml()
+    np.testing.assert_array_equal(
+        back.model.project(("age", "job")).values, made.model.project(("age", "job")).values
+    )
+    assert len(back.transcript) == len(made.transcript)
+    for a, b in zip(made.transcript, back.transcript, strict=True):
+        assert_same_entry(a, b)
+    assert back.sample(50, seed=4).equals(made.sample(50, seed=4))
+
+
+def assert_same_entry(a: Any, b: Any) -> None:
+    match a:
+        case PublicTotal():
+            assert a == b
+        case Measurement():
+            assert (a.clique, a.scale, a.rho) == (b.clique, b.scale, b.rho)
+            np.testing.assert_array_equal(a.values, b.values)
+            assert a.query.groups.keys() == b.query.groups.keys()
+            for name in a.query.groups:
+                np.testing.assert_array_equal(a.query.groups[name], b.query.groups[name])
+        case Selection():
+            assert (a.candidates, a.chosen, a.epsilon, a.sensitivity, a.rho) == (
+                b.candidates, b.chosen, b.epsilon, b.sensitivity, b.rho,
+            )  # fmt: skip
+            np.testing.assert_array_equal(a.terms["weights"], b.terms["weights"])
+
+
+def test_the_same_content_gives_the_same_bytes(made: Release, tmp_path: Path) -> None:
+    made.save(tmp_path / "a.margrave")
+    fake_model.release().save(tmp_path / "b.margrave")
+    Release.load(tmp_path / "a.margrave").save(tmp_path / "c.margrave")
+    first = (tmp_path / "a.margrave").read_bytes()
+    assert first == (tmp_path / "b.margrave").read_bytes() == (tmp_path / "c.margrave").read_bytes()
+
+
+def test_an_existing_file_stays(made: Release, saved: Path) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        fake_model.release(private=False).save(saved)
+    assert saved.read_bytes() == before
+    fake_model.release(private=False).save(saved, overwrite=True)
+    assert not Release.load(saved).account.private
+
+
+def test_a_failed_write_leaves_nothing(
+    made: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def full(self: Any, *args: Any, **kwargs: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        original(self, *args, **kwargs)
+
+    original = zipfile.ZipFile.writestr
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(MargraveError, match="No space left"):
+        made.save(tmp_path / "r.margrave")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_there_is_no_pickle_in_it(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        names = archive.namelist()
+        assert names[0] == "manifest.json"
+        assert all(n.startswith("arrays/") and n.endswith(".npy") for n in names[1:])
+        for name in names[1:]:
+            with archive.open(name) as member:
+                np.lib.format.read_array(member, allow_pickle=False)
+
+
+def edited(path: Path, change: Any, members: dict[str, bytes] | None = None) -> Path:
+    """A copy of a release with its manifest changed, and members replaced or added."""
+    target = path.with_name("edited.margrave")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as out:
+        manifest = json.loads(source.read("manifest.json"))
+        changed = change(manifest)
+        out.writestr("manifest.json", json.dumps(manifest if changed is None else changed))
+        for name in source.namelist()[1:]:
+            if name not in (members or {}):
+                out.writestr(name, source.read(name))
+        for name, data in (members or {}).items():
+            out.writestr(name, data)
+    return target
+
+
+def setter(*keys: Any, value: Any) -> Any:
+    def change(manifest: Any) -> None:
+        place = manifest
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+
+    return change
+
+
+WRONG = {
+    "format": setter("format", value="other"),
+    "version": setter("version", value=99),
+    "version as text": setter("version", value="1"),
+    "schema": setter("schema", value="nonsense ["),
+    "schema is no text": setter("schema", value=3),
+    "another schema": setter("schema", value=fake_model.Schema.coded({"age": 5, "sex": 2}).to_toml()),
+    "unit": setter("account", "unit", value=None),
+    "overspent": setter("account", "rho_budget", value="1/10"),
+    "negative rho": setter("account", "rho_budget", value="-1/10"),
+    "an endless number": setter("account", "rho_budget", value="1e999999999"),
+    "division by zero": setter("account", "rho_budget", value="1/0"),
+    "float rho": setter("account", "rho_budget", value=0.5),
+    "private is a word": setter("account", "private", value="yes"),
+    "negative epsilon": setter("account", "epsilon", value=-1),
+    "epsilon is true": setter("account", "epsilon", value=True),
+    "not a number": setter("account", "epsilon", value=float("nan")),
+    "unknown entry": setter("transcript", 0, "type", value="rows"),
+    "unknown column": setter("transcript", 0, "clique", value=["salary"]),
+    "wrong order": setter("transcript", 3, "clique", value=["sex", "age"]),
+    "wrong shape": setter("transcript", 0, "clique", value=["sex"]),
+    "missing array": setter("transcript", 0, "values", value="000999"),
+    "no scale": setter("transcript", 0, "scale", value=0),
+    "scale is text": setter("transcript", 0, "scale", value="4"),
+    "not chosen from": setter("transcript", 2, "chosen", value=["job"]),
+    "wrong terms": setter("transcript", 2, "terms", value={"weights": "000000"}),
+    "wrong groups": setter("transcript", 1, "query", value={"sex": "000000"}),
+    "transcript is no list": setter("transcript", value={}),
+    "unknown model": setter("model", "kind", value="neural"),
+    "unhashable model": setter("model", "kind", value=["fake"]),
+    "facts": setter("model", "facts", value=[]),
+    "other facts": setter("model", "facts", value={"cells": 4}),
+    "no arrays": setter("model", "arrays", value={}),
+    "config": setter("config", value=7),
+    "no account": lambda m: m.pop("account") and None,
+    "a list": lambda m: [m],
+    "deep": lambda m: setter("config", value=json.loads("[" * 900 + "]" * 900))(m),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_manifest_is_refused(saved: Path, what: str) -> None:
+    with pytest.raises(ReleaseError):
+        Release.load(edited(saved, WRONG[what]))
+
+
+def npy(shape: str, descr: str = "<i8", body: bytes = b"") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
+
+
+HOSTILE = {
+    "a huge shape": npy("(1000000000000,)"),
+    "a shape that wraps": npy("(4294967296, 4294967296, 0, 1)", body=b"\0" * 8),
+    "a negative shape": npy("(-1,)", body=b"\0" * 8),
+    "objects": npy("(1,)", "|O", b"\x80\x04N."),
+    "records": npy("(1,)", "|V8", b"\0" * 8),
+    "text": npy("(1,)", "<U2", b"\0" * 8),
+    "longer than it says": npy("(5,)", body=b"\0" * 48),
+    "shorter than it says": npy("(5,)", body=b"\0" * 32),
+    "code in the header": npy("__import__('os').abort()", body=b"\0" * 40),
+    "another version": b"\x93NUMPY\x03\x00" + b"\0" * 60,
+    "nothing": b"",
+    "noise": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_array_is_refused(saved: Path, what: str) -> None:
+    with pytest.raises(ReleaseError):
+        Release.load(edited(saved, lambda m: None, {"arrays/000000.npy": HOSTILE[what]}))
+
+
+def test_strangers_in_the_zip_are_refused(saved: Path) -> None:
+    with pytest.raises(ReleaseError, match="neither manifest nor array"):
+        Release.load(edited(saved, lambda m: None, {"../escape.txt": b"x"}))
+
+
+def test_a_zip_that_swells_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("margrave.release.archive.MAX_BYTES", 10_000)
+    with pytest.raises(ReleaseError, match="larger than any release"):
+        Release.load(edited(saved, lambda m: None, {"arrays/big.npy": b"\0" * 20_000}))
+
+
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="no file"):
+        Release.load(tmp_path / "none.margrave")
+    with pytest.raises(ReleaseError):
+        Release.load(tmp_path)
+    (tmp_path / "text.margrave").write_text("age,sex\n1,2\n")
+    with pytest.raises(ReleaseError, match="not a release"):
+        Release.load(tmp_path / "text.margrave")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=400))
+def test_random_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "fuzz.margrave"
+    path.write_bytes(data)
+    with pytest.raises(ReleaseError):
+        Release.load(path)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255), cut=st.booleans())
+def test_a_damaged_file_is_refused_or_the_same(
+    saved: Path, made: Release, position: float, flip: int, cut: bool
+) -> None:
+    data = bytearray(saved.read_bytes())
+    at = int(position * len(data))
+    if cut:
+        del data[at:]
+    else:
+        data[at] ^= flip
+    path = saved.with_name("damaged.margrave")
+    path.write_bytes(data)
+    try:
+        back = Release.load(path)
+    except ReleaseError:
+        return
+    assert not cut
+    assert back.certificate() == made.certificate()  # a byte that says nothing, such as a date
+
+
+def test_the_certificate_says_what_was_done(made: Release) -> None:
+    facts = made.certificate()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["unit"] == "add or remove one row"
+    assert (facts["epsilon"], facts["delta"], facts["private"]) == (3.0, 1e-9, True)
+    assert facts["rho"]["budget"] == {"exact": "1/2", "decimal": 0.5}
+    assert facts["rho"]["spent"]["exact"] == str(made.account.rho_spent)
+    assert facts["schema"]["sha256"] == made.schema.hash()
+    assert facts["mechanism"] == {"name": "fake", "rounds": 3}
+    assert set(facts["versions"]) == {"margrave", "opendp", "numpy", "python"}
+    assert facts["sampler"] == "exact, tested"
+    assert facts["size"] == pytest.approx(300)
+    assert facts["size_is_public"] is False
+    assert [e.get("measured") or e.get("selected") for e in facts["transcript"]] == [
+        ["age"], ["sex", "job"], ["age", "sex"], ["age", "sex"],
+    ]  # fmt: skip
+    assert "warning" not in facts
+
+
+def test_a_public_size_is_a_public_input() -> None:
+    facts = fake_model.release(public_total=True).certificate()
+    assert facts["size_is_public"] is True
+    assert any("300" in line for line in facts["public_inputs"])
+
+
+def test_seeded_noise_is_loud() -> None:
+    made = fake_model.release(private=False)
+    assert made.certificate()["warning"].startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" in repr(made)
+
+
+def test_only_plain_data_enters_a_release(made: Release, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="plain data"):
+        replace(made, config={"found": object()})

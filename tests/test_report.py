@@ -1,0 +1,170 @@
+"""The report: one page that stands alone, tells the truth about the noise, and cannot be broken by a column's name."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fake_model
+from margrave.errors import InputError
+from margrave.report import render, write_report
+from margrave.report.content import column_views, mutual_information, noisy_counts, pair_views
+from margrave.report.figures import bars, heat
+from margrave.report.words import guarantee
+from margrave.schema import Schema
+from margrave.transcript import Account, Measurement, Transcript
+
+VOID = {"meta", "br"}
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and text, and insists that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_is_whole_and_stands_alone() -> None:
+    reader = read(render(fake_model.release()))
+    assert not {"script", "link", "img", "iframe", "object"} & set(reader.tags)
+    assert not [a for a in reader.attributes if a[0] in ("src", "href") or a[0].startswith("on")]
+    assert "url(" not in render(fake_model.release())
+    assert ("name", "viewport") in reader.attributes
+    text = " ".join(reader.text)
+    for words in (
+        "add or remove one row",
+        "The promise",
+        "The ledger",
+        "Counted age",
+        "Chose age, sex",
+        "e^3 = 20.09",
+    ):
+        assert words in text
+
+
+def test_a_column_cannot_break_out_of_the_page() -> None:
+    schema = Schema.coded({"<script>alert(1)</script>": 3, 'b" onload="x': 2, "c&amp;": 3})
+    reader = read(render(fake_model.release(schema=schema)))
+    assert "script" not in reader.tags
+    assert not [a for a in reader.attributes if a[0].startswith("on")]
+    assert "<script>alert(1)</script>" in "".join(reader.text)
+
+
+def test_seeded_noise_is_loud() -> None:
+    page = render(fake_model.release(private=False))
+    assert "NOT PRIVATE" in page
+    assert 'role="alert"' in page
+    assert 'class="badge"' not in page
+    assert "NOT PRIVATE" not in render(fake_model.release())
+
+
+def measurement(clique: tuple[str, ...], values: Any, scale: float) -> Measurement:
+    return Measurement(clique, np.asarray(values, dtype=np.int64), scale, Fraction(1, 10))
+
+
+def test_noisy_counts_are_weighted_by_their_noise() -> None:
+    once = Transcript((measurement(("a",), [10, 20], 3.0),))
+    values, error = noisy_counts(once, "a")
+    assert values is not None
+    assert values.tolist() == pytest.approx([10.0, 20.0])
+    assert error == pytest.approx(3.0)
+    twice = once + Transcript(
+        (measurement(("a", "b"), [[1, 2, 3, 10], [4, 5, 6, 15]], 1.5),)
+    )  # four cells: also 3.0
+    values, error = noisy_counts(twice, "a")
+    assert values is not None
+    assert values.tolist() == pytest.approx([13.0, 25.0])
+    assert error == pytest.approx(3.0 / np.sqrt(2))
+    assert noisy_counts(twice, "c") == (None, 0.0)
+
+
+def test_grouped_columns_are_not_shown_as_counted() -> None:
+    views = {v.name: v for v in column_views(fake_model.release())}
+    assert views["job"].measured is None  # only groups of its codes were counted
+    assert views["sex"].measured is not None
+    assert views["sex"].model is not None
+
+
+def test_pairs_are_those_measured() -> None:
+    assert {v.names for v in pair_views(fake_model.release())} == {("age", "sex"), ("sex", "job")}
+
+
+def test_mutual_information() -> None:
+    assert mutual_information(np.outer([1.0, 3.0], [2.0, 2.0])) == pytest.approx(0.0, abs=1e-12)
+    assert mutual_information(np.eye(4)) == pytest.approx(2.0)
+    assert mutual_information(np.zeros((2, 2))) == 0.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 17, 120, 121, 1000])
+def test_bars_show_every_code_or_sum_neighbours(size: int) -> None:
+    release = fake_model.release(schema=Schema.coded({"a": size, "b": 2, "c": 3}))
+    drawn = bars(column_views(release)[0])
+    read(drawn)
+    count = drawn.count('class="b"')
+    assert count == size if size <= 120 else 60 < count <= 120
+    assert drawn.count('class="d"') == count
+    assert not re.search(r"nan|inf", drawn)
+
+
+def test_heat_maps_stay_small() -> None:
+    release = fake_model.release(schema=Schema.coded({"a": 300, "b": 90, "c": 3}))
+    (view,) = [v for v in pair_views(release) if v.names == ("a", "b")]
+    drawn = heat(view)
+    read(drawn)
+    assert drawn.count('class="h"') <= 1600
+
+
+def test_the_promise_is_in_plain_words_and_exact() -> None:
+    account = Account("replace one row", Fraction(1, 10), 1.0, 1e-9, (), True)
+    words = " ".join(guarantee(account))
+    assert "replace one row" in words
+    assert "e^1 = 2.718" in words
+    assert "13.6 of 100" in words  # exp(1) · 5 %
+    loose = Account("replace one row", Fraction(9), 20.0, 1e-9, (), True)
+    assert "does not stop it" in " ".join(guarantee(loose))
+
+
+def test_writing_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    write_report(fake_model.release(), path)
+    first = path.read_text(encoding="utf-8")
+    assert first.startswith("<!doctype html>")
+    assert first == render(fake_model.release())
+    with pytest.raises(InputError, match="exists already"):
+        write_report(fake_model.release(private=False), path)
+    assert path.read_text(encoding="utf-8") == first
