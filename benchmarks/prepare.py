@@ -1,4 +1,4 @@
-"""The inputs that tasks make for themselves, from fixed seeds, kept in a cache folder: noisy marginals, large tables."""
+"""The inputs that tasks make for themselves: noisy marginals and large tables, from fixed seeds."""
 
 from __future__ import annotations
 

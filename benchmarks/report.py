@@ -1,6 +1,6 @@
 """Read the results and print a Markdown table: one line for each task, contender and variant.
 
-    python benchmarks/report.py [TASK ...] [--results DIR] [--commands]
+    python benchmarks/report.py [TASK ...] [--results DIR] [--commands] [--all]
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", help="default: all that have results")
     parser.add_argument("--results", type=Path, default=Path(__file__).resolve().parent / "results")
     parser.add_argument("--commands", action="store_true", help="list the commands too")
+    parser.add_argument("--all", action="store_true", help="margrave's runs of earlier commits too")
     options = parser.parse_args()
     lines = read(options.results, options.tasks)
+    if not options.all:
+        lines = current(lines)
     print(table(lines))
     if options.commands:
         print("\n" + "\n".join(f"    {command}" for command in dict.fromkeys(line["command"] for line in lines)))
@@ -38,6 +41,12 @@ def read(folder: Path, tasks: Sequence[str] = ()) -> list[Line]:
     names = tasks or sorted(path.stem for path in folder.glob("*.jsonl"))
     paths = [folder / f"{name}.jsonl" for name in names]
     return [json.loads(text) for path in paths if path.exists() for text in path.read_text().splitlines()]
+
+
+def current(lines: Sequence[Line]) -> list[Line]:
+    """Without margrave's runs of commits before its last one of that task: medians over commits would mean nothing."""
+    last = {line["task"]: line["commit"] for line in lines if line["contender"] == "margrave"}
+    return [line for line in lines if line["contender"] != "margrave" or line["commit"] == last[line["task"]]]
 
 
 def table(lines: Iterable[Line]) -> str:

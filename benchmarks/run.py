@@ -45,7 +45,7 @@ def main() -> int:
                 append(options.results / f"{task.name}.jsonl", line)
                 print(summary(line), flush=True)
     print()
-    print(report.table(report.read(options.results, [task.name])))
+    print(report.table(report.current(report.read(options.results, [task.name]))))
     return 0
 
 
@@ -66,6 +66,8 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.contender and options.contender not in TASKS[options.task].contenders:
         parser.error(f"{options.task} is run by {', '.join(TASKS[options.task].contenders)}")
+    if options.task != "import" and not options.data.is_dir():
+        parser.error("the tables are not there: name their folder with --data or MARGRAVE_DATA")
     return options
 
 
@@ -276,7 +278,10 @@ def scrub(text: str, out: Path, options: argparse.Namespace) -> str:
 
 def label(variant: Mapping[str, Any]) -> str:
     """A variant in words; the module of an import says nothing new."""
-    return ",".join(f"{key}={value}" for key, value in variant.items() if key != "module")
+    flat: dict[str, Any] = {}
+    for key, value in variant.items():
+        flat |= value if isinstance(value, Mapping) else {key: value}
+    return ",".join(f"{key}={value}" for key, value in flat.items() if key != "module")
 
 
 def slug(variant: Mapping[str, Any]) -> str:

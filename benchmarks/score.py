@@ -29,7 +29,8 @@ def shares(codes: Codes, sizes: Sequence[int], clique: Sequence[int]) -> NDArray
     """The share of the records in every cell of a clique, flat."""
     shape = tuple(sizes[a] for a in clique)
     flat = np.ravel_multi_index(tuple(codes[a] for a in clique), shape)
-    return np.bincount(flat, minlength=int(np.prod(shape))) / codes.shape[1]
+    counts = np.bincount(flat, minlength=int(np.prod(shape)))
+    return np.asarray(counts / codes.shape[1], dtype=np.float64)
 
 
 def check(codes: Codes, sizes: Sequence[int]) -> None:

@@ -108,7 +108,19 @@ def test_a_file_of_an_unknown_kind(refused: Callable[..., str], here: Path) -> N
 
 def test_a_column_absent_from_the_table(refused: Callable[..., str], here: Path) -> None:
     (here / "table.csv").write_text("age,sex\n1,1\n")
-    assert "'job'" in refused(4)
+    assert '"job"' in refused(4)
+
+
+def test_a_column_absent_from_the_schema(refused: Callable[..., str], here: Path) -> None:
+    (here / "table.csv").write_text("age,sex,job,salary\n1,1,1,1\n")
+    assert '"salary"' in refused(4)
+
+
+def test_a_value_that_the_schema_refuses(refused: Callable[..., str], here: Path) -> None:
+    (here / "table.csv").write_text(f"age,sex,job\n1,1,{SECRET}\n1,1,77731\n")
+    said = refused(4)
+    assert "'job'" in said
+    assert "77731" not in said
 
 
 def test_a_missing_schema(refused: Callable[..., str]) -> None:

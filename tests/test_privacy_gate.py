@@ -8,12 +8,14 @@ import pickle
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from margrave.data import MemoryTable
 from margrave.errors import BudgetError, InputError, MargraveError, SchemaError
 from margrave.marginal import Query
 from margrave.privacy import (
@@ -34,7 +36,7 @@ from margrave.privacy import (
     sensitivity,
 )
 from margrave.privacy.unit import rows_per_person
-from margrave.schema.domain import Domain
+from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Measurement, PublicTotal, Selection
 from margrave.typing import Clique, FloatArray, IntArray
 from replay import ControlFlowDiffersError, Recorder, ReplayRandomness, loss_replay
@@ -424,7 +426,7 @@ def test_answers_of_the_wrong_kind_close_the_gate(wrong: str) -> None:
             return counts * 1.0 if wrong == "float noise" else counts[1:]  # type: ignore[return-value]
 
         def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
-            return 7
+            return 7 if wrong == "index" else 0
 
     private = opened(source=Source(ValueError))
     with pytest.raises(MargraveError, match="gate is closed"):
@@ -635,3 +637,36 @@ def test_the_same_answers_from_an_empty_table() -> None:
                 other.epsilon,
             )
     assert first.account().debits == again.account().debits
+
+
+# The table in memory behind the gate.
+
+
+def in_memory(table: TinyTable) -> MemoryTable:
+    schema = replace(
+        Schema.coded(dict(zip(table.domain, table.domain.sizes, strict=True))), person=table.schema.person
+    )
+    columns = {a: np.array([row[i] for row in table.data]) for i, a in enumerate(table.domain)}
+    persons = np.array(table.persons) if table.persons else None
+    return MemoryTable(schema, Codes.of(schema.domain, columns), persons)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_table_in_memory_costs_the_same(unit: Unit) -> None:
+    """Persons are cut beforehand here: the table in memory draws whom it keeps, differently each time."""
+    limit = rows_per_person(unit)
+    for seed in range(3):
+        pair = neighbours(unit, np.random.default_rng(seed), worst=True)
+        tiny = [t if limit is None else t.bounded(limit) for t in pair]
+        expected = loss_replay(everything, *tiny, unit, BUDGET, seed=seed)
+        assert loss_replay(everything, *map(in_memory, tiny), unit, BUDGET, seed=seed) == expected
+
+
+def test_the_table_in_memory_is_cut() -> None:
+    source = Recorder(SeededRandomness(3))
+    rows = TinyTable(
+        TinySchema(tiny_domain(), person="who"), [(0, 0, 0)] * 10 + [(1, 1, 1)] * 2, [1] * 10 + [2] * 2
+    )
+    private = protect(in_memory(rows), unit=AddRemovePerson(4), budget=BUDGET, randomness=source)
+    private.measure([A], Gaussian(scale=3.0))
+    assert source.steps[0].truth.tolist() == [4, 2]  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margrave.errors import InputError
-from margrave.marginal import closure
+from margrave.marginal import IDENTITY, Query, closure
 from margrave.privacy import MarginalGap, sensitivity
 from margrave.privacy.scores import LARGEST_TOTAL, grid_gap
 from tiny_table import UNITS, TinyTable, neighbours, tiny_domain
@@ -20,9 +20,15 @@ DOMAIN = tiny_domain()
 CANDIDATES = closure([DOMAIN.attributes])
 
 
+MERGED = Query({"b": np.array([1, 0, 1]), "c": np.array([0, 1, 1, 1])})
+
+
 def random_gap(rng: np.random.Generator) -> MarginalGap:
+    """Random parts, and half of the time a query that merges codes."""
+    query = MERGED if rng.integers(2) else IDENTITY
     return MarginalGap(
-        estimates={c: rng.uniform(-1, 4, DOMAIN.shape(c)) for c in CANDIDATES},
+        query=query,
+        estimates={c: rng.uniform(-1, 4, query.domain(DOMAIN).shape(c)) for c in CANDIDATES},
         weights={c: float(rng.uniform(0.1, 3)) for c in CANDIDATES},
         penalties={c: float(rng.uniform(-5, 5)) for c in CANDIDATES},
     )
@@ -33,7 +39,8 @@ def by_hand(score: MarginalGap, table: TinyTable) -> list[Fraction]:
     found = []
     for c in CANDIDATES:
         rounded = [Fraction(round(Fraction(float(m)) * 1024), 1024) for m in score.estimates[c].ravel()]
-        gap = sum(abs(int(x) - m) for x, m in zip(counts[c].ravel(), rounded, strict=True))
+        answer = score.query.apply(c, counts[c])
+        gap = sum(abs(int(x) - m) for x, m in zip(answer.ravel(), rounded, strict=True))
         found.append(Fraction(score.weights[c]) * (gap - Fraction(score.penalties[c])))
     return found
 
@@ -153,6 +160,13 @@ def test_what_is_wrong_is_said_beforehand(part: str, value: object) -> None:
     del parts[part][("a", "b")]
     with pytest.raises(InputError, match="a, b"):
         MarginalGap(**parts).check(DOMAIN, CANDIDATES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("groups", [[0, 0], [0, 0, -1], [0.0, 1.0, 1.0]])
+def test_a_wrong_query_is_said_beforehand(groups: list[float]) -> None:
+    score = MarginalGap(**good(), query=Query({"b": np.array(groups)}))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'b'"):
+        score.check(DOMAIN, CANDIDATES)
 
 
 def test_terms_are_the_public_parts() -> None:

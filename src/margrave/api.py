@@ -12,6 +12,7 @@ from margrave.data import read_table
 from margrave.errors import ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, Mechanism
 from margrave.privacy import AddRemoveRow, Budget, Unit, protect
+from margrave.privacy.unit import rows_per_person
 from margrave.release import Release
 from margrave.schema import Domain, Schema
 
@@ -44,7 +45,7 @@ def synthesize(
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = AIM() if mechanism is None else mechanism
-    check_schema(confirmed)
+    check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
     source = read_table(table, confirmed)
     rng = np.random.default_rng(seed)  # fitting is post-processing
@@ -52,12 +53,17 @@ def synthesize(
         return chosen.run(private, rng=rng, progress=progress)
 
 
-def check_schema(schema: Schema) -> None:
-    """Refuse a draft, and a domain with a column too large for any model."""
+def check_schema(schema: Schema, unit: Unit) -> None:
+    """Refuse a draft, a unit of persons without a column that names them, and a column too large for any model."""
     if schema.draft:
         raise SchemaError(
             "The schema is a draft: its bounds and categories were read from the rows, so they are not public.",
             remedy="Replace them by what is known without looking, then confirm it.",
+        )
+    if rows_per_person(unit) is not None and schema.person is None:
+        raise SchemaError(
+            f"The unit is to {unit}, but the schema names no column that says whose row it is.",
+            remedy='Write person = "..." in its [schema], or choose a unit of rows.',
         )
     check_domain(schema.domain)
 

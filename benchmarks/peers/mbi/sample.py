@@ -1,4 +1,4 @@
-"""Many records from a model that mbi fitted to the measurements of the tree task: only the sampling is of interest."""
+"""A million records from a model that mbi fitted to the marginals of the tree task: only the sampling matters."""
 
 from __future__ import annotations
 

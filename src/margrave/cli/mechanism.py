@@ -14,7 +14,7 @@ from margrave.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Which of the options each mechanism understands; the names are those of its fields.
-UNDERSTANDS = {
+UNDERSTANDS: dict[str, set[str]] = {
     "aim": {"workload", "max_model_mb", "rounds"},
     "mst": {"max_model_mb"},
     "mwem-pgm": {"workload", "max_model_mb", "rounds"},
@@ -26,13 +26,21 @@ UNDERSTANDS = {
 def mechanism_options(command: Command) -> Command:
     """``--mechanism``, ``--max-model-mb`` and ``--rounds``."""
     for option in (
-        click.option("--rounds", type=int, default=None, help="Rounds at most, where the mechanism has rounds."),
-        click.option("--max-model-mb", type=float, default=None, help="Model size at most, where it can grow."),
         click.option(
-            "--mechanism", "-m", type=click.Choice(list(UNDERSTANDS)), default="aim", show_default=True,
+            "--rounds", type=int, default=None, help="Rounds at most, where the mechanism has rounds."
+        ),
+        click.option(
+            "--max-model-mb", type=float, default=None, help="Model size at most, where it can grow."
+        ),
+        click.option(
+            "--mechanism",
+            "-m",
+            type=click.Choice(list(UNDERSTANDS)),
+            default="aim",
+            show_default=True,
             help="How to choose what to measure.",
         ),
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 
@@ -40,7 +48,7 @@ def mechanism_options(command: Command) -> Command:
 def build_mechanism(
     name: str, workload: Workload | None, *, max_model_mb: float | None = None, rounds: int | None = None
 ) -> Mechanism:
-    """The mechanism of that name; no workload means its own default. A number it does not understand is an error; a workload it has no use for is not."""
+    """The mechanism of that name; no workload means its default. It must understand the numbers given."""
     options: dict[str, Any] = {}
     for option, value in (("max_model_mb", max_model_mb), ("rounds", rounds)):
         if value is None:

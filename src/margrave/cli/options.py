@@ -80,7 +80,7 @@ def load_schema(path: str, *, confirmed: bool = True) -> Schema:
     if confirmed and schema.draft:
         raise SchemaError(
             f"The schema {path} is a draft: its bounds and categories were read from the rows, so they are not public.",
-            remedy="Replace them by what you know without looking, then delete its line 'draft = true'.",
+            remedy="Replace them by what you know without looking, then set draft = false in its [schema].",
         )
     return schema
 

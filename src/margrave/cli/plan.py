@@ -45,7 +45,8 @@ def plan_command(
 ) -> None:
     """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing."""
     schema = load_schema(schema_path)
-    check_schema(schema)
+    protected = parse_unit(unit)
+    check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
     made = plan(
         schema.domain,
@@ -56,7 +57,7 @@ def plan_command(
             rounds=rounds,
         ),
         budget=Budget.approx(epsilon, delta),
-        unit=parse_unit(unit),
+        unit=protected,
         workload=wanted,
         rows=rows,
     )

@@ -8,7 +8,7 @@ from margrave.cli.options import echo_json, json_option, overwrite_option
 from margrave.cli.output import check_format, check_outputs, write_table
 from margrave.errors import InputError
 from margrave.release import Release
-from margrave.release.evidence import Condition
+from margrave.release.evidence import Condition, Value
 
 
 @click.command("sample")
@@ -59,4 +59,5 @@ def parse_where(text: str) -> tuple[str, Condition]:
     low, dots, high = value.partition("..")
     if dots:
         return column.strip(), (low, high)
-    return column.strip(), value.split("|") if "|" in value else value
+    several: list[Value] = [*value.split("|")]
+    return column.strip(), several if len(several) > 1 else value

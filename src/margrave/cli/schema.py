@@ -1,6 +1,8 @@
-"""``margrave schema draft`` and ``margrave schema check``."""
+"""``margrave schema draft`` and ``margrave schema check``: for the custodian, on this side of the gate."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
 
 import click
 from rich.markup import escape
@@ -8,4 +10,68 @@ from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option, load_schema, overwrite_option, schema_option
 from margrave.cli.output import check_outputs, console
-from margrave.files import written_whole
+from margrave.data import check_table, draft_schema
+from margrave.errors import DataError
+from margrave.schema import Preflight
+
+NOT_PRIVATE = "NOT PRIVATE: counted from the rows, for the custodian alone."
+
+
+@click.group("schema")
+def schema_command() -> None:
+    """Draft a schema from a file, or check a file against a schema."""
+
+
+@schema_command.command("draft")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--output", "-o", default=None, metavar="FILE", help="Where to write it; by default it is printed."
+)
+@overwrite_option
+@json_option
+def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool) -> None:
+    """Draft a schema from the rows of FILE. It is NOT PRIVATE and is refused until a person has confirmed it."""
+    check_outputs({"-o": output}, overwrite=overwrite)
+    drafted = draft_schema(file)
+    if output is not None:
+        drafted.save(output, overwrite=overwrite)
+    if as_json:
+        echo_json(
+            {"output": output, "draft": True, "columns": len(drafted.columns), "toml": drafted.to_toml()}
+        )
+    elif output is None:
+        click.echo(drafted.to_toml(), nl=False)
+    else:
+        click.echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows.")
+        click.echo("Replace what it found by what is public, then set draft = false.")
+
+
+@schema_command.command("check")
+@click.argument("file", metavar="FILE")
+@schema_option
+@json_option
+def check_command(file: str, schema_path: str, as_json: bool) -> None:
+    """Count the values of FILE that lie outside the schema. NOT PRIVATE: for the custodian alone. Spends nothing."""
+    schema = load_schema(schema_path, confirmed=False)
+    found = check_table(file, schema)
+    click.echo(NOT_PRIVATE, err=True)
+    if as_json:
+        echo_json({"warning": NOT_PRIVATE, "passed": found.passed, **asdict(found)})
+    else:
+        _show(found, draft=schema.draft)
+    if not found.passed:
+        raise DataError("The table does not pass the schema.", remedy="See above; nothing was spent.")
+
+
+def _show(found: Preflight, *, draft: bool) -> None:
+    out = console()
+    table = Table(title=f"{found.rows:,} rows", title_justify="left", box=None, pad_edge=False)
+    for name in ("column", "missing", "outside", "unreadable", "policy"):
+        table.add_column(name, justify="left" if name in ("column", "policy") else "right")
+    for c in found.columns:
+        table.add_row(escape(c.name), f"{c.empty:,}", f"{c.outside:,}", f"{c.unreadable:,}", c.policy)
+    out.print(table)
+    for sentence in (*found.notes, *found.refusals):
+        out.print(escape(sentence))
+    if draft:
+        out.print("The schema is a draft: it will be refused until it is confirmed.")

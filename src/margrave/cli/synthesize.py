@@ -70,8 +70,8 @@ def synthesize_command(
     _check_outputs(outputs, rows, overwrite=overwrite)
     _check_rows_exist(mechanism, output)
     schema = load_schema(schema_path)
-    check_schema(schema)
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
+    check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
     chosen = build_mechanism(
         mechanism, None if workload == DEFAULT_WORKLOAD else wanted, max_model_mb=max_model_mb, rounds=rounds

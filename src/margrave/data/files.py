@@ -1,7 +1,7 @@
 """CSV and Parquet files, read by DuckDB, strictly: what is not clean is an error that shows none of it.
 
-Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows, so
-none is passed on.
+Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows,
+so none is passed on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import csv
 import gzip
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow as pa
 from margrave.errors import DataError
 
 BATCH = 131_072
+ENGINE_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
 SEPARATORS = ",;\t|"
 
 
@@ -36,9 +36,14 @@ class File:
         """Some of its columns, some rows at a time; those of CSV as text."""
         chosen = ", ".join(_identifier(c) for c in columns)
         source = "read_parquet(?)" if self.separator is None else _csv_call(self.columns, self.separator)
-        with duckdb.connect(config={"threads": 2}) as connection, _translated(self.path):
-            query = f"SELECT {chosen} FROM {source}"
-            yield from connection.sql(query, params=[_literal(self.path)]).to_arrow_reader(BATCH)
+        query = f"SELECT {chosen} FROM {source}"
+        try:
+            with duckdb.connect(config={"threads": 2}) as connection:
+                yield from connection.sql(query, params=[_literal(self.path)]).to_arrow_reader(BATCH)
+            return
+        except ENGINE_ERRORS as error:
+            failure = _told(self.path, str(error))
+        raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Some or all of its columns at once."""
@@ -75,24 +80,34 @@ def read_frame(path: str | PathLike[str]) -> pa.Table:
 
 
 def _parquet(path: Path) -> File:
-    with duckdb.connect() as connection, _translated(path):
-        columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
+    try:
+        with duckdb.connect() as connection:
+            columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
+    except ENGINE_ERRORS:
+        columns = None
+    if columns is None:
+        raise _told(path, "")
     return File(path, _named(path, columns))
 
 
 def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
-    try:
-        with (gzip.open(path) if compressed else path.open("rb")) as handle:
-            header = handle.readline(1 << 20).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise _not_utf8(path, 1) from None
-    except (OSError, EOFError):
-        raise DataError(f"{path} is damaged or not compressed as its beginning says.") from None
+    header = _first_line(path, compressed)
     if not header.strip():
         raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
     splits = {s: _split(header, s) for s in SEPARATORS}
     separator = max(splits, key=lambda s: (len(set(splits[s]) & set(expected)), len(splits[s])))
     return File(path, _named(path, splits[separator]), separator)
+
+
+def _first_line(path: Path, compressed: bool) -> str:
+    try:
+        with gzip.open(path) if compressed else path.open("rb") as handle:
+            return handle.readline(1 << 20).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        failure = _not_utf8(path, 1)
+    except (OSError, EOFError):
+        failure = DataError(f"{path} is damaged or not compressed as its beginning says.")
+    raise failure
 
 
 def _split(header: str, separator: str) -> list[str]:
@@ -134,32 +149,25 @@ def _literal(path: Path) -> str:
     return re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Reading errors as ``DataError``s that say the line, and quote nothing."""
-    try:
-        yield
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
-        told = str(error)
-    else:
-        return
-    found = re.search(r"CSV Error on Line: (\d+)", told)
+def _told(path: Path, message: str) -> DataError:
+    """A reading error as a ``DataError`` that says the line, and quotes nothing."""
+    found = re.search(r"CSV Error on Line: (\d+)", message)
     line = int(found[1]) if found else None
-    if "unicode" in told.lower() or "utf-8" in told.partition("\n")[0].lower():
-        raise _not_utf8(path, line)
+    if "unicode" in message.lower() or "utf-8" in message.partition("\n")[0].lower():
+        return _not_utf8(path, line)
     where = "a line" if line is None else f"line {line}"
-    if "Expected Number of Columns" in told:
-        raise DataError(
+    if "Expected Number of Columns" in message:
+        return DataError(
             f"{path}: {where} does not have as many fields as the header.",
             remedy="Complete it; a field that contains the separator or a line break must be quoted.",
         )
-    if "quote" in told.partition("Possible")[0]:
-        raise DataError(f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it.")
-    if line is not None or "CSV" in told:
-        raise DataError(
+    if "quote" in message.partition("Possible")[0]:
+        return DataError(f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it.")
+    if line is not None or "CSV" in message:
+        return DataError(
             f"{path}: {where} is not clean CSV.", remedy="Write it by RFC 4180, with one kind of line end."
         )
-    raise DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
+    return DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
 
 
 def _not_utf8(path: Path, line: int | None) -> DataError:

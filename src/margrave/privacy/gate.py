@@ -26,7 +26,7 @@ from margrave.privacy.choice import epsilon_of
 from margrave.privacy.ledger import Ledger, exact_rho
 from margrave.privacy.noise import Gaussian, Price, Randomness, SystemRandomness
 from margrave.privacy.scores import Score
-from margrave.privacy.unit import Unit, rows_per_person, sensitivity, size_is_public
+from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public
 from margrave.schema.domain import Domain
 from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
 from margrave.typing import Clique, IntArray
@@ -160,7 +160,7 @@ class Private:
         """
         with self._lock:
             asked = self._asked(cliques)
-            _check_query(query, self.domain)
+            check_query(query, self.domain)
             price = noise.price(sensitivity(self._unit, query), len(asked))
             self._count(asked)
             self._ledger.charge(f"measure {_names(asked)}", price.rho_each * len(asked))
@@ -336,14 +336,6 @@ def _lipschitz(score: Score) -> Fraction:
             "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
         )
     return lipschitz
-
-
-def _check_query(query: Query, domain: Domain) -> None:
-    """Every group list has one group, 0 or more, per code of its attribute."""
-    for attribute, groups in query.groups.items():
-        fits = groups.shape == (domain.size(attribute),) and np.issubdtype(groups.dtype, np.integer)
-        if not fits or int(groups.min()) < 0:
-            raise InputError(f"The query's groups of {attribute!r} are not one number, 0 or more, per code.")
 
 
 def _names(cliques: Sequence[Clique]) -> str:

@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.marginal import IDENTITY, Query
+from margrave.privacy.unit import check_query
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray, IntArray
 
@@ -50,20 +52,21 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MarginalGap:
-    """``w_r (‖M_r(D) − estimate_r‖₁ − penalty_r)``: how badly an estimate misses a marginal, less a penalty.
+    """``w_r (‖query(M_r(D)) − estimate_r‖₁ − penalty_r)``: how badly an estimate misses a marginal, less a penalty.
 
     Weights count as the binary fractions that they are, and so do penalties; estimates are rounded to multiples of
     2^-10 (half to even). From there on the arithmetic is exact, so a score does not depend on the order of rows,
     cells or threads. Give the weights of the candidates only: ``lipschitz`` is the largest of all given.
 
     **Privacy:** none spent by itself; ``select`` spends. ``lipschitz = max_r w_r``, because rounding the estimate
-    does not depend on the counts and ``|‖x − m‖₁ − ‖x' − m‖₁| ≤ ‖x − x'‖₁``.
+    does not depend on the counts, ``|‖x − m‖₁ − ‖x' − m‖₁| ≤ ‖x − x'‖₁``, and groups of cells move no further.
     Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), equation 1.
     """
 
     estimates: Mapping[Clique, FloatArray]
     weights: Mapping[Clique, float]
     penalties: Mapping[Clique, float]
+    query: Query = IDENTITY
 
     @property
     def lipschitz(self) -> float:
@@ -71,15 +74,17 @@ class MarginalGap:
         return max(self.weights.values())
 
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
-        """Every candidate has an estimate of its shape, a positive weight and a finite penalty."""
+        """Every candidate has an estimate of its answer's shape, a positive weight and a finite penalty."""
+        check_query(self.query, domain)
+        answers = self.query.domain(domain)
         for clique in candidates:
             name = ", ".join(clique)
             if clique not in self.estimates or clique not in self.weights or clique not in self.penalties:
                 raise InputError(f"The score lacks an estimate, a weight or a penalty for ({name}).")
             if not 0 < self.weights[clique] < math.inf or not math.isfinite(self.penalties[clique]):
                 raise InputError(f"The weight or the penalty of ({name}) is not a positive or finite number.")
-            if self.estimates[clique].shape != domain.shape(clique):
-                raise InputError(f"The estimate of ({name}) does not have the marginal's shape.")
+            if self.estimates[clique].shape != answers.shape(clique):
+                raise InputError(f"The estimate of ({name}) does not have the shape of the answer.")
             if not _l1_bound(self.estimates[clique]) < LARGEST_TOTAL:
                 raise InputError(
                     f"The estimate of ({name}) is not finite, or above {LARGEST_TOTAL:g} records."
@@ -98,7 +103,7 @@ class MarginalGap:
         penalties, per_penalty = _common([self.penalties[c] for c in candidates])
         per_gap = max(1 << _GRID_BITS, per_penalty)  # both powers of two
         finer, coarser = per_gap >> _GRID_BITS, per_gap // per_penalty
-        gaps = (grid_gap(counts[c], self.estimates[c]) for c in candidates)
+        gaps = (grid_gap(self.query.apply(c, counts[c]), self.estimates[c]) for c in candidates)
         values = tuple(
             w * (gap * finer - penalty * coarser)
             for w, gap, penalty in zip(weights, gaps, penalties, strict=True)

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, Query
+from margrave.schema.domain import Domain
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,14 @@ def sensitivity(unit: Unit, query: Query = IDENTITY) -> Sensitivity:
                 f"The unit of privacy is {unit!r}.",
                 remedy=f"It is one of margrave's own: {', '.join(_UNITS)}.",
             )
+
+
+def check_query(query: Query, domain: Domain) -> None:
+    """Raise unless the query partitions cells: one group, 0 or more, per code of each attribute it names."""
+    for attribute, groups in query.groups.items():
+        fits = groups.shape == (domain.size(attribute),) and np.issubdtype(groups.dtype, np.integer)
+        if not fits or int(groups.min()) < 0:
+            raise InputError(f"The query's groups of {attribute!r} are not one number, 0 or more, per code.")
 
 
 def _add_remove(k: int) -> Sensitivity:

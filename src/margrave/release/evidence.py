@@ -48,7 +48,7 @@ def _code(column: Column, value: Value) -> int:
 
 
 def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
-    """Every code from the one that holds ``low`` to the one that holds ``high``; ends beyond the bounds are moved in."""
+    """Every code from the one that holds ``low`` to the one that holds ``high``; ends beyond the bounds move in."""
     if column.kind == "ordinal":
         first, last = _code(column, low), _code(column, high)
     elif column.kind in ON_A_LINE:

@@ -79,7 +79,7 @@ def pair_views(release: Release) -> list[PairView]:
 
 
 def _measured_pairs(transcript: Transcript) -> list[Clique]:
-    pairs = dict.fromkeys(p for c in transcript.cliques for p in combinations(c, 2))
+    pairs: dict[Clique, None] = dict.fromkeys(p for c in transcript.cliques for p in combinations(c, 2))
     return list(pairs)[:_MAX_RANKED]
 
 

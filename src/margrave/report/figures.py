@@ -88,12 +88,12 @@ def _standing(
     error: float,
     top: float,
 ) -> str:
-    height, slot = 130, WIDTH / len(labels)
+    height, slot = 140, WIDTH / len(labels)
     parts = [f'<path class="a" d="M0 {height}H{WIDTH}"/>']
     for i in range(len(labels)):
         x = i * slot
         if model is not None:
-            tall = _fit(float(model[i]), top, height - 8)
+            tall = _fit(float(model[i]), top, height - 20)
             parts.append(
                 f'<rect class="b" x="{x + slot * 0.1:.2f}" y="{height - tall:.1f}" width="{slot * 0.8:.2f}"'
                 f' height="{tall:.1f}"><title>{escape(labels[i])}</title></rect>'
@@ -105,7 +105,7 @@ def _standing(
     for i in sorted({0, len(labels) // 2, len(labels) - 1}):
         anchor = "start" if i == 0 else "end" if i == len(labels) - 1 else "middle"
         x = min(max((i + 0.5) * slot, 0), WIDTH)
-        label = escape(_short(labels[i], 22))
+        label = escape(_short(labels[i].split(" to ")[0], 16))
         parts.append(f'<text class="t" x="{x:.1f}" y="{height + 15}" text-anchor="{anchor}">{label}</text>')
     parts.append(f'<text class="t" x="{WIDTH}" y="10" text-anchor="end">highest {_count(top)}</text>')
     return _svg(f"Counts of {name}", height + 22, parts)
@@ -113,7 +113,7 @@ def _standing(
 
 def _whisker_up(value: float, error: float, top: float, height: float, x: float, radius: float) -> str:
     low, mid, high = (
-        height - _fit(v, top, height - 8) for v in (value - 2 * error, value, value + 2 * error)
+        height - _fit(v, top, height - 20) for v in (value - 2 * error, value, value + 2 * error)
     )
     return (
         f'<path class="w" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'
@@ -141,13 +141,12 @@ def heat(view: PairView) -> str:
     tall = len(down) * cell_h
     every = max(1, int(np.ceil(12 / cell_h)))
     for i in range(0, len(down), every):
-        parts.append(
-            f'<text class="l" x="{left - 6}" y="{(i + 0.5) * cell_h + 4:.1f}">{escape(_short(down[i], 12))}</text>'
-        )
+        label = escape(_short(down[i].split(" to ")[0], 12))
+        parts.append(f'<text class="l" x="{left - 6}" y="{(i + 0.5) * cell_h + 4:.1f}">{label}</text>')
     ends = [(0, "start"), (len(across) - 1, "end")] if len(across) > 1 else [(0, "start")]
     for j, anchor in ends:
         x = left if anchor == "start" else WIDTH
-        label = escape(_short(across[j], 18))
+        label = escape(_short(across[j].split(" to ")[0], 18))
         parts.append(f'<text class="t" x="{x}" y="{tall + 15:.1f}" text-anchor="{anchor}">{label}</text>')
     parts.append(f'<rect class="f" x="{left}" y="0" width="{side}" height="{tall:.1f}"/>')
     return _svg(f"Joint counts of {' and '.join(view.names)}", tall + 22, parts)

@@ -13,9 +13,10 @@ from margrave.report.content import column_views, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
-from margrave.transcript import Measurement, PublicTotal, Selection
+from margrave.transcript import Entry, Measurement, PublicTotal, Selection
 
-_MAX_ROWS = 400
+_MAX_ROWS = 2000
+_SEEN_ROWS = 16
 
 
 def write_report(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
@@ -93,41 +94,52 @@ def _limits(release: Release) -> str:
 
 
 def _steps(release: Release) -> str:
-    largest = max((e.rho for e in release.transcript if not isinstance(e, PublicTotal)), default=0)
-    rows = []
-    for entry in release.transcript.entries[:_MAX_ROWS]:
-        match entry:
-            case Measurement():
-                grouped = " (rare values together)" if entry.query.groups else ""
-                what, detail = (
-                    f"Counted {', '.join(entry.clique)}{grouped}",
-                    f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}",
-                )
-                cells = f"{entry.values.size:,}"
-            case Selection():
-                what, detail = f"Chose {', '.join(entry.chosen)}", f"epsilon {entry.epsilon:.3g}"
-                cells = f"1 of {len(entry.candidates):,}"
-            case PublicTotal():
-                rows.append(
-                    f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
-                )
-                continue
-        width = 100 * float(entry.rho / largest) if largest else 0.0
-        rows.append(
-            f'<tr><td>{escape(what)}</td><td class="n">{cells}</td><td class="n">{detail}</td>'
-            f'<td class="n">{float(entry.rho):.3g}</td>'
-            f'<td><span class="share" style="width:{width:.1f}%"></span></td></tr>'
-        )
-    left_out = len(release.transcript) - _MAX_ROWS
-    more = f'<p class="soft">And {left_out} more, in the certificate.</p>' if left_out > 0 else ""
+    entries = release.transcript.entries
+    largest = float(max((e.rho for e in entries if not isinstance(e, PublicTotal)), default=0))
+    budget = float(release.account.rho_budget)
+    rows = [_step(entry, largest, budget) for entry in entries[:_MAX_ROWS]]
+    head = (
+        '<table><thead><tr><th>Question</th><th class="n">cells</th><th class="n">noise</th>'
+        '<th class="n">of the budget</th><th style="min-width:90px"></th></tr></thead>'
+    )
     return (
         "<p>Every question that was put to the rows, in order. A count has one number per cell, each with"
         " independent noise of the standard deviation given, in records; a choice picks one marginal out of"
-        " several, with random noise too.</p>"
-        '<div class="scroll"><table><thead><tr><th>Question</th><th class="n">cells</th><th class="n">noise</th>'
-        '<th class="n">rho</th><th style="min-width:90px"></th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
+        " several, with random noise too.</p>" + _folded(head, rows, len(entries) - len(rows))
     )
+
+
+def _step(entry: Entry, largest: float, budget: float) -> str:
+    match entry:
+        case Measurement():
+            grouped = " (rare values together)" if entry.query.groups else ""
+            what, noise = (
+                f"Counted {', '.join(entry.clique)}{grouped}",
+                f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}",
+            )
+            cells, rho = f"{entry.values.size:,}", float(entry.rho)
+        case Selection():
+            what, noise = f"Chose {', '.join(entry.chosen)}", f"epsilon {entry.epsilon:.3g}"
+            cells, rho = f"1 of {len(entry.candidates):,}", float(entry.rho)
+        case PublicTotal():
+            return f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
+    width = 100 * rho / largest if largest else 0.0
+    return (
+        f'<tr><td>{escape(what)}</td><td class="n">{cells}</td><td class="n">{noise}</td>'
+        f'<td class="n">{100 * rho / budget:.2g} %</td>'
+        f'<td><span class="share" style="width:{width:.1f}%"></span></td></tr>'
+    )
+
+
+def _folded(head: str, rows: list[str], left_out: int) -> str:
+    """A table of which the first rows are seen, the rest on demand, and those left out are told."""
+    shown = f'<div class="scroll">{head}<tbody>{"".join(rows[:_SEEN_ROWS])}</tbody></table></div>'
+    if len(rows) > _SEEN_ROWS:
+        rest = f'<div class="scroll">{head}<tbody>{"".join(rows[_SEEN_ROWS:])}</tbody></table></div>'
+        shown += f"<details><summary>The other {len(rows) - _SEEN_ROWS}</summary>{rest}</details>"
+    if left_out > 0:
+        shown += f'<p class="soft">And {left_out} more, in the release.</p>'
+    return shown
 
 
 def _key() -> str:
@@ -168,16 +180,18 @@ def _pairs(release: Release) -> str:
 
 def _ledger(release: Release) -> str:
     account = release.account
-    rows = "".join(
+    left = account.rho_budget - account.rho_spent
+    sums = [
+        f'<tr><td><b>Spent</b></td><td class="n"><b>{float(account.rho_spent):.6g}</b></td></tr>',
+        f'<tr><td>Left unspent</td><td class="n">{float(left):.6g}</td></tr>',
+    ]
+    debits = [
         f'<tr><td>{escape(d.what)}</td><td class="n">{float(d.rho):.6g}</td></tr>'
         for d in account.debits[:_MAX_ROWS]
-    )
-    left = account.rho_budget - account.rho_spent
-    return (
-        "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>"
-        f'<div class="scroll"><table><thead><tr><th>Debit</th><th class="n">rho</th></tr></thead><tbody>{rows}'
-        f'<tr><td><b>Spent</b></td><td class="n"><b>{float(account.rho_spent):.6g}</b></td></tr>'
-        f'<tr><td>Left unspent</td><td class="n">{float(left):.6g}</td></tr></tbody></table></div>'
+    ]
+    head = '<table><thead><tr><th>Debit</th><th class="n">rho</th></tr></thead>'
+    return "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>" + _folded(
+        head, sums + debits, len(account.debits) - len(debits)
     )
 
 

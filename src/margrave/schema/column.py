@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from margrave.schema.values import Mask
+from margrave.schema.values import Mask, plain
 from margrave.typing import IntArray
 
 MISSING_LABEL = "(missing)"
@@ -76,6 +77,19 @@ def placed(codes: IntArray, empty: Mask, outside: Mask, unreadable: Mask, home: 
     """Codes in which every empty or unreadable value lies in the cell ``home``, or in the first if there is none."""
     codes = np.where(empty | unreadable, home or 0, codes)
     return Encoded(codes, empty, outside & ~empty, unreadable & ~empty, home is not None)
+
+
+def encode_each_once(column: Column, values: pa.Array) -> Encoded:
+    """``column.encode``, but of texts that repeat each one is read once. The codes are the same."""
+    values = plain(values)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        coded = values.dictionary_encode()
+        if len(coded.dictionary) < len(values) // 2:
+            once = column.encode(pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)]))
+            rows = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy(zero_copy_only=False)
+            masks = (once.empty[rows], once.outside[rows], once.unreadable[rows])
+            return Encoded(once.codes[rows], *masks, once.home)
+    return column.encode(values)
 
 
 def with_missing(labels: list[str], missing: bool) -> list[str]:

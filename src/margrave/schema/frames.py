@@ -2,61 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 
 from margrave.errors import DataError
 from margrave.schema.values import arrow_of, chunks
 
+T = TypeVar("T")
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
 
 def names_of(frame: Any) -> list[str]:
     """The names of a frame's columns."""
-    wrapped = _wrapped(frame)
-    try:
-        return list(wrapped.collect_schema().names())
-    except Exception:
-        raise _unreadable() from None
+    return _sealed(lambda: list(_wrapped(frame).collect_schema().names()))
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     """The named columns, each in one or more pieces. Their rows stay in order."""
-    wrapped = _wrapped(frame)
-    absent = [n for n in names if n not in names_of(frame)]
+    found = names_of(frame)
+    absent = [n for n in names if n not in found]
     if absent:
         raise DataError(
             f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
             remedy="Add it to the table, or take it out of the schema.",
         )
+    return _sealed(lambda: _read(_wrapped(frame), names))
+
+
+def _wrapped(frame: Any) -> Frame:
     try:
-        chosen = wrapped.select(list(names))
-        eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
-    except Exception:
-        raise _unreadable() from None
+        wrapped: Frame = nw.from_native(frame)
+        return wrapped
+    except TypeError:
+        raise _NoFrame from None
+
+
+def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
+    chosen = frame.select(list(names))
+    eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
     return {name: _pieces(eager[name]) for name in names}
 
 
-def _wrapped(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    try:
-        wrapped: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(frame)
-        return wrapped
-    except Exception:  # names that occur twice, or no frame at all; the message could quote the frame
-        raise DataError(
-            "This is not a table with distinct column names.",
-            remedy="Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow or DuckDB.",
-        ) from None
-
-
 def _pieces(series: nw.Series[Any]) -> list[pa.Array]:
-    """One column as Arrow; values of mixed types become texts."""
+    """One column as Arrow. Python objects become texts one by one: their common type would depend on all of them."""
+    if getattr(series.to_native(), "dtype", None) == np.dtype(object):
+        return [_of_objects(series.to_list())]
     try:
         return chunks(series.to_arrow())
+    except (pa.ArrowException, TypeError, ValueError):
+        return [_of_objects(series.to_list())]
+
+
+def _of_objects(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string(), from_pandas=True)  # quick, where all are text
+    except (pa.ArrowException, TypeError, ValueError):
+        return arrow_of(values)
+
+
+class _NoFrame(Exception):
+    """What was given is no table."""
+
+
+def _sealed(work: Callable[[], T]) -> T:
+    """The result of work on rows. An engine's own error may quote them, so ours does not even point to it."""
+    try:
+        return work()
+    except (_NoFrame, DuplicateError):
+        failure = DataError(
+            "This is not a table with distinct column names.",
+            remedy="Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow or DuckDB.",
+        )
     except Exception:
-        return [arrow_of(series.to_list())]
-
-
-def _unreadable() -> DataError:
-    # The engine's own message is left out: it may quote values.
-    return DataError("The table could not be read by its engine.", remedy="Try to read all of it there first.")
+        failure = DataError("The table could not be read by its engine.", remedy="Try to read all of it there first.")
+    raise failure

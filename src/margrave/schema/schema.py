@@ -15,7 +15,7 @@ import pyarrow as pa
 from margrave.errors import InputError, SchemaError
 from margrave.files import written_whole
 from margrave.schema import checks, toml
-from margrave.schema.column import Column
+from margrave.schema.column import Column, encode_each_once
 from margrave.schema.discrete import Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
@@ -137,7 +137,7 @@ class Schema:
         for i, column in enumerate(self.columns):
             check, at = ColumnCheck.of(column, column.encode(pa.nulls(0))), 0
             for piece in pieces[column.name]:
-                encoded = column.encode(piece)
+                encoded = encode_each_once(column, piece)
                 values[i, at : at + len(piece)] = encoded.codes
                 check, at = check + ColumnCheck.of(column, encoded), at + len(piece)
             found.append(check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -68,7 +69,7 @@ def _column(table: Mapping[str, Any], position: int, place: str) -> Column:
     called = f"Column {_quoted(name)}" if isinstance(name, str) else f"Column number {position + 1}"
     try:
         if "name" not in table:
-            raise SchemaError(f"{called}: it has no name.", remedy="Add name = \"...\".")
+            raise SchemaError(f"{called}: it has no name.", remedy='Add name = "...".')
         kind = table.get("kind")
         if not isinstance(kind, str) or kind not in KINDS:
             raise SchemaError(
@@ -134,7 +135,8 @@ def _says(value: object) -> bool:
 
 
 def _comment(remark: str) -> list[str]:
-    return [f"# {line}".rstrip() for line in remark.splitlines()]
+    wrapped = (textwrap.wrap(line, 105, break_long_words=False) for line in remark.splitlines())
+    return [f"# {line}" for lines in wrapped for line in lines]
 
 
 def _line(key: str, value: Any) -> str:

@@ -34,6 +34,8 @@ def plain(array: pa.Array) -> pa.Array:
             array = array.dictionary_decode()
         elif pa.types.is_run_end_encoded(array.type):
             array = pc.run_end_decode(array)
+        elif pa.types.is_string_view(array.type):
+            array = array.cast(pa.large_string())
         else:
             return array
 

@@ -21,93 +21,138 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
 
     ``dims`` has ``depth`` >= 2 axes. The first ``n_in`` rows of ``offsets`` and ``strides`` are the factors, the rest
     the outputs, which are added to (the caller clears them).
+
+    A row is *long* if it varies along the innermost axis, else *short*; its level is the deepest other axis along
+    which it varies, −1 if there is none. Factors are multiplied in, and outputs added to, at their level: short ones
+    as numbers (``product``, ``mass``), long ones as vectors along the innermost axis (``ahead``, ``behind``).
     """
     n = len(offsets)
     last = depth - 1
     length = dims[last]
-    deepest = np.full(n, -1, np.int64)
+    level_of = np.full(n, -1, np.int64)
+    step = np.empty(n, np.int64)
     at = np.empty((depth + 1, n), np.int64)
+    gathers = False  # does any long output belong further out than the last level?
     for f in range(n):
         at[0, f] = offsets[f]
-        for axis in range(depth):
+        step[f] = strides[f, last] if length > 1 else 0
+        for axis in range(last):
             if strides[f, axis] != 0 and dims[axis] > 1:
-                deepest[f] = axis
+                level_of[f] = axis
+        if f >= n_in and step[f] != 0 and level_of[f] < last - 1:
+            gathers = True
+    # rows sorted by level: those of level l are rows[first[l + 1]] to rows[first[l + 2] - 1]
+    rows = np.empty(n, np.int64)
+    first = np.zeros(depth + 2, np.int64)
+    placed = 0
+    for q in range(depth + 2):
+        first[q] = placed
+        for f in range(n):
+            if level_of[f] == q - 1:
+                rows[placed] = f
+                placed += 1
     product = np.ones(depth + 1)
-    for f in range(n_in):
-        if deepest[f] == -1:
-            product[0] *= buffer[offsets[f]]
     mass = np.zeros(depth)
-    index = np.zeros(depth, np.int64)
+    ahead = np.ones((depth + 1, length))
+    source = np.zeros(depth + 1, np.int64)
+    behind = np.zeros((depth, length))
     cell = np.empty(length)
-    index[0] = low
-    level = 0
+    index = np.zeros(depth, np.int64)
+    for f in range(n_in):
+        if level_of[f] == -1:
+            if step[f] == 0:
+                product[0] *= buffer[offsets[f]]
+            else:
+                for j in range(length):
+                    ahead[0, j] *= buffer[offsets[f] + j * step[f]]
     if product[0] == 0.0:
         return 0.0
+    index[0] = low
+    level = 0
     while True:
         if index[level] == (high if level == 0 else dims[level]):
+            # everything under the current index of the level above is done: hand up what was gathered
+            for q in range(first[level], first[level + 1]):
+                f = rows[q]
+                if f >= n_in:
+                    a = at[level, f]
+                    if step[f] == 0:
+                        buffer[a] += mass[level]
+                    else:
+                        for j in range(length):
+                            buffer[a + j * step[f]] += behind[level, j]
             if level == 0:
-                break
-            total = mass[level]
+                return mass[0]
+            mass[level - 1] += mass[level]
+            mass[level] = 0.0
+            if gathers:
+                for j in range(length):
+                    behind[level - 1, j] += behind[level, j]
+                    behind[level, j] = 0.0
             level -= 1
-            if total != 0.0:
-                for f in range(n_in, n):
-                    if deepest[f] == level:
-                        buffer[at[level + 1, f]] += total
-                mass[level] += total
             index[level] += 1
             continue
         i = index[level]
         p = product[level]
-        for f in range(n):
+        for q in range(first[level + 1], n):  # only rows of this level or deeper ones move
+            f = rows[q]
             a = at[level, f] + i * strides[f, level]
             at[level + 1, f] = a
-            if f < n_in and deepest[f] == level:
+            if f < n_in and step[f] == 0 and level_of[f] == level:
                 p *= buffer[a]
         if p == 0.0:
             index[level] += 1
             continue
-        product[level + 1] = p
         if level < last - 1:
+            product[level + 1] = p
+            here = source[level]
+            for q in range(first[level + 1], first[level + 2]):
+                f = rows[q]
+                if f < n_in and step[f] != 0:
+                    a = at[level + 1, f]
+                    for j in range(length):
+                        ahead[level + 1, j] = ahead[here, j] * buffer[a + j * step[f]]
+                    here = level + 1
+            source[level + 1] = here
             level += 1
             index[level] = 0
-            mass[level] = 0.0
             continue
+        here = source[level]
         for j in range(length):
-            cell[j] = p
-        for f in range(n_in):
-            if deepest[f] == last:
+            cell[j] = p * ahead[here, j]
+        for q in range(first[level + 1], first[level + 2]):
+            f = rows[q]
+            if f < n_in and step[f] != 0:
                 a = at[last, f]
-                step = strides[f, last]
-                if step == 1:
+                if step[f] == 1:
                     run = buffer[a : a + length]
                     for j in range(length):
                         cell[j] *= run[j]
                 else:
                     for j in range(length):
-                        cell[j] *= buffer[a + j * step]
+                        cell[j] *= buffer[a + j * step[f]]
         total = 0.0
         for j in range(length):
             total += cell[j]
         if total != 0.0:
-            for f in range(n_in, n):
-                if deepest[f] == last:
+            mass[level] += total
+            if gathers:
+                for j in range(length):
+                    behind[level, j] += cell[j]
+            for q in range(first[level + 1], first[level + 2]):
+                f = rows[q]
+                if f >= n_in:
                     a = at[last, f]
-                    step = strides[f, last]
-                    if step == 1:
+                    if step[f] == 0:
+                        buffer[a] += total
+                    elif step[f] == 1:
                         run = buffer[a : a + length]
                         for j in range(length):
                             run[j] += cell[j]
                     else:
                         for j in range(length):
-                            buffer[a + j * step] += cell[j]
-                elif deepest[f] == level:
-                    buffer[at[level + 1, f]] += total
-            mass[level] += total
+                            buffer[a + j * step[f]] += cell[j]
         index[level] += 1
-    for f in range(n_in, n):
-        if deepest[f] == -1:
-            buffer[offsets[f]] += mass[0]
-    return mass[0]
 
 
 UP, ROOT, DOWN = 0, 1, 2

@@ -1,0 +1,251 @@
+"""A first schema from the rows, for a person to correct: kinds, bounds, categories and missing states as they occur.
+
+**Privacy:** NOT private. Bounds and categories read from the rows tell of the rows, so the schema is marked a draft,
+which the gate refuses until someone has put what is public in their place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import SchemaError
+from margrave.schema.cells import EXACT
+from margrave.schema.column import Column
+from margrave.schema.discrete import OTHER, Boolean, Categorical
+from margrave.schema.frames import columns_of, names_of
+from margrave.schema.numeric import BINS, Date, Integer, Real, Timestamp
+from margrave.schema.schema import Schema
+from margrave.schema.values import distinct, number, parse_moment, plain
+
+BLANKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
+"""Texts that files write for a missing value."""
+MANY = 100
+"""More categories than this are cut to the most frequent, and the rest counted as other."""
+HEAPED = 0.2
+"""A number that this share of the rows has gets a cell of its own."""
+
+HEAD = (
+    "A DRAFT, made from the rows. Nothing in it is public yet: the bounds, categories and atoms below were read"
+    " from the data and may tell of single persons. For each column, put what is known without looking (a codebook,"
+    " the law, common sense) in their place, delete what should not be there, and then set draft = false."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the rows say of one column: its texts with their numbers of rows, and whether some are empty."""
+
+    name: str
+    counts: Counter[str]
+    missing: bool
+    truth: bool
+
+    @property
+    def rows(self) -> int:
+        """The rows that are not empty."""
+        return self.counts.total()
+
+
+def draft(frame: Any) -> Schema:
+    """A draft schema of a frame, with remarks on what must be checked.
+
+    **Privacy:** NOT private: it reads the rows freely. The gate refuses it until ``confirmed``.
+
+    >>> schema = draft(pa.table({"age": ["31", "64", None], "name": ["Ann", "Bo", "Cy"]}))
+    >>> schema.draft, [c.kind for c in schema.columns]
+    (True, ['integer', 'categorical'])
+    """
+    columns: list[Column] = []
+    ignore: list[str] = []
+    remarks: dict[str, str] = {}
+    left_out = []
+    for name in names_of(frame):
+        evidence = gather(name, columns_of(frame, [name])[name])
+        reason = useless(evidence)
+        if reason is None:
+            column, remark = propose(evidence)
+            columns.append(column)
+            remarks[name] = remark
+        else:
+            ignore.append(name)
+            left_out.append(f"Left out: {name!r} ({reason}).")
+    if not columns:
+        raise SchemaError(
+            "No column of the table can be drafted: all are empty or identify single rows.",
+            remedy="Write the schema by hand.",
+        )
+    remarks[""] = "\n".join([HEAD, *left_out])
+    return Schema(columns, draft=True, ignore=ignore, remarks=remarks)
+
+
+def gather(name: str, pieces: Iterable[pa.Array]) -> Evidence:
+    """Count the texts of a column."""
+    counts: Counter[str] = Counter()
+    missing = False
+    truth = True
+    for piece in pieces:
+        rows, texts = distinct(piece)
+        truth = truth and pa.types.is_boolean(plain(piece).type)
+        for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
+            if not count:
+                continue
+            if text is None or text.strip().lower() in BLANKS:
+                missing = True
+            else:
+                counts[text.strip()] += count
+    return Evidence(name, counts, missing, truth)
+
+
+def useless(evidence: Evidence) -> str | None:
+    """Why a column cannot be synthesised, if so."""
+    texts = evidence.counts
+    if not texts:
+        return "it has no values"
+    if not evidence.name.isprintable() or not evidence.name.strip():
+        return "its name is not printable"
+    if evidence.rows < 20 or len(texts) < 0.5 * evidence.rows:
+        return None
+    whole = _all(texts, _is_whole)
+    if whole and len(texts) == evidence.rows:
+        values = [int(float(t)) for t in texts]
+        return "it numbers the rows" if max(values) - min(values) < 2 * len(values) else None
+    if whole or _all(texts, _is_number) or _all(texts, _is_moment):
+        return None
+    return "nearly every row has a text of its own: an identifier or free text"
+
+
+def propose(evidence: Evidence) -> tuple[Column, str]:
+    """A column and a remark for the person who checks it."""
+    texts = evidence.counts
+    if evidence.truth or _all(texts, lambda t: t.lower() in ("true", "false")):
+        return Boolean(evidence.name, missing=evidence.missing), _missing_remark(evidence)
+    if _all(texts, _is_whole):
+        return _integer(evidence)
+    if _all(texts, _is_number):
+        return _real(evidence)
+    if _all(texts, _is_moment):
+        return _dated(evidence)
+    return _categorical(evidence)
+
+
+def _integer(evidence: Evidence) -> tuple[Column, str]:
+    values: Counter[int] = Counter()
+    for text, count in evidence.counts.items():
+        values[int(float(text))] += count
+    low, high = (int(v) for v in rounded_outwards(Decimal(min(values)), Decimal(max(values))))
+    few = max(values) - min(values) < BINS
+    low, high = (min(values), max(values)) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
+    atoms = [] if few else _heaps(values, evidence.rows)
+    column = Integer(evidence.name, low, high, atoms=atoms, missing=evidence.missing)
+    return column, _number_remark(evidence, atoms)
+
+
+def _real(evidence: Evidence) -> tuple[Column, str]:
+    exact = [Decimal(t) for t in evidence.counts]
+    low, high = (float(v) for v in rounded_outwards(min(exact), max(exact)))
+    if low == high:
+        low, high = low - 1, high + 1
+    values: Counter[float] = Counter()
+    for text, count in evidence.counts.items():
+        values[number(text)] += count
+    atoms = _heaps(values, evidence.rows)
+    places = max(max(0, -int(v.normalize().as_tuple().exponent)) for v in exact)
+    fits = places <= 6 and max(abs(low), abs(high)) * 10**places < EXACT
+    column = Real(
+        evidence.name, low, high, atoms=atoms, decimals=places if fits else None, missing=evidence.missing
+    )
+    return column, _number_remark(evidence, atoms)
+
+
+def _dated(evidence: Evidence) -> tuple[Column, str]:
+    moments = [m.replace(tzinfo=None) for m in map(parse_moment, evidence.counts) if m is not None]
+    low, high = _whole_months(min(moments), max(moments))
+    remark = _missing_remark(evidence, "Are low and high public?")
+    if all(m == datetime(m.year, m.month, m.day) for m in moments):
+        return Date(evidence.name, low, high, missing=evidence.missing), remark
+    unit = "second" if any(m.second or m.microsecond for m in moments) else "minute"
+    if all(m.minute == 0 and m.second == 0 and m.microsecond == 0 for m in moments):
+        unit = "hour"
+    start, end = datetime(low.year, low.month, low.day), datetime(high.year, high.month, high.day, 23)
+    return Timestamp(evidence.name, start, end, unit=unit, missing=evidence.missing), remark
+
+
+def _categorical(evidence: Evidence) -> tuple[Column, str]:
+    often = [t for t, _ in evidence.counts.most_common()]
+    if len(often) <= MANY:
+        column = Categorical(evidence.name, sorted(often), missing=evidence.missing)
+        return column, _missing_remark(evidence, "May all of these categories be known to exist?")
+    column = Categorical(evidence.name, sorted(often[:MANY]), other=True, missing=evidence.missing)
+    remark = f"May these categories be known to exist? The {MANY} most frequent are listed; others become {OTHER!r}."
+    return column, _missing_remark(evidence, remark)
+
+
+def _number_remark(evidence: Evidence, atoms: list[Any]) -> str:
+    heaps = " Are the atoms (values with a cell of their own) public?" if atoms else ""
+    return _missing_remark(evidence, f"Are low and high public? Values beyond them are moved to them.{heaps}")
+
+
+def _missing_remark(evidence: Evidence, question: str = "") -> str:
+    asked = [question] if question else []
+    if evidence.missing:
+        asked.append("It may be missing.")
+    return " ".join(asked)
+
+
+def rounded_outwards(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
+    """Bounds around two values, multiples of a round step (1, 2 or 5 and zeros), about a tenth of their distance.
+
+    >>> rounded_outwards(Decimal(17), Decimal(90))
+    (Decimal('15'), Decimal('90'))
+    >>> rounded_outwards(Decimal(1), Decimal(2359))
+    (Decimal('0'), Decimal('2400'))
+    """
+    width = (high - low) / 10 if high > low else max(abs(high), Decimal(1))
+    power = Decimal(10) ** math.floor(width.log10())
+    step = max(n * power for n in (1, 2, 5) if n * power <= width)
+    down = (low / step).to_integral_value(ROUND_FLOOR) * step
+    up = (high / step).to_integral_value(ROUND_CEILING) * step
+    return down, up
+
+
+def _whole_months(low: datetime, high: datetime) -> tuple[date, date]:
+    """The first day of a month and the last of one (of years, past two years)."""
+    first, last = date(low.year, low.month, 1), date(high.year, high.month, 28)
+    if (high - low).days > 730:
+        first, last = date(low.year, 1, 1), date(high.year, 12, 31)
+    while last < date.max and (last + timedelta(days=1)).month == last.month:
+        last += timedelta(days=1)
+    return first, last
+
+
+def _heaps(values: Counter[Any], rows: int) -> list[Any]:
+    return sorted(v for v, n in values.items() if n > HEAPED * rows)[:5]
+
+
+def _all(texts: Iterable[str], test: Callable[[str], bool]) -> bool:
+    return all(map(test, texts))
+
+
+def _is_whole(text: str) -> bool:
+    """A whole number of at most 15 digits: a leading zero makes it a code."""
+    return re.fullmatch(r"-?(0|[1-9][0-9]{0,14})(\.0+)?", text) is not None
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?", text) is not None and abs(
+        number(text)
+    ) < 1e100
+
+
+def _is_moment(text: str) -> bool:
+    return re.match(r"\d{4}-\d\d-\d\d", text) is not None and parse_moment(text) is not None

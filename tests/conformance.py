@@ -1,0 +1,215 @@
+"""What every mechanism is held to: the entries of the tables, small tables to run on, and a gate that is watched.
+
+A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``. Every check runs on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.data import MemoryTable
+from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
+from margrave.models import GraphicalFit
+from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
+from margrave.privacy import Gaussian as Noise
+from margrave.release import Release
+from margrave.schema import Codes, Domain, Schema
+from margrave.transcript import Transcript
+from margrave.typing import Clique, IntArray
+from margrave.workload import Workload
+from tiny_table import TinySchema, TinyTable
+
+Make = Callable[[Domain], Mechanism]
+
+
+def pairs(domain: Domain) -> Workload:
+    """Every two-way marginal."""
+    return Workload.all_kway(domain, 2)
+
+
+def uneven(domain: Domain) -> Workload:
+    """Two-way marginals and the first column alone, with weights far apart."""
+    cliques = [*pairs(domain).cliques, domain.attributes[:1]]
+    return Workload.of(domain, {c: 0.375 * (i + 1) ** 2 for i, c in enumerate(cliques)})
+
+
+CASES: dict[str, Make] = {
+    "aim": lambda d: AIM(),
+    "aim pairs": lambda d: AIM(workload=pairs(d)),
+    "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
+    "aim small": lambda d: AIM(max_model_mb=0.0005, rounds=1),
+    "mst": lambda d: MST(),
+    "mst unmerged": lambda d: MST(rare=0.0),
+    "mwem-pgm": lambda d: MWEMPGM(),
+    "mwem-pgm pairs": lambda d: MWEMPGM(workload=pairs(d), rounds=4, max_model_mb=0.0005),
+    "mwem-pgm paper": lambda d: MWEMPGM(workload=pairs(d), start=False, max_model_mb=None),
+    "independent": lambda d: Independent(),
+    "gaussian": lambda d: GaussianMechanism(),
+    "gaussian uneven": lambda d: GaussianMechanism(workload=uneven(d), fit=GraphicalFit()),
+}
+"""Every mechanism, in its own form and in those that take other paths; the first word is its name."""
+
+NO_RECORDS = frozenset({"gaussian"})
+"""Those whose release answers marginals only."""
+
+
+# Tables.
+
+Row = tuple[int, ...]
+
+
+def codes_of(domain: Domain, rows: Sequence[Row]) -> Codes:
+    """Rows as codes."""
+    values = np.array(rows, dtype=np.int64).reshape(len(rows), len(domain))
+    return Codes.of(domain, {a: values[:, i] for i, a in enumerate(domain)})
+
+
+def memory_table(sizes: Mapping[str, int], rows: Sequence[Row], persons: Sequence[int] = ()) -> MemoryTable:
+    """Rows of codes as a table in memory; with ``persons``, its schema names their column."""
+    schema = replace(Schema.coded(sizes), person="who" if len(persons) else None)
+    return MemoryTable(schema, codes_of(schema.domain, rows), np.array(persons) if len(persons) else None)
+
+
+def tiny(sizes: Mapping[str, int], rows: Sequence[Row]) -> TinyTable:
+    """Rows as a table that counts in the plainest way, one person to a row; its schema names persons."""
+    return TinyTable(TinySchema(Domain.of(sizes), person="who"), rows, range(len(rows)))
+
+
+def some_rows(sizes: Mapping[str, int], count: int, seed: int = 0) -> list[Row]:
+    """Rows in which columns depend on each other and low codes are common."""
+    rng = np.random.default_rng(seed)
+    base = rng.exponential(size=count)
+    return [
+        tuple(int(min(s - 1, b * s / 3 + rng.exponential() / 2)) for s in sizes.values())
+        for b in base
+    ]
+
+
+SIZES = {"a": 2, "b": 3, "c": 4}
+
+SHAPES: dict[str, tuple[dict[str, int], int]] = {
+    "empty": (SIZES, 0),
+    "one row": (SIZES, 1),
+    "one column": ({"only": 5}, 40),
+    "two columns": ({"a": 3, "b": 2}, 40),
+    "a column of one code": ({"a": 3, "constant": 1, "c": 2, "d": 2}, 40),
+    "columns of one code only": ({"a": 1, "b": 1, "c": 1}, 10),
+    "a wide column": ({"a": 2, "wide": 300, "c": 2}, 60),
+    "five columns": ({"a": 2, "b": 3, "c": 2, "d": 4, "e": 3}, 60),
+}
+"""Tables that mechanisms must take as they come: the domain, and how many rows."""
+
+
+def shaped(name: str) -> TinyTable:
+    """A table of ``SHAPES``, every row a person's."""
+    sizes, count = SHAPES[name]
+    return tiny(sizes, some_rows(sizes, count))
+
+
+def by_person(unit: Unit) -> bool:
+    """Whether the unit is one of persons."""
+    return isinstance(unit, AddRemovePerson | ReplacePerson)
+
+
+# A watched gate.
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was put to the rows, what it was charged, and what it can tell (where a replay adds that up)."""
+
+    kind: str
+    charged: Fraction
+    loss: Fraction
+
+
+class WatchedGate:
+    """Stands between a mechanism and its gate, passes everything on, and notes every question.
+
+    ``inside`` is True while a question is at the gate. ``loss`` tells the privacy loss so far.
+    """
+
+    def __init__(self, private: Private, loss: Callable[[], Fraction] = lambda: Fraction(0)) -> None:
+        self.private = private
+        self.inside = False
+        self.questions: list[Question] = []
+        self._loss = loss
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.private, name)
+
+    def prepare(self, cliques: Iterable[Clique]) -> None:
+        self._passed("prepare", lambda: self.private.prepare(cliques))
+
+    def measure(self, cliques: Iterable[Clique], noise: Noise, **more: Any) -> Transcript:
+        found: Transcript = self._passed("measure", lambda: self.private.measure(cliques, noise, **more))
+        return found
+
+    def select(self, candidates: Iterable[Clique], score: Any, *, rho: Fraction) -> Clique:
+        found: Clique = self._passed("select", lambda: self.private.select(candidates, score, rho=rho))
+        return found
+
+    def _passed(self, kind: str, work: Callable[[], Any]) -> Any:
+        left, lost, self.inside = self.private.remaining, self._loss(), True
+        try:
+            return work()
+        finally:
+            self.inside = False
+            if kind != "prepare":
+                self.questions.append(Question(kind, left - self.private.remaining, self._loss() - lost))
+
+
+class SpyTable:
+    """A table that refuses to be counted outside a question, and notes what is."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.gate: WatchedGate | None = None
+        self.counted: set[Clique] = set()
+        self.scans = 0
+
+    @property
+    def schema(self) -> Any:
+        return self.table.schema
+
+    @property
+    def domain(self) -> Domain:
+        domain: Domain = self.table.domain
+        return domain
+
+    def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
+        asked = list(cliques)
+        assert self.gate is not None
+        assert self.gate.inside, "counted outside measure, select and prepare"
+        self.counted.update(asked)
+        self.scans += 1
+        found: dict[Clique, IntArray] = self.table.count(asked)
+        return found
+
+    def rows(self) -> int:
+        assert self.gate is None, "the rows were counted after the gate was made"
+        return int(self.table.rows())
+
+    def bounded(self, rows_per_person: int) -> SpyTable:
+        self.table = self.table.bounded(rows_per_person)
+        return self
+
+
+def run_on(
+    mechanism: Mechanism,
+    table: Any,
+    unit: Unit,
+    budget: Budget,
+    randomness: Randomness,
+    *,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> Release:
+    """One whole run, with the gate closed at the end."""
+    with protect(table, unit=unit, budget=budget, randomness=randomness) as private:
+        return mechanism.run(private, rng=np.random.default_rng(seed), progress=progress)

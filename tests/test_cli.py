@@ -1,0 +1,237 @@
+"""The command line's right ways: the whole path from a file to rows, and what each command says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from margrave.cli.main import COMMANDS, run
+from margrave.cli.options import parse_workload
+from margrave.cli.output import progress_bar
+from margrave.errors import InputError
+from margrave.release import Release
+from margrave.schema import Domain, Schema
+
+BUDGET = ["--epsilon", "5", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with 4000 rows in which job depends on age, and their schema."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    age, sex = rng.integers(0, 4, 4000), rng.integers(0, 2, 4000)
+    job = np.where(rng.random(4000) < 0.9, age % 3, rng.integers(0, 3, 4000))
+    text = "".join(f"{a},{s},{j}\n" for a, s, j in zip(age, sex, job, strict=True))
+    (tmp_path / "table.csv").write_text("age,sex,job\n" + text)
+    Schema.coded({"age": 4, "sex": 2, "job": 3}).save("schema.toml")
+    return tmp_path
+
+
+def ok(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    code = run([*arguments])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return said.out
+
+
+def made(capsys: pytest.CaptureFixture[str], *extra: str) -> str:
+    return ok(capsys, "synthesize", "table.csv", "-s", "schema.toml", *BUDGET, *extra)
+
+
+def test_from_a_file_to_rows_release_and_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = made(capsys, "-o", "rows.parquet", "--release", "r.margrave", "--report", "r.html")
+    assert "Spent rho" in said
+    assert "epsilon 5" in said
+    rows = pyarrow.parquet.read_table("rows.parquet")
+    assert rows.column_names == ["age", "sex", "job"]
+    assert abs(rows.num_rows - 4000) < 200
+    agree = np.mean(np.asarray(rows["age"]) % 3 == np.asarray(rows["job"]))
+    assert agree > 0.8  # the dependence came through: 0.33 without it
+    release = Release.load("r.margrave")
+    assert release.account.private
+    assert release.account.rho_spent == release.account.rho_budget
+    assert (here / "r.html").read_text().startswith("<!doctype html>")
+    assert sorted(p.name for p in here.iterdir()) == [
+        "r.html",
+        "r.margrave",
+        "rows.parquet",
+        "schema.toml",
+        "table.csv",
+    ]
+
+
+@pytest.mark.parametrize("mechanism", ["aim", "mst", "mwem-pgm", "independent", "gaussian"])
+def test_every_mechanism_by_name(here: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
+    out = json.loads(made(capsys, "-m", mechanism, "--release", "r.margrave", "--json"))
+    assert out["certificate"]["mechanism"]["name"] == mechanism
+    assert out["outputs"] == {"--release": "r.margrave"}
+    assert out["certificate"]["private"] is True
+
+
+def test_overwriting_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "r.margrave").write_text("old")
+    made(capsys, "-m", "independent", "--release", "r.margrave", "--overwrite")
+    assert Release.load("r.margrave").config["name"] == "independent"
+
+
+def test_rows_and_seed_and_csv(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(
+        capsys,
+        "-m",
+        "independent",
+        "--rows",
+        "17",
+        "-o",
+        "rows.csv",
+        "--release",
+        "r.margrave",
+        "--seed",
+        "1",
+    )
+    assert pyarrow.csv.read_csv("rows.csv").num_rows == 17
+    ok(capsys, "sample", "r.margrave", "-n", "50", "-o", "a.csv", "--seed", "3")
+    ok(capsys, "sample", "r.margrave", "-n", "50", "-o", "b.csv", "--seed", "3")
+    assert (here / "a.csv").read_bytes() == (here / "b.csv").read_bytes()
+
+
+def test_sampling_a_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave")
+    ok(capsys, "sample", "r.margrave", "-n", "80", "-o", "a.csv", "--where", "sex=1", "--where", "age=1..2")
+    rows = pyarrow.csv.read_csv("a.csv")
+    assert rows.num_rows == 80
+    assert set(rows["sex"].to_pylist()) == {1}
+    assert set(rows["age"].to_pylist()) <= {1, 2}
+    out = ok(capsys, "sample", "r.margrave", "-n", "30", "-o", "b.csv", "--where", "job=0|2", "--json")
+    assert json.loads(out)["rows"] == 30
+    assert set(pyarrow.csv.read_csv("b.csv")["job"].to_pylist()) <= {0, 2}
+
+
+@pytest.mark.parametrize("where", ["sex", "salary=3", "sex=7", "age=3..1", "age=x..y"])
+def test_sampling_a_part_that_is_none(here: Path, capsys: pytest.CaptureFixture[str], where: str) -> None:
+    made(capsys, "-m", "independent", "--release", "r.margrave")
+    assert run(["sample", "r.margrave", "-o", "a.csv", "--where", where]) == 2
+    assert not (here / "a.csv").exists()
+
+
+def test_the_certificate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "-m", "independent", "--release", "r.margrave")
+    facts = json.loads(ok(capsys, "certificate", "r.margrave", "--json"))
+    assert facts == Release.load("r.margrave").certificate()
+    shown = ok(capsys, "certificate", "r.margrave")
+    for words in ("add or remove one row", facts["rho"]["spent"]["exact"], "measured age", "independent"):
+        assert words in shown
+
+
+def test_the_report_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "-m", "independent", "--release", "r.margrave")
+    assert json.loads(ok(capsys, "report", "r.margrave", "-o", "r.html", "--json")) == {"output": "r.html"}
+    assert "The promise" in (here / "r.html").read_text()
+
+
+def test_evaluating(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "-o", "rows.csv", "--release", "r.margrave")
+    for synthetic in ("rows.csv", "r.margrave"):
+        assert run(["evaluate", "table.csv", synthetic, "-s", "schema.toml", "--json"]) == 0
+        said = capsys.readouterr()
+        assert "NOT PRIVATE" in said.err
+        found = json.loads(said.out)
+        assert found["private"] is False
+        assert "NOT PRIVATE" in found["warning"]
+        assert 0 < found["workload_error"] < 0.3
+    shown = ok(capsys, "evaluate", "table.csv", "table.csv", "-s", "schema.toml", "--workload", "all-2way")
+    assert "NOT PRIVATE" in shown
+    assert "0.0000 over 3 marginals" in shown
+
+
+def test_drafting_and_checking_a_schema(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drafted = Schema.from_toml(ok(capsys, "schema", "draft", "table.csv"))
+    assert drafted.draft
+    assert [c.name for c in drafted.columns] == ["age", "sex", "job"]
+    ok(capsys, "schema", "draft", "table.csv", "-o", "draft.toml")
+    assert Schema.load("draft.toml") == drafted
+    assert run(["schema", "draft", "table.csv", "-o", "draft.toml"]) == 2
+    assert "4,000 rows" in ok(capsys, "schema", "check", "table.csv", "-s", "schema.toml")
+    assert (
+        json.loads(ok(capsys, "schema", "check", "table.csv", "-s", "schema.toml", "--json"))["passed"]
+        is True
+    )
+
+
+def test_checking_a_table_that_does_not_pass(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "table.csv").write_text("age,sex,job\n1,1,1\n9,1,1\n")
+    assert run(["schema", "check", "table.csv", "-s", "schema.toml"]) == 4
+    said = capsys.readouterr()
+    assert "'age': 1 value outside" in said.out
+    assert "NOT PRIVATE" in said.err
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    out = ok(capsys, "--help")
+    for name in COMMANDS:
+        assert name in out
+        assert "Usage" in ok(capsys, name, "--help")
+
+
+def test_help_is_quick_to_load() -> None:
+    code = "import sys; from margrave.cli.main import run; run(['--help']); print('\\n'.join(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numba", "duckdb", "opendp", "pyarrow", "numpy"} & set(loaded)
+
+
+def test_the_module_runs_too(here: Path) -> None:
+    command = [sys.executable, "-m", "margrave.cli", "certificate", "none.margrave"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 7
+    assert done.stderr.startswith("Error: ")
+
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "cliques"),
+    [
+        ("all-1way", [("a",), ("b",), ("c",), ("d",)]),
+        ("all-9way", [("a", "b", "c", "d")]),
+        ("around:b:2", [("a", "b"), ("b", "c"), ("b", "d")]),
+        ("around:a", [("a", "b", "c"), ("a", "b", "d"), ("a", "c", "d")]),
+        ("b, a ;d", [("a", "b"), ("d",)]),
+        ("c", [("c",)]),
+    ],
+)
+def test_workloads_by_name(text: str, cliques: list[tuple[str, ...]]) -> None:
+    assert list(parse_workload(text, DOMAIN).cliques) == cliques
+
+
+def test_workloads_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.txt"
+    path.write_text("# what matters\na, b = 2.5\nc\n\nb, a\n")
+    assert parse_workload(str(path), DOMAIN).weights == {("a", "b"): 3.5, ("c",): 1.0}
+    path.write_text("a = heavy\n")
+    with pytest.raises(InputError, match="heavy"):
+        parse_workload(str(path), DOMAIN)
+
+
+def test_a_workload_too_long_is_refused_at_once() -> None:
+    wide = Domain.of({f"c{i}": 2 for i in range(400)})
+    with pytest.raises(InputError, match="too many"):
+        parse_workload("all-3way", wide)
+
+
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar(quiet=False) as progress:
+        progress("measuring", 0.5)
+    said: Any = capsys.readouterr()
+    assert said.err == said.out == ""

@@ -1,0 +1,128 @@
+"""Drafting: a first schema that fits its own rows, marked as one that nobody should trust."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margrave.errors import SchemaError
+from margrave.schema import Date, Integer, Real, Schema, Timestamp
+from margrave.schema.draft import MANY, draft, rounded_outwards
+
+
+def a_table(rows: int = 400) -> pa.Table:
+    rng = np.random.default_rng(3)
+    start = datetime(2020, 3, 5, 7)
+    return pa.table(
+        {
+            "id": np.arange(rows) + 1000,
+            "name": [f"person {i} of the town" for i in range(rows)],
+            "age": rng.integers(18, 88, rows),
+            "month": rng.integers(1, 13, rows),
+            "gain": np.where(rng.random(rows) < 0.7, 0, rng.integers(100, 99_999, rows)),
+            "price": np.round(rng.random(rows) * 40, 2),
+            "weight": pa.array([None if i % 9 == 0 else float(i % 50) for i in range(rows)]),
+            "sex": rng.choice(["female", "male"], rows),
+            "zip": [f"0{i % 30:04d}" for i in range(rows)],
+            "born": [date(1950, 1, 2) + timedelta(days=int(d)) for d in rng.integers(0, 9000, rows)],
+            "seen": [start + timedelta(hours=int(h)) for h in rng.integers(0, 500, rows)],
+            "ok": rng.random(rows) < 0.5,
+            "answer": rng.choice(["yes", "no", "NA"], rows),
+            "street": [f"street {i % 150}" for i in range(rows)],
+            "empty": pa.nulls(rows),
+        }
+    )
+
+
+def test_kinds_bounds_and_states() -> None:
+    table = a_table()
+    schema = draft(table)
+    kinds = {c.name: c.kind for c in schema.columns}
+    assert kinds == {
+        "age": "integer", "month": "integer", "gain": "integer", "price": "real", "weight": "integer",
+        "sex": "categorical", "zip": "categorical", "born": "date", "seen": "timestamp", "ok": "boolean",
+        "answer": "categorical", "street": "categorical",
+    }  # fmt: skip
+    assert schema.draft
+    assert schema.ignore == ("id", "name", "empty")
+    by = {c.name: c for c in schema.columns}
+    assert (by["age"].low, by["age"].high) == (15, 90)  # type: ignore[attr-defined]
+    assert (by["month"].size, by["weight"].missing) == (12, True)
+    assert by["gain"].atoms == (0,)  # type: ignore[attr-defined]
+    assert (by["price"].decimals, by["price"].low) == (2, 0.0)  # type: ignore[attr-defined]
+    assert (by["born"].low, by["born"].high.month, by["born"].high.day) == (date(1950, 1, 1), 12, 31)  # type: ignore[attr-defined]
+    assert by["seen"].unit == "hour"  # type: ignore[attr-defined]
+    assert by["answer"].labels() == ["no", "yes", "(missing)"]
+    assert by["street"].size == MANY + 1
+    assert by["street"].outside == "other"
+    assert schema.check(table).passed
+
+
+def test_text_columns_are_drafted_as_typed_ones_are() -> None:
+    table = a_table()
+    as_text = {n: [None if v is None else str(v) for v in table[n].to_pylist()] for n in table.column_names}
+    assert draft(pa.table(as_text)) == draft(table)
+
+
+def test_the_file_says_what_must_be_checked() -> None:
+    text = draft(a_table()).to_toml()
+    head, _, rest = text.partition("[schema]\n")
+    head = head.replace("\n# ", " ")
+    assert "A DRAFT, made from the rows" in head
+    assert "set draft = false" in head
+    assert "'id' (it numbers the rows)" in head
+    assert "'name' (nearly every row has a text of its own" in head
+    assert "'empty' (it has no values)" in head
+    assert "draft = true" in rest
+    assert "# Are low and high public?" in rest
+    assert Schema.from_toml(text) == draft(a_table())
+
+
+def test_rare_texts_of_a_wide_column_do_not_enter() -> None:
+    texts = [f"t{i % 150}" for i in range(1000)] + ["CANARY"]
+    assert "CANARY" not in draft(pa.table({"x": texts})).to_toml()
+
+
+def test_no_usable_column_is_an_error() -> None:
+    with pytest.raises(SchemaError, match="by hand"):
+        draft(pa.table({"x": pa.nulls(3)}))
+
+
+def test_one_value_and_odd_values() -> None:
+    schema = draft(pa.table({"a": ["7"] * 30, "b": [0.5] * 30, "c": ["2020-01-01"] * 30}))
+    assert [c.kind for c in schema.columns] == ["integer", "real", "date"]
+    assert schema.columns[0].size == 1
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    low=st.decimals(-10**9, 10**9, places=3),
+    width=st.decimals(0, 10**9, places=3),
+)
+def test_bounds_lie_outside_and_not_far(low: Decimal, width: Decimal) -> None:
+    down, up = rounded_outwards(low, low + width)
+    assert down <= low <= low + width <= up
+    if width:
+        assert up - down <= width * Decimal("1.2")
+
+
+cells = st.text(max_size=5) | st.integers().map(str) | st.floats().map(repr) | st.dates().map(str) | st.none()
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(values=st.lists(cells, min_size=1, max_size=40))
+def test_any_column_is_drafted_into_one_that_fits_it(values: list[str | None]) -> None:
+    table = pa.table({"x": pa.array(values, pa.string()), "y": ["1"] * len(values)})
+    schema = draft(table)
+    assert schema.preflight(table).passed
+    for column in schema.columns:
+        found = schema.preflight(table).columns[schema.domain.index(column.name)]
+        if isinstance(column, Integer | Real | Date | Timestamp):
+            assert found.outside == 0
+    assert Schema.from_toml(schema.to_toml()) == schema
