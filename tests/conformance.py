@@ -22,7 +22,7 @@ from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Transcript
 from margrave.typing import Clique, IntArray
 from margrave.workload import Workload
-from tiny_table import TinySchema, TinyTable
+from tiny_table import TinyTable
 
 Make = Callable[[Domain], Mechanism]
 
@@ -77,7 +77,8 @@ def memory_table(sizes: Mapping[str, int], rows: Sequence[Row], persons: Sequenc
 
 def tiny(sizes: Mapping[str, int], rows: Sequence[Row]) -> TinyTable:
     """Rows as a table that counts in the plainest way, one person to a row; its schema names persons."""
-    return TinyTable(TinySchema(Domain.of(sizes), person="who"), rows, range(len(rows)))
+    schema: Any = replace(Schema.coded(sizes), person="who")
+    return TinyTable(schema, rows, range(len(rows)))
 
 
 def some_rows(sizes: Mapping[str, int], count: int, seed: int = 0) -> list[Row]:

@@ -1,6 +1,6 @@
 """Every error margrave raises on purpose. Each says what is wrong, where, and what to do about it.
 
-No message holds a value read from the rows: messages are built from the schema, the arguments and the noisy answers only.
+No message holds a value read from the rows: messages are built from the schema, the arguments and noisy answers.
 """
 
 from __future__ import annotations

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-
 from margrave.marginal import IDENTITY, Query
 from margrave.typing import Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A marginal with noise: ``values = query(M_clique(D)) + noise``, each cell's noise of standard deviation ``scale``.
+    """A marginal with noise: ``values = query(M_clique(D)) + noise``, of standard deviation ``scale`` per cell.
 
     ``values`` are integers with one axis per attribute; ``rho`` is what was paid (zCDP).
     """

@@ -103,7 +103,7 @@ class AIM:
             open_share = 1 - (private.remaining - rho) / private.rho
             candidates = self._candidates(domain, closure, private.transcript.cliques, float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
-            estimates = model.answer(candidates, rng=rng)
+            estimates = model.answer(candidates, rng=rng, scale=scale)
             score = MarginalGap(
                 estimates,
                 weights={r: relevance[r] for r in candidates},

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, check_size, one_way, release_of, silent
 from margrave.marginal import Query
+from margrave.mechanisms.common import Progress, check_size, one_way, release_of, silent
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private
 from margrave.release import Release

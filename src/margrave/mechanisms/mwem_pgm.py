@@ -1,4 +1,4 @@
-"""MWEM+PGM: the multiplicative-weights mechanism's loop around a graphical model (McKenna et al. 2019; AIM paper, Algorithm 1)."""
+"""MWEM+PGM: the multiplicative-weights mechanism's loop around a graphical model (McKenna et al. 2019)."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ class MWEMPGM:
         model = self.fit(domain, private.transcript, rng=rng)
         for t in range(rounds):
             candidates = self._candidates(domain, workload, private.transcript.cliques)
+            scale = Gaussian.scale_for(rho / 2, private.unit)
             score = MarginalGap(
-                model.answer(candidates, rng=rng),
+                model.answer(candidates, rng=rng, scale=scale),
                 weights=dict.fromkeys(candidates, 1.0),
                 penalties={r: float(domain.cells(r)) for r in candidates},
             )
@@ -97,7 +98,9 @@ class MWEMPGM:
             progress("measuring", (t + 1) / rounds)
         return release_of(private, model, self.config())
 
-    def _candidates(self, domain: Domain, workload: tuple[Clique, ...], measured: tuple[Clique, ...]) -> list[Clique]:
+    def _candidates(
+        self, domain: Domain, workload: tuple[Clique, ...], measured: tuple[Clique, ...]
+    ) -> list[Clique]:
         """The workload's marginals that keep the model within its size; one-way marginals if none does."""
         if self.max_model_mb is None:
             return list(workload)

@@ -15,7 +15,9 @@ from margrave.schema.domain import Codes, Domain
 from margrave.transcript import Transcript
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
-_NO_RECORDS = "This release holds noisy answers only: there is no distribution behind them to draw records from."
+_NO_RECORDS = (
+    "This release holds noisy answers only: there is no distribution behind them to draw records from."
+)
 _REMEDY = "Refit it with a model, such as margrave.GraphicalFit(), at no further cost to privacy."
 
 
@@ -42,7 +44,8 @@ class Answers:
         above = [t for t in self.terms if set(clique) <= set(t.clique)]
         if not above:
             raise ReleaseError(
-                f"The marginal of {', '.join(clique)} was not measured, nor any that contains it.", remedy=_REMEDY
+                f"The marginal of {', '.join(clique)} was not measured, nor any that contains it.",
+                remedy=_REMEDY,
             )
         weighted, weight = np.zeros(self._domain.shape(clique)), np.zeros(self._domain.shape(clique))
         for term in above:
@@ -51,7 +54,9 @@ class Answers:
             weight += precision
         return Marginal(clique, weighted / weight)
 
-    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]:
+    def answer(
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+    ) -> dict[Clique, FloatArray]:
         """Many marginals, each as ``project`` answers it."""
         return {c: np.asarray(self.project(c).values) for c in cliques}
 
@@ -68,7 +73,9 @@ class Answers:
         arrays: dict[str, AnyArray] = {}
         for i, term in enumerate(self.terms):
             arrays[f"values{i}"], arrays[f"scales{i}"] = term.values, term.scales
-        return ModelState("answers", {"total": self._total, "cliques": [list(t.clique) for t in self.terms]}, arrays)
+        return ModelState(
+            "answers", {"total": self._total, "cliques": [list(t.clique) for t in self.terms]}, arrays
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +93,9 @@ class AnswersFit:
         """The cells of what is measured, each clique once."""
         return sum(domain.cells(c) for c in set(cliques))
 
-    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+    def cells_with(
+        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+    ) -> FloatArray:
         """``cells`` with each candidate added in turn."""
         known = set(cliques)
         base = self.cells(domain, cliques)
@@ -102,7 +111,12 @@ def load_answers(domain: Domain, facts: Mapping[str, object], arrays: Mapping[st
     for i, names in enumerate(cliques):
         clique = domain.clique(names)
         values, scales = arrays.get(f"values{i}"), arrays.get(f"scales{i}")
-        if values is None or scales is None or values.shape != domain.shape(clique) or scales.shape != values.shape:
+        if (
+            values is None
+            or scales is None
+            or values.shape != domain.shape(clique)
+            or scales.shape != values.shape
+        ):
             raise ReleaseError("The release's answers do not fit its domain.")
         terms.append(Term(clique, values.astype(np.float64), scales.astype(np.float64)))
     return Answers(domain, float(total), terms)

@@ -9,8 +9,8 @@ import numpy as np
 
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal
-from margrave.models.sampling import deal
 from margrave.models.protocol import ModelState
+from margrave.models.sampling import deal
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
 
@@ -19,14 +19,16 @@ class Reweightable(Protocol):
     """What is asked of the model of merged codes."""
 
     @property
-    def domain(self) -> Domain: ...  # noqa: D102
+    def domain(self) -> Domain: ...
     @property
-    def total(self) -> float: ...  # noqa: D102
-    def project(self, clique: Clique) -> Marginal: ...  # noqa: D102
-    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]: ...  # noqa: D102, E501
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes: ...  # noqa: D102
-    def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...  # noqa: D102
-    def state(self) -> ModelState: ...  # noqa: D102
+    def total(self) -> float: ...
+    def project(self, clique: Clique) -> Marginal: ...
+    def answer(
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+    ) -> dict[Clique, FloatArray]: ...
+    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes: ...
+    def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...
+    def state(self) -> ModelState: ...
 
 
 class ExpandedModel:
@@ -62,16 +64,20 @@ class ExpandedModel:
             if attribute in self.groups:
                 shape = [1] * len(clique)
                 shape[axis] = -1
-                values = np.take(values, self.groups[attribute], axis=axis) * self.shares[attribute].reshape(shape)
+                values = np.take(values, self.groups[attribute], axis=axis) * self.shares[attribute].reshape(
+                    shape
+                )
         return np.ascontiguousarray(values)
 
     def project(self, clique: Clique) -> Marginal:
         """Expected counts of one marginal, exact."""
         return Marginal(clique, self._spread(clique, np.asarray(self.coarse.project(clique).values)))
 
-    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]:
+    def answer(
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+    ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals, as the coarse model answers them."""
-        return {c: self._spread(c, v) for c, v in self.coarse.answer(cliques, rng=rng).items()}
+        return {c: self._spread(c, v) for c, v in self.coarse.answer(cliques, rng=rng, scale=scale).items()}
 
     def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
         """Synthetic records: groups from the coarse model, then codes within them by their shares."""
@@ -91,12 +97,12 @@ class ExpandedModel:
         """The model given that each attribute takes one of the codes listed."""
         weights, shares = {}, dict(self.shares)
         for attribute, codes in evidence.items():
-            allowed = np.zeros(self._domain.size(attribute))
+            allowed: FloatArray = np.zeros(self._domain.size(attribute))
             allowed[list(codes)] = 1.0
             if attribute in self.groups:
                 groups = self.groups[attribute]
                 kept = self.shares[attribute] * allowed
-                allowed = np.bincount(groups, weights=kept)
+                allowed = np.bincount(groups, weights=kept).astype(np.float64)
                 shares[attribute] = np.divide(kept, allowed[groups], out=np.zeros_like(kept), where=kept > 0)
             weights[attribute] = allowed
         return ExpandedModel(self._domain, self.coarse.reweighted(weights), self.groups, shares)
@@ -134,7 +140,7 @@ def load_expanded(
         sizes[attribute] = int(own.max()) + 1
     coarse = Domain(domain.attributes, tuple(sizes[a] for a in domain), domain.zeros)
     prefix = "coarse_"
-    model = load_coarse(coarse, inner, {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
+    model = load_coarse(
+        coarse, inner, {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+    )
     return ExpandedModel(domain, model, groups, shares)
-
-

@@ -41,11 +41,12 @@ class Model(Protocol):
         ...
 
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
     ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals at once, sharing work.
 
-        With an ``rng`` a model may count them in records it draws where exact answers would cost far more.
+        With an ``rng`` a model may count them in records it draws where exact answers would cost far more; ``scale``
+        is the noise they will be weighed against, and so how exact they need to be.
         """
         ...
 

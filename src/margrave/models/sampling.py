@@ -1,8 +1,8 @@
 """Records from conditional distributions by randomised rounding: fewer surprises than independent draws.
 
-Column after column, the records that agree on a column's parents form a group; each code gets its expected number of the
-group's records, rounded at random without bias, and the records of the group are dealt out in an order that is shuffled
-afresh for every column. The shuffle matters: were the records of one parent dealt to several children in one order, the
+Column after column, the records that agree on a column's parents form a group; each code gets its expected number of
+the group's records, rounded at random without bias, and the group's records are dealt out in an order shuffled afresh
+for every column. The shuffle matters: were the records of one parent dealt to several children in one order, the
 children would be dependent where the model says they are not.
 """
 

@@ -35,9 +35,7 @@ def common_groups(domain: Domain, measurements: Iterable[Measurement]) -> dict[A
         if len(m.clique) > 1:
             for a in m.clique:
                 own = m.query.groups.get(a)
-                if own is None:
-                    whole.add(a)
-                elif not np.array_equal(groups.setdefault(a, own), own):
+                if own is None or not np.array_equal(groups.setdefault(a, own), own):
                     whole.add(a)
     for a in groups:
         if a in whole:

@@ -148,7 +148,9 @@ def log_sizes(domain: Domain) -> FloatArray:
     return np.log(np.array(domain.sizes, dtype=np.float64))
 
 
-def eliminate(domain: Domain, cliques: Collection[Clique]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def eliminate(
+    domain: Domain, cliques: Collection[Clique]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
     n = len(domain)
     best: tuple[float, NDArray[np.int64], Adjacency] | None = None

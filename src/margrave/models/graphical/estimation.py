@@ -2,17 +2,17 @@
 
 The problem, for measurements y_i of scale sigma_i and N records (McKenna, Sheldon, Miklau 2019):
 
-    minimise over distributions p    L(mu) - tau · N · H(p),    L(mu) = Σ_i ||mu_i - y_i||² / (2 sigma_i²),    mu_i = N · M_i(p)
+    minimise over distributions p    L(mu) - tau · N · H(p)
+    with    L(mu) = Σ_i ||mu_i - y_i||² / (2 sigma_i²),    mu_i = N · M_i(p)
 
-With tau = 0 this is maximum likelihood, whose solutions of highest entropy are graphical models. With tau > 0 the entropy
-term makes the problem strictly convex: it is the log-probability of the N records under a uniform prior over tables, to
-the power tau. Its dual is smooth, unconstrained and cheap:
+With tau = 0 this is maximum likelihood, whose solutions of highest entropy are graphical models. With tau > 0 the
+entropy makes the problem strictly convex. Its dual is smooth, unconstrained and cheap:
 
     minimise over phi    F(phi) = N · A(phi / sigma) - <phi, y / sigma> + tau / 2 ||phi||²
 
-where A is the log partition function of the model with potentials theta_i = phi_i / sigma_i, so that one calibration gives
-F and its gradient g = (mu - y) / sigma + tau · phi. The duality gap is exactly ||g||² / 2: every iterate knows how far from
-the optimum it is. L-BFGS with a diagonal start solves it; potentials of the last round start the next.
+where A is the log partition function of the model with potentials theta_i = phi_i / sigma_i. One calibration gives F
+and its gradient g = (mu - y) / sigma + tau · phi, and the duality gap is exactly ||g||² / 2: every iterate knows how
+far from the optimum it is. L-BFGS with a diagonal start solves it; potentials of the last round start the next.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def dot(left: FloatArray, right: FloatArray) -> float:
     return float(np.einsum("i,i->", left, right))
 
 
-def minimise(objective: Objective, start: FloatArray, *, gap: float, max_calibrations: int, memory: int = 12) -> Solution:
+def minimise(
+    objective: Objective, start: FloatArray, *, gap: float, max_calibrations: int, memory: int = 12
+) -> Solution:
     """L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) until ||gradient||² / 2 <= gap.
 
     The initial inverse Hessian of each step is the reciprocal of the objective's diagonal. The step is halved, by

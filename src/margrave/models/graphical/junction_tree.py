@@ -59,7 +59,7 @@ class JunctionTree:
 
 
 def _spanning_tree(cliques: list[frozenset[int]]) -> tuple[list[frozenset[int]], list[int]]:
-    """Prim's maximum spanning tree by separator size from the first clique: a junction tree (Jensen and Jensen 1994)."""
+    """Prim's maximum spanning tree by separator size: a junction tree (Jensen and Jensen 1994)."""
     nodes, parent = [cliques[0]], [-1]
     waiting = {i: (len(cliques[i] & cliques[0]), 0) for i in range(1, len(cliques))}
     while waiting:

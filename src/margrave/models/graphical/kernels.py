@@ -14,7 +14,6 @@ import numpy as np
 from numba import njit
 
 
-
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)
 def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignore[no-untyped-def]
     """Walk the cells whose outermost index is in [low, high) and return the sum of all products.
@@ -164,7 +163,11 @@ def before(w, kind, message, separators, buffer, state):  # type: ignore[no-unty
     """Before a walk down: what the parent knows and this subtree did not tell it, belief / message (0 / 0 = 0)."""
     if kind[w] == DOWN:
         size, scale = message[w, 1], state[3 + message[w, 0]]
-        up, down, belief = separators[message[w, 0], 0], separators[message[w, 0], 1], separators[message[w, 0], 2]
+        up, down, belief = (
+            separators[message[w, 0], 0],
+            separators[message[w, 0], 1],
+            separators[message[w, 0], 2],
+        )
         for j in range(size):
             told = buffer[up + j]
             buffer[down + j] = buffer[belief + j] / (told * scale) if told > 0.0 else 0.0

@@ -11,8 +11,8 @@ from margrave.marginal import Marginal, covers, project_array
 from margrave.marginal.counting import count_cliques
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
-from margrave.models.sampling import deal
 from margrave.models.protocol import ModelState
+from margrave.models.sampling import deal
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
@@ -66,26 +66,31 @@ class GraphicalModel:
         return self._program.node_marginals(node, cliques, self._buffer, self._total, self._mass)
 
     def project(self, clique: Clique) -> Marginal:
-        """Expected counts of one marginal, exact: from a node of the tree, or by summing out what joins its attributes."""
+        """Expected counts of one marginal, exact: from a node, or by summing out what joins its attributes."""
         return Marginal(clique, self._exact([clique], PROJECT_CELLS)[clique])
 
-    def answer(self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None) -> dict[Clique, FloatArray]:
+    def answer(
+        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+    ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals.
 
-        Exact where the intermediate tables are small together or no ``rng`` is given; else counted from records that
-        the model deals out, several for each it stands for: the error of a count c is then below sqrt(c · total / records).
+        Exact where the intermediate tables are small together or no ``rng`` is given; else counted in records that
+        the model deals out. A count c is then off by about sqrt(c · total / records) or less, and records are so many
+        that a hundredth of the table is off by a quarter of ``scale``, between 20,000 and 200,000.
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
             return self._exact(wanted, PROJECT_CELLS)
         if self.tree.cells() <= EXACT_CELLS // 4 and _Plan(self, wanted, EXACT_CELLS).fits:
             return self._exact(wanted, EXACT_CELLS)
-        return self._counted(wanted, rng)
+        return self._counted(wanted, rng, scale)
 
-    def _counted(self, cliques: Sequence[Clique], rng: np.random.Generator) -> dict[Clique, FloatArray]:
-        rows = int(max(self._total, 50_000))
+    def _counted(
+        self, cliques: Sequence[Clique], rng: np.random.Generator, scale: float
+    ) -> dict[Clique, FloatArray]:
+        rows = int(np.clip(0.16 * (self._total / max(scale, 1e-9)) ** 2, 20_000, 200_000))
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
-        return {c: counts[c] * (self._total / rows) for c in cliques}
+        return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
     def _exact(self, cliques: Sequence[Clique], limit: int) -> dict[Clique, FloatArray]:
         plan = _Plan(self, cliques, limit)
@@ -109,8 +114,10 @@ class GraphicalModel:
         return Codes.of(self._domain, columns)
 
     def _conditionals(self) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
-        """Each attribute in the tree's order: its weights given its parents (one row per combination), and the parents."""
-        for attribute, parents, table in zip(self.tree.order, self.tree.parents, self._families(), strict=True):
+        """Each attribute in the tree's order: its weights, one row per combination of its parents, and the parents."""
+        for attribute, parents, table in zip(
+            self.tree.order, self.tree.parents, self._families(), strict=True
+        ):
             size = self._domain.size(attribute)
             yield attribute, table.reshape(-1, size), parents
 
@@ -149,7 +156,9 @@ class GraphicalModel:
     def state(self) -> ModelState:
         """The potentials."""
         facts = {"total": self._total, "cliques": [list(c) for c in self.potentials]}
-        return ModelState("graphical", facts, {f"potential{i}": t for i, t in enumerate(self.potentials.values())})
+        return ModelState(
+            "graphical", facts, {f"potential{i}": t for i, t in enumerate(self.potentials.values())}
+        )
 
 
 class _Plan:
@@ -236,10 +245,13 @@ class _Plan:
 def _normalised(table: FloatArray) -> FloatArray:
     """Each row (the last axis) scaled to sum to one; rows of zeros stay."""
     sums = table.sum(axis=-1, keepdims=True)
-    return np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
+    given: FloatArray = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
+    return given
 
 
-def load_graphical(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> GraphicalModel:
+def load_graphical(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> GraphicalModel:
     """The model that ``state`` described; a malformed state is a ReleaseError."""
     cliques, total = facts.get("cliques"), facts.get("total")
     if not isinstance(cliques, list) or not isinstance(total, int | float):

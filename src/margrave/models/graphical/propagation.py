@@ -1,5 +1,6 @@
-"""Calibration: every factor's marginal, from one walk up and one walk down the junction tree (Lauritzen and Spiegelhalter 1988).
+"""Calibration: every factor's marginal, from one walk up the junction tree and one down.
 
+Lauritzen and Spiegelhalter (1988), in the form that divides a separator's belief by the message it sent.
 Cost: two visits to every cell of every clique (one for the root), a few nanoseconds each; memory: the factors and the
 separators, twice or so, never a clique's table.
 """
@@ -79,7 +80,9 @@ class Program:
         self._schedule(orders)
         self.room = self.length + max(
             (
-                spare_cells(self.dims[w], self.strides[self.rows[w, 0] : self.rows[w, 1]], int(self.rows[w, 2]))
+                spare_cells(
+                    self.dims[w], self.strides[self.rows[w, 0] : self.rows[w, 1]], int(self.rows[w, 2])
+                )
                 for w, cells in enumerate(self.walk_cells)
                 if cells >= LARGE
             ),
@@ -92,7 +95,9 @@ class Program:
 
     def _factor_slots(self, node: int, base: int) -> list[Slot]:
         return [
-            Slot(base + int(self.starts[i]), self.factor_axes[i]) for i, h in enumerate(self.homes) if h == node
+            Slot(base + int(self.starts[i]), self.factor_axes[i])
+            for i, h in enumerate(self.homes)
+            if h == node
         ]
 
     def _separator_slot(self, node: int, which: int, orders: list[Clique]) -> Slot:
@@ -108,7 +113,10 @@ class Program:
                 children[p].append(i)
         self.known: list[list[Slot]] = []
         walks: list[tuple[int, int, list[Slot], list[Slot]]] = []
-        told = [[*self._factor_slots(i, 0), *(self._separator_slot(c, 0, orders) for c in children[i])] for i in range(n)]
+        told = [
+            [*self._factor_slots(i, 0), *(self._separator_slot(c, 0, orders) for c in children[i])]
+            for i in range(n)
+        ]
         for i in range(n - 1, 0, -1):
             walks.append((UP, i, told[i], [self._separator_slot(i, 0, orders)]))
         for i in range(n):
@@ -131,11 +139,19 @@ class Program:
             [(bounds[i], bounds[i + 1], s.n_in) for i, s in enumerate(shapes)], dtype=np.int64
         )
         self.offsets = np.concatenate([s.offsets for s in shapes])
-        self.strides = np.concatenate([np.pad(s.strides, ((0, 0), (0, width - s.strides.shape[1]))) for s in shapes])
+        self.strides = np.concatenate(
+            [np.pad(s.strides, ((0, 0), (0, width - s.strides.shape[1]))) for s in shapes]
+        )
         self.walk_cells = [int(np.prod(s.dims)) for s in shapes]
-        root = [(self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
-                for i, h in enumerate(self.homes) if h == 0]
-        root += [(int(self.separators[c, 2]), int(self.separators[c, 2] + self.separator_cells[c])) for c in children[0]]
+        root = [
+            (self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
+            for i, h in enumerate(self.homes)
+            if h == 0
+        ]
+        root += [
+            (int(self.separators[c, 2]), int(self.separators[c, 2] + self.separator_cells[c]))
+            for c in children[0]
+        ]
         self.scaled = np.array(root, dtype=np.int64).reshape(-1, 2)
 
     def calibrate(self, buffer: FloatArray, total: float) -> tuple[float, float]:
@@ -166,7 +182,8 @@ class Program:
         starts = self.length + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         order = walk_order(self.tree, node)
         outputs = [
-            Slot(int(start), tuple(a for a in order if a in c)) for start, c in zip(starts, cliques, strict=False)
+            Slot(int(start), tuple(a for a in order if a in c))
+            for start, c in zip(starts, cliques, strict=False)
         ]
         shape = describe(self.tree, order, self.known[node], outputs)
         room = int(starts[-1]) - self.length
@@ -177,7 +194,9 @@ class Program:
         results = []
         for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
             values = wide[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
-            results.append(np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique])) * scale)
+            results.append(
+                np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique])) * scale
+            )
         return results
 
     def _run(self, first: int, last: int, buffer: FloatArray, state: FloatArray) -> None:
@@ -190,7 +209,12 @@ class Program:
         low, high, n_in = self.rows[w]
         depth = int(self.depth[w])
         mass = split_walk(
-            self.dims[w, :depth], self.offsets[low:high], self.strides[low:high, :depth], int(n_in), buffer, self.length
+            self.dims[w, :depth],
+            self.offsets[low:high],
+            self.strides[low:high, :depth],
+            int(n_in),
+            buffer,
+            self.length,
         )
         if self.kind[w] == ROOT:
             state[2] = mass
@@ -222,7 +246,9 @@ def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs:
     return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs))
 
 
-def split_walk(dims: IntArray, offsets: IntArray, strides: IntArray, n_in: int, buffer: FloatArray, spare: int) -> float:
+def split_walk(
+    dims: IntArray, offsets: IntArray, strides: IntArray, n_in: int, buffer: FloatArray, spare: int
+) -> float:
     """One walk over several threads: each takes a range of one axis and adds into outputs of its own.
 
     The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
@@ -247,7 +273,9 @@ def split_walk(dims: IntArray, offsets: IntArray, strides: IntArray, n_in: int, 
             buffer[start : start + private] = 0.0
             shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
         jobs.append(
-            _threads().submit(walk, len(dims), dims, shifted, strides, n_in, buffer, cuts[part], cuts[part + 1])
+            _threads().submit(
+                walk, len(dims), dims, shifted, strides, n_in, buffer, cuts[part], cuts[part + 1]
+            )
         )
     mass = float(sum(job.result() for job in jobs))
     for part in range(1, parts):

@@ -1,0 +1,447 @@
+"""Every mechanism against every check: odd tables, exact books, no other way to rows, and releases that stand alone."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import logging
+import types
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import margrave.api
+from conformance import (
+    CASES,
+    NO_RECORDS,
+    SHAPES,
+    SIZES,
+    SpyTable,
+    WatchedGate,
+    codes_of,
+    memory_table,
+    run_on,
+    shaped,
+    some_rows,
+    tiny,
+)
+from margrave.data import MemoryTable
+from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.marginal import closure
+from margrave.mechanisms import AIM, MECHANISMS, Mechanism
+from margrave.models import GraphicalFit
+from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
+from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
+from margrave.release import Release
+from margrave.report import render
+from margrave.schema import Domain, Schema, StructuralZeros
+from margrave.typing import Clique
+from margrave.workload import Workload
+from tiny_table import UNITS, TinySchema, TinyTable
+
+EVERY = pytest.mark.parametrize("case", CASES)
+ODD = Budget.approx(1.0, 1e-9)  # its rho is an odd binary fraction
+LARGEST_DENOMINATOR = Fraction(10**9 + 7, 3 * 10**9 + 1)
+
+
+def mechanism_of(case: str, domain: Domain) -> Mechanism:
+    return CASES[case](domain)
+
+
+def made(
+    case: str, table: Any, unit: Unit | None = None, budget: Budget = ODD, seed: int = 0, **more: Any
+) -> Release:
+    mechanism = mechanism_of(case, table.domain)
+    return run_on(mechanism, table, unit or AddRemoveRow(), budget, SeededRandomness(seed), **more)
+
+
+def has_records(case: str) -> bool:
+    return case not in NO_RECORDS
+
+
+def test_every_mechanism_is_here_under_its_own_name() -> None:
+    domain = Domain.of(SIZES)
+    assert {case.split()[0] for case in CASES} == set(MECHANISMS)
+    for case in CASES:
+        config = mechanism_of(case, domain).config()
+        assert config["name"] == case.split()[0]
+        assert json.loads(json.dumps(config)) == config
+        assert isinstance(mechanism_of(case, domain), MECHANISMS[config["name"]])
+
+
+# Odd tables, and the books.
+
+
+@EVERY
+@pytest.mark.parametrize("shape", SHAPES)
+def test_odd_tables_are_taken_and_the_books_are_exact(case: str, shape: str, tmp_path: Path) -> None:
+    """No error, every Fraction of the budget spent, codes in the domain, and a release that survives its file."""
+    table = shaped(shape)
+    unit = UNITS[list(SHAPES).index(shape) % len(UNITS)]
+    release = made(case, table, unit)
+    assert release.account.rho_spent == release.account.rho_budget == ODD.rho
+    assert sum((e.rho for e in release.transcript if hasattr(e, "rho")), Fraction(0)) == ODD.rho
+    assert release.model.domain == table.domain
+    assert np.isfinite(release.model.total)
+    check_codes(case, release)
+    check_file(case, release, tmp_path / "it.margrave")
+
+
+def check_codes(case: str, release: Release) -> None:
+    if not has_records(case):
+        with pytest.raises(ReleaseError, match="noisy answers only"):
+            release.sample(5, seed=0)
+        return
+    rows = release.sample(50, seed=0)
+    assert rows.num_rows == 50
+    for name, size in zip(release.schema.domain, release.schema.domain.sizes, strict=True):
+        values = np.asarray(rows[name])
+        assert 0 <= values.min() <= values.max() < size
+
+
+def answered(case: str, domain: Domain) -> list[Clique]:
+    """Marginals that a release answers."""
+    below = closure([domain.attributes[:3]])
+    return list(below if has_records(case) else closure(mechanism_of(case, domain).reads(domain)))
+
+
+def check_file(case: str, release: Release, path: Path) -> None:
+    """The same bytes of answers and rows, before and after."""
+    release.save(path)
+    again = Release.load(path)
+    for clique in answered(case, release.schema.domain):
+        before, after = release.marginal(clique).values, again.marginal(clique).values
+        assert before.shape == release.schema.domain.shape(clique)
+        assert np.isfinite(before).all()
+        assert before.tobytes() == after.tobytes()
+    assert again.certificate() == release.certificate()
+    if has_records(case):
+        assert again.sample(20, seed=3).equals(release.sample(20, seed=3))
+    second = path.with_name("second.margrave")
+    again.save(second)
+    assert second.read_bytes() == path.read_bytes()
+
+
+BUDGETS = [
+    Budget.zcdp(SMALLEST_RHO),
+    Budget.zcdp(1e-6),
+    Budget.zcdp(LARGEST_DENOMINATOR),
+    Budget.zcdp(Fraction(7, 11)),
+    Budget.zcdp(0.1),
+    Budget.zcdp(10**6),
+    Budget.zcdp(LARGEST_RHO),
+]
+
+
+@EVERY
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_every_budget_is_spent_to_the_last_fraction(case: str, unit: Unit) -> None:
+    """From the smallest to the largest; and at no time is more spent than was allowed."""
+    for seed, budget in enumerate(BUDGETS):
+        account = made(case, tiny(SIZES, some_rows(SIZES, 12)), unit, budget, seed=seed).account
+        spent = Fraction(0)
+        for debit in account.debits:
+            assert debit.rho > 0
+            spent += debit.rho
+            assert spent <= budget.rho
+        assert spent == budget.rho
+
+
+# No other way to rows.
+
+
+def spied_on(mechanism: Mechanism, table: Any, unit: Unit) -> SpyTable:
+    """The table after a run: it raises if it is counted outside a question."""
+    spy = SpyTable(table)
+    with protect(spy, unit=unit, budget=ODD, randomness=SeededRandomness(1)) as private:
+        gate: Any = WatchedGate(private)
+        spy.gate = gate
+        mechanism.run(gate, rng=np.random.default_rng(0))
+    return spy
+
+
+@EVERY
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_are_counted_only_at_the_gate_and_only_as_announced(case: str, shape: str) -> None:
+    mechanism, table = mechanism_of(case, shaped(shape).domain), shaped(shape)
+    spy = spied_on(mechanism, table, ReplaceRow())
+    assert spy.counted <= set(mechanism.reads(table.domain))
+    assert spy.scans == 1, "one scan serves all"
+
+
+def test_the_spy_sees_what_goes_round_the_gate() -> None:
+    class Peeping(AIM):
+        def run(self, private: Private, **more: Any) -> Release:
+            gate: Any = private
+            gate.private._table.count([("a",)])
+            return super().run(private, **more)
+
+    with pytest.raises(AssertionError, match="outside"):
+        spied_on(Peeping(), shaped("one row"), AddRemoveRow())
+
+
+# What the release holds.
+
+
+def reachable(start: object) -> list[object]:
+    """Everything that can be reached from an object, not through modules and types, nor a function's globals."""
+    seen: dict[int, object] = {}
+    queue = [start]
+    while queue:
+        value = queue.pop()
+        if id(value) in seen or isinstance(value, types.ModuleType | type):
+            continue
+        seen[id(value)] = value
+        if isinstance(value, types.FunctionType):
+            queue += [value.__closure__, value.__defaults__, value.__kwdefaults__, value.__dict__]
+        else:
+            queue += gc.get_referents(value)
+    return list(seen.values())
+
+
+DISTINCT = {"a": 2, "b": 3, "c": 4}
+
+
+def distinct_table() -> MemoryTable:
+    """24 cells with counts that nobody else has: about 120,000 rows."""
+    rng = np.random.default_rng(8)
+    cells = [(i, j, k) for i in range(2) for j in range(3) for k in range(4)]
+    rows = np.repeat(np.array(cells), rng.integers(1001, 9999, size=len(cells)), axis=0)
+    schema = Schema.coded(DISTINCT)
+    return MemoryTable(schema, codes_of(schema.domain, [tuple(r) for r in rows.tolist()]))
+
+
+TRUTH = distinct_table()
+COUNTS = TRUTH.count(closure([tuple(DISTINCT)]))
+
+
+def secrets_in(start: object) -> list[object]:
+    """Gates, tables, and arrays or lists that are a true marginal, in any order of axes."""
+    truths = {tuple(sorted(c.ravel().tolist())) for c in COUNTS.values()}
+    found = []
+    for value in reachable(start):
+        if isinstance(value, Private | MemoryTable | TinyTable | SpyTable) or value == TRUTH.rows():
+            found.append(value)
+        numbers = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(numbers, list | tuple) and all(isinstance(n, int | float) for n in numbers):
+            found += [value] * (tuple(sorted(numbers)) in truths)
+    return found
+
+
+@EVERY
+def test_nothing_that_reaches_rows_is_left_on_a_release(case: str) -> None:
+    assert secrets_in(made(case, TRUTH, seed=5)) == []
+
+
+def test_the_scan_sees_what_is_left() -> None:
+    """Behind attributes, closures, bound methods and in model state."""
+    release = made("independent", TRUTH)
+    kept = COUNTS["a", "b"].astype(float)
+
+    def closed() -> object:
+        return kept
+
+    for planted in (TRUTH, [TRUTH], kept, kept.T.copy(), kept[:, ::-1], closed, TRUTH.count, TRUTH.rows()):
+        object.__setattr__(release, "planted", planted)
+        assert secrets_in(release) != []
+
+
+@EVERY
+def test_no_true_count_is_in_anything_that_is_shown(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Logs, output, progress, the certificate, the page and the manifest hold no count of any true marginal."""
+    heard: list[tuple[str, float]] = []
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.addHandler(handler)
+    root.setLevel(logging.NOTSET)
+    try:
+        with redirect_stdout(log), redirect_stderr(log):
+            release = made(case, TRUTH, seed=5, progress=lambda stage, done: heard.append((stage, done)))
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    out, err = capfd.readouterr()
+    assert (log.getvalue(), out, err) == ("", "", "")
+    assert heard, "somebody waits"
+    fractions = [done for _, done in heard]
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0]
+    assert fractions[-1] == 1
+    assert not any(character.isdigit() for stage, _ in heard for character in stage)
+    shown = json.dumps(release.certificate()) + render(release).replace(",", "") + repr(release) + repr(heard)
+    for count in {int(n) for counts in COUNTS.values() for n in counts.ravel()} | {TRUTH.rows()}:
+        assert str(count) not in shown
+
+
+# Structural zeros.
+
+
+@EVERY
+def test_structural_zeros_are_respected(case: str) -> None:
+    """Impossible combinations have no probability and are never drawn, though the table has some rows of them."""
+    possible = np.ones((2, 3), dtype=bool)
+    possible[1, 2] = possible[0, 0] = False
+    other = np.array([True, True, False, True])
+    domain = Domain.of(SIZES, zeros=[StructuralZeros(("a", "b"), possible), StructuralZeros(("c",), other)])
+    table = TinyTable(TinySchema(domain), [*some_rows(SIZES, 60), (1, 2, 2), (0, 0, 1)])
+    release = made(case, table, budget=Budget.zcdp(2))
+    if not has_records(case):
+        return
+    assert (release.marginal(["a", "b"]).values[~possible] == 0).all()
+    codes = release.model.sample(400, rng=np.random.default_rng(0))
+    drawn = np.zeros((2, 3, 4), dtype=int)
+    np.add.at(drawn, tuple(codes.column(a).astype(int) for a in domain), 1)
+    assert drawn.sum() == 400
+    assert drawn[~possible].sum() == drawn[:, :, ~other].sum() == 0
+    assert (drawn.sum(axis=2)[possible] > 0).all()
+
+
+# Accuracy where noise is nothing.
+
+
+def chain_rows(count: int = 900) -> list[tuple[int, ...]]:
+    """Rows of a Markov chain a → b → c: a tree describes them."""
+    rng = np.random.default_rng(4)
+    a = rng.integers(2, size=count)
+    b = np.where(rng.random(count) < 0.8, a, 2)
+    c = np.where(rng.random(count) < 0.7, b, 3)
+    return list(zip(a.tolist(), b.tolist(), c.tolist(), strict=True))
+
+
+# The pairs that each case can know from what it may measure; a chain is known from its two.
+RECOVERED: dict[str, list[Clique]] = {
+    "aim": [("a", "b", "c")],
+    "aim pairs": [("a", "b"), ("a", "c"), ("b", "c")],
+    "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
+    "aim small": [("a", "b"), ("b", "c")],
+    "mst": [("a", "b"), ("b", "c")],
+    "mst unmerged": [("a", "b"), ("b", "c")],
+    "mwem-pgm": [("a", "b", "c")],
+    "mwem-pgm pairs": [("a", "b"), ("b", "c")],
+    "mwem-pgm paper": [("a", "b"), ("b", "c")],
+    "independent": [("a",), ("b",), ("c",)],
+    "gaussian": [("a", "b", "c")],
+    "gaussian uneven": [("a", "b"), ("a", "c"), ("b", "c")],
+}
+
+
+@EVERY
+@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()], ids=str)
+def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
+    table = memory_table(SIZES, chain_rows())
+    release = made(case, table, unit, Budget.zcdp(10**6))
+    truth = table.count(RECOVERED[case])
+    for clique, counts in truth.items():
+        assert np.abs(release.marginal(clique).values - counts).sum() < 0.01 * table.rows()
+    assert release.model.total == pytest.approx(table.rows(), rel=0.001)
+
+
+# Refused at no cost.
+
+WITH_WORKLOAD = [name for name, kind in MECHANISMS.items() if "workload" in {f.name for f in fields(kind)}]  # type: ignore[arg-type]
+WITH_SIZE = [name for name, kind in MECHANISMS.items() if "max_model_mb" in {f.name for f in fields(kind)}]  # type: ignore[arg-type]
+
+
+def refused(mechanism: Mechanism, table: Any, error: type[Exception], match: str) -> None:
+    """The run ends in an error, with nothing spent."""
+    with protect(table, unit=AddRemoveRow(), budget=ODD, randomness=SeededRandomness(1)) as private:
+        with pytest.raises(error, match=match):
+            mechanism.run(private, rng=np.random.default_rng(0))
+        assert private.account().debits == ()
+        assert private.remaining == ODD.rho
+
+
+def test_who_takes_a_workload_or_a_size() -> None:
+    assert set(WITH_WORKLOAD) >= {"aim", "mwem-pgm", "gaussian"}
+    assert set(WITH_SIZE) >= {"aim", "mst", "mwem-pgm"}
+
+
+@pytest.mark.parametrize("name", WITH_WORKLOAD)
+def test_an_unknown_column_in_the_workload(name: str) -> None:
+    mechanism: Any = MECHANISMS[name]
+    refused(mechanism(workload=Workload({("a", "nope"): 1.0})), shaped("one row"), InputError, "nope")
+
+
+@pytest.mark.parametrize("name", WITH_WORKLOAD)
+def test_columns_of_the_workload_in_another_order(name: str) -> None:
+    """The order in which a clique's columns are named changes nothing."""
+    mechanism: Any = MECHANISMS[name]
+    table = tiny(SIZES, some_rows(SIZES, 20))
+    plain, other = (
+        run_on(mechanism(workload=Workload(w)), table, AddRemoveRow(), ODD, SeededRandomness(2))
+        for w in ({("a", "c"): 1.0, ("b",): 2.0}, {("c", "a"): 0.5, ("b", "b"): 2.0, ("a", "c"): 0.5})
+    )
+    for clique in [("a", "c"), ("b",)]:
+        assert plain.marginal(clique).values.tobytes() == other.marginal(clique).values.tobytes()
+
+
+@pytest.mark.parametrize("name", WITH_SIZE)
+def test_a_model_above_the_size_allowed_names_its_column(name: str) -> None:
+    mechanism: Any = MECHANISMS[name]
+    table = tiny({"a": 2, "huge": 3000, "c": 4}, [(0, 0, 0)])
+    refused(mechanism(max_model_mb=0.01), table, ModelTooLargeError, "'huge'")
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_domain_too_large_for_anything_names_its_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the main job, before the gate is even made."""
+    monkeypatch.setattr(margrave.api, "protect", lambda *_, **__: pytest.fail("the gate was reached"))
+    schema = Schema.coded({"a": 2, "huge": 1 << 23, "c": 4})
+    mechanism: Any = MECHANISMS[name]
+    with pytest.raises(ModelTooLargeError, match="'huge'"):
+        margrave.api.synthesize(
+            {"a": [0], "huge": [0], "c": [0]}, schema, epsilon=1.0, delta=1e-9, mechanism=mechanism()
+        )
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_marginals_too_large_to_count_cost_nothing(name: str) -> None:
+    """Straight at the gate too, where only the count fails: two columns are fine, each pair is not."""
+    wide = Domain.of({"a": 60_000, "b": 60_000})
+    mechanism = MECHANISMS[name]()
+    if max(map(wide.cells, mechanism.reads(wide))) == 60_000:
+        return  # it never asks for a pair
+    table = MemoryTable(Schema.coded({"a": 60_000, "b": 60_000}), codes_of(wide, [(0, 0)]))
+    refused(mechanism, table, Exception, "cells")
+
+
+# Repeatable, but for the noise.
+
+
+@EVERY
+def test_a_seed_repeats_the_run_and_the_system_s_noise_does_not(case: str) -> None:
+    table = tiny(SIZES, some_rows(SIZES, 30))
+    one, two = made(case, table), made(case, table)
+    for clique in answered(case, table.domain):
+        assert one.marginal(clique).values.tobytes() == two.marginal(clique).values.tobytes()
+    real = [
+        margrave.api.synthesize(
+            {a: [row[i] for row in table.data] for i, a in enumerate(table.domain)},
+            Schema.coded(SIZES),
+            epsilon=1.0,
+            delta=1e-9,
+            mechanism=mechanism_of(case, table.domain),
+            seed=0,
+        )
+        for _ in range(2)
+    ]
+    assert all(r.account.private for r in real)
+    first, second = (r.transcript.measurements for r in real)
+    assert any(m.values.tolist() != n.values.tolist() for m, n in zip(first, second, strict=False))
+
+
+@EVERY
+def test_the_release_can_be_fitted_anew(case: str) -> None:
+    """The transcript alone makes the same model again, and another one."""
+    release = made(case, tiny(SIZES, some_rows(SIZES, 30)))
+    again = release.refit(GraphicalFit(), seed=0)
+    assert again.transcript is release.transcript
+    assert again.account == release.account
+    assert again.sample(5, seed=0).num_rows == 5
