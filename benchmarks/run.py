@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -235,6 +236,8 @@ def loss_scores(arguments: Facts, sizes: Mapping[str, int], out: Path) -> Facts:
     if cliques != asked:
         raise ValueError("the fitted marginals are not those of the measurements")
     loss = score.measurement_loss(fitted, noisy, arguments["sigma"])
+    if not math.isfinite(loss):
+        raise ValueError("the fitted marginals are not finite")
     facts: Facts = {
         "error": round(loss, 3),
         "fitted_total": float(fitted[0].sum()),

@@ -90,10 +90,10 @@ def mbi_curve(*iterations: int) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def our_curve(*calibrations: int) -> tuple[Mapping[str, Any], ...]:
-    """margrave at its defaults, then with hardly any pull to independence, as mbi fits, by number of calibrations."""
-    bare = ({"fit": {"entropy": 1e-4, "tolerance": 1e-6, "max_calibrations": n}} for n in calibrations)
-    return ({}, *bare)
+def our_curve() -> tuple[Mapping[str, Any], ...]:
+    """margrave at its defaults, which shrink towards independence, then ever closer to the least squares of mbi."""
+    closer = ({"shrinkage": 0.01}, {"steps": 4}, {"steps": 16}, {"steps": 64})
+    return ({}, *({"fit": fit} for fit in closer))
 
 
 def estimation(name: str, what: str, cliques: tuple[tuple[int, ...], ...], *iterations: int) -> Task:
@@ -101,7 +101,7 @@ def estimation(name: str, what: str, cliques: tuple[tuple[int, ...], ...], *iter
         name=name,
         script="estimation",
         what=what,
-        contenders={"margrave": our_curve(10, 50, 250), "mbi": mbi_curve(*iterations)},
+        contenders={"margrave": our_curve(), "mbi": mbi_curve(*iterations)},
         score="loss",
         cliques=cliques,
     )

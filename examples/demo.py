@@ -7,6 +7,7 @@ have no delay). Nobody's privacy hangs on it, so it may be shown; it is treated 
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import zipfile
@@ -23,7 +24,7 @@ def main() -> int:
     """Unpack the table, run the commands, and say where everything is."""
     began = time.perf_counter()
     OUT.mkdir(exist_ok=True)
-    table, schema = unpack(), str(HERE / "flights.toml")
+    table, schema = unpack(), os.path.relpath(HERE / "flights.toml")
     release, rows, report = (str(OUT / f"flights.{ending}") for ending in ("margrave", "parquet", "html"))
     budget = ["--epsilon", "1", "--delta", "1e-9"]
     steps = [

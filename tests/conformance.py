@@ -5,7 +5,7 @@ A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,13 +14,14 @@ import numpy as np
 
 from margrave.data import MemoryTable
 from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
-from margrave.models import GraphicalFit
+from margrave.mechanisms.common import CELLS_PER_MB
+from margrave.models import Fit, GraphicalFit, Model
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
 from margrave.release import Release
 from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Transcript
-from margrave.typing import Clique, IntArray
+from margrave.typing import Clique, FloatArray, IntArray
 from margrave.workload import Workload
 from tiny_table import TinyTable
 
@@ -38,15 +39,20 @@ def uneven(domain: Domain) -> Workload:
     return Workload.of(domain, {c: 0.375 * (i + 1) ** 2 for i, c in enumerate(cliques)})
 
 
+def tight(domain: Domain) -> float:
+    """A size of model, in MB, that leaves room for little more than independent columns."""
+    return 1.6 * sum(domain.sizes) / CELLS_PER_MB
+
+
 CASES: dict[str, Make] = {
     "aim": lambda d: AIM(),
     "aim pairs": lambda d: AIM(workload=pairs(d)),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
-    "aim small": lambda d: AIM(max_model_mb=0.0005, rounds=1),
+    "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
     "mst unmerged": lambda d: MST(rare=0.0),
     "mwem-pgm": lambda d: MWEMPGM(),
-    "mwem-pgm pairs": lambda d: MWEMPGM(workload=pairs(d), rounds=4, max_model_mb=0.0005),
+    "mwem-pgm pairs": lambda d: MWEMPGM(workload=pairs(d), rounds=4, max_model_mb=tight(d)),
     "mwem-pgm paper": lambda d: MWEMPGM(workload=pairs(d), start=False, max_model_mb=None),
     "independent": lambda d: Independent(),
     "gaussian": lambda d: GaussianMechanism(),
@@ -199,6 +205,34 @@ class SpyTable:
     def bounded(self, rows_per_person: int) -> SpyTable:
         self.table = self.table.bounded(rows_per_person)
         return self
+
+
+class Remembered:
+    """A fit that is asked once for each transcript: replays of one recording give it the same again and again."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+        self.models: dict[tuple[object, ...], Model] = {}
+
+    def __call__(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+    ) -> Model:
+        known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
+        key = (domain, known, id(warm))
+        if key not in self.models:
+            self.models[key] = self.fit(domain, transcript, rng=rng, warm=warm)
+        return self.models[key]
+
+    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
+        return self.fit.cells(domain, cliques)
+
+    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+        return self.fit.cells_with(domain, cliques, candidates)
+
+
+def remembering(mechanism: Any) -> Any:
+    """The mechanism with a fit that is remembered. Fitting sees answers alone, so a replay loses nothing by it."""
+    return replace(mechanism, fit=Remembered(mechanism.fit))
 
 
 def run_on(

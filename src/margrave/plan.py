@@ -189,7 +189,7 @@ def _aim(domain: Domain, rho: Fraction, unit: Unit, workload: Workload, config: 
     scale = Gaussian.scale_for(Fraction(config["alpha"]).limit_denominator(10**6) * rho / rounds, unit)
     return [
         _step("every column", domain, singles, scale),
-        _step("chosen marginals, at most (fewer and less noisy as it learns)", domain, workload.cliques, scale,
+        _step("chosen marginals, at most", domain, workload.cliques, scale,
               rounds - len(singles)),
     ]  # fmt: skip
 

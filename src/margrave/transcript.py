@@ -89,7 +89,7 @@ class Transcript:
         """
         for entry in self.entries:
             if isinstance(entry, PublicTotal):
-                return float(entry.total)
+                return max(1.0, float(entry.total))
         weight = sum(1.0 / (m.values.size * m.scale**2) for m in self.measurements)
         if weight == 0.0:
             return 1.0

@@ -32,8 +32,8 @@ def evaluate_command(real: str, synthetic: str, schema_path: str, workload: str,
     wanted = parse_workload(workload, schema.domain)
     other = Release.load(synthetic) if synthetic.endswith(".margrave") else read_table(synthetic, schema)
     found = evaluate(read_table(real, schema), other, wanted)
-    click.echo(WARNING, err=True)
     if as_json:
+        click.echo(WARNING, err=True)
         echo_json(found.to_dict())
     else:
         show_evaluation(found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -12,15 +13,6 @@ from margrave.mechanisms import MECHANISMS, Mechanism
 from margrave.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-# Which of the options each mechanism understands; the names are those of its fields.
-UNDERSTANDS: dict[str, set[str]] = {
-    "aim": {"workload", "max_model_mb", "rounds"},
-    "mst": {"max_model_mb"},
-    "mwem-pgm": {"workload", "max_model_mb", "rounds"},
-    "independent": set(),
-    "gaussian": {"workload"},
-}
 
 
 def mechanism_options(command: Command) -> Command:
@@ -35,7 +27,7 @@ def mechanism_options(command: Command) -> Command:
         click.option(
             "--mechanism",
             "-m",
-            type=click.Choice(list(UNDERSTANDS)),
+            type=click.Choice(list(MECHANISMS)),
             default="aim",
             show_default=True,
             help="How to choose what to measure.",
@@ -49,17 +41,18 @@ def build_mechanism(
     name: str, workload: Workload | None, *, max_model_mb: float | None = None, rounds: int | None = None
 ) -> Mechanism:
     """The mechanism of that name; no workload means its default. It must understand the numbers given."""
+    understood = {f.name for f in fields(cast(Any, MECHANISMS[name]))}
     options: dict[str, Any] = {}
     for option, value in (("max_model_mb", max_model_mb), ("rounds", rounds)):
         if value is None:
             continue
-        if option not in UNDERSTANDS[name]:
+        if option not in understood:
             flag = "--" + option.replace("_", "-")
             raise InputError(f"{flag} means nothing to {name}.", remedy="Leave it out.")
         if value <= 0:
             raise InputError(f"--{option.replace('_', '-')} is {value}.", remedy="It is above 0.")
         options[option] = value
-    if "workload" in UNDERSTANDS[name]:
+    if "workload" in understood:
         options["workload"] = workload
     mechanism: Mechanism = MECHANISMS[name](**options)
     return mechanism

@@ -90,9 +90,14 @@ def show_plan(made: Plan) -> None:
     )
     out.print()
     noise = Table(title="Noise", title_justify="left", box=None, pad_edge=False)
-    for name in ("measured", "how many", "noise a cell", "expected error (L1)", f"of {made.rows:,} rows"):
+    for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
         noise.add_column(name, justify="left" if name == "measured" else "right")
     for s in made.steps:
         share = f"{100 * s.error / max(made.rows, 1):.3g}%"
         noise.add_row(s.what, f"{s.marginals:,}", f"{s.scale:,.4g}", f"{s.error:,.4g}", share)
     out.print(noise)
+    out.print(
+        "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
+        " Adaptive mechanisms choose marginals whose error the count reduces.",
+        style="dim",
+    )

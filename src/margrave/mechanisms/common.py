@@ -51,12 +51,8 @@ def one_way(domain: Domain) -> list[Clique]:
 
 
 def workload_or_default(workload: Workload | None, domain: Domain) -> Workload:
-    """The workload given, or all three-way marginals; its names are checked against the domain."""
-    if workload is None:
-        return Workload.all_kway(domain, 3)
-    for clique in workload.cliques:
-        domain.clique(clique)
-    return workload
+    """The workload given, its columns checked and in the domain's order; or all three-way marginals."""
+    return Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload.weights)
 
 
 def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:

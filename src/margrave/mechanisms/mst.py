@@ -53,13 +53,13 @@ class MST:
         progress = progress or silent
         domain = private.domain
         check_size(self.fit, domain, one_way(domain), self.max_model_mb)
+        private.prepare(self.reads(domain))
         third = private.rho / 3 if len(domain) > 1 else private.rho
         singles = private.measure(one_way(domain), Gaussian(rho=third))
         if len(domain) > 1:
             merged = Query(self._merged(domain, singles.measurements))
             independent = self.fit(domain, singles, rng=rng)
             pairs = list(combinations(domain.attributes, 2))
-            private.prepare(pairs)
             estimates = independent.answer(pairs)
             score_parts = {r: np.asarray(merged.apply(r, estimates[r])) for r in pairs}
             tree: list[Clique] = []

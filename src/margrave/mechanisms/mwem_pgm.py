@@ -53,9 +53,10 @@ class MWEMPGM:
             raise InputError("MWEM+PGM needs at least one round.")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
-        """The workload, and one-way marginals for the start."""
+        """The workload, and one-way marginals: for the start, and for when nothing else fits."""
         cliques = workload_or_default(self.workload, domain).cliques
-        return [*one_way(domain), *cliques] if self.start else cliques
+        alone = not self.start and self.max_model_mb is None
+        return cliques if alone else list(dict.fromkeys([*one_way(domain), *cliques]))
 
     def config(self) -> dict[str, Any]:
         """The parameters."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal, project_array
+from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import Model, ModelState
 from margrave.models.terms import Term, terms_of
 from margrave.schema.domain import Codes, Domain
@@ -104,19 +105,10 @@ class AnswersFit:
 
 def load_answers(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Answers:
     """The answers that ``state`` described; a malformed state is a ReleaseError."""
-    cliques, total = facts.get("cliques"), facts.get("total")
-    if not isinstance(cliques, list) or not isinstance(total, int | float):
-        raise ReleaseError("The release's answers are malformed.")
     terms = []
-    for i, names in enumerate(cliques):
-        clique = domain.clique(names)
-        values, scales = arrays.get(f"values{i}"), arrays.get(f"scales{i}")
-        if (
-            values is None
-            or scales is None
-            or values.shape != domain.shape(clique)
-            or scales.shape != values.shape
-        ):
-            raise ReleaseError("The release's answers do not fit its domain.")
-        terms.append(Term(clique, values.astype(np.float64), scales.astype(np.float64)))
-    return Answers(domain, float(total), terms)
+    for i, clique in enumerate(cliques_of(domain, facts)):
+        values, scales = (floats_of(arrays, f"{what}{i}", domain.shape(clique)) for what in ("values", "scales"))
+        if not (np.isfinite(values).all() and (scales > 0).all()):
+            raise ReleaseError("The release's answers are not numbers with a scale of noise each.")
+        terms.append(Term(clique, values, scales))
+    return Answers(domain, total_of(facts), terms)

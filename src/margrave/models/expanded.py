@@ -9,6 +9,7 @@ import numpy as np
 
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal
+from margrave.models.loading import floats_of
 from margrave.models.protocol import ModelState
 from margrave.models.sampling import deal
 from margrave.schema.domain import Codes, Domain
@@ -128,15 +129,20 @@ def load_expanded(
     merged, inner = facts.get("merged"), facts.get("coarse_facts")
     if not isinstance(merged, list) or not isinstance(inner, dict) or facts.get("coarse") != "graphical":
         raise ReleaseError("The release's model is malformed.")
+    mergeable = set(domain) - {a for z in domain.zeros for a in z.clique}
+    if not all(isinstance(a, str) and a in mergeable for a in merged) or len(set(merged)) < len(merged):
+        raise ReleaseError("The release's model merges codes of columns that it cannot.")
     groups, shares, sizes = {}, {}, dict(zip(domain.attributes, domain.sizes, strict=True))
     for i, attribute in enumerate(merged):
-        own, share = arrays.get(f"groups{i}"), arrays.get(f"shares{i}")
         size = domain.size(attribute)
-        if own is None or share is None or own.shape != (size,) or share.shape != (size,):
+        own, share = arrays.get(f"groups{i}"), floats_of(arrays, f"shares{i}", (size,))
+        if own is None or own.shape != (size,) or own.dtype != np.int64 or own.min() < 0 or own.max() >= size:
             raise ReleaseError("The release's model does not fit its domain.")
-        if own.dtype != np.int64 or own.min() < 0 or own.max() >= size:
-            raise ReleaseError("The release's model does not fit its domain.")
-        groups[attribute], shares[attribute] = own, share.astype(np.float64)
+        sums = np.bincount(own, weights=share)
+        # a group that evidence rules out has no shares left
+        if not np.bincount(own).all() or share.min() < 0 or not ((abs(sums - 1) < 1e-6) | (sums == 0)).all():
+            raise ReleaseError("The release's model does not share its groups among their codes.")
+        groups[attribute], shares[attribute] = own, share
         sizes[attribute] = int(own.max()) + 1
     coarse = Domain(domain.attributes, tuple(sizes[a] for a in domain), domain.zeros)
     prefix = "coarse_"

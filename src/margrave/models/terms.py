@@ -24,23 +24,24 @@ class Term:
 
 
 def common_groups(domain: Domain, measurements: Iterable[Measurement]) -> dict[Attribute, IntArray]:
-    """The groups of codes that the measurements of several columns merge, per attribute that has any.
+    """The groups of codes that the measurements merge, per attribute that has any.
 
-    All measurements of two or more columns must merge an attribute's codes alike, and none of an attribute with
-    structural zeros may; anything else is an InputError.
+    All measurements must merge an attribute's codes alike, but for those of that attribute alone with every code, and
+    none of an attribute with structural zeros may; anything else is an InputError.
     """
     groups: dict[Attribute, IntArray] = {}
     whole: set[Attribute] = {a for z in domain.zeros for a in z.clique}
     for m in measurements:
-        if len(m.clique) > 1:
-            for a in m.clique:
-                own = m.query.groups.get(a)
-                if own is None or not np.array_equal(groups.setdefault(a, own), own):
-                    whole.add(a)
+        for a in m.clique:
+            own = m.query.groups.get(a)
+            if own is None:
+                whole.update((a,) if len(m.clique) > 1 else ())
+            elif not np.array_equal(groups.setdefault(a, own), own):
+                whole.add(a)
     for a in groups:
         if a in whole:
             raise InputError(
-                f"Measurements of column {a!r} with other columns merge its codes in different ways.",
+                f"The measurements of column {a!r} merge its codes in different ways.",
                 remedy="Fit a transcript in which they are merged alike, or not at all.",
             )
     return groups

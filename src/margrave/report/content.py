@@ -97,6 +97,7 @@ def mutual_information(counts: FloatArray) -> float:
     >>> round(mutual_information(np.array([[1.0, 0.0], [0.0, 1.0]])), 6)
     1.0
     """
+    counts = np.maximum(counts, 0.0)  # noisy answers without a model behind them may be negative
     total = float(counts.sum())
     if total <= 0:
         return 0.0

@@ -50,6 +50,8 @@ class Domain:
         for zeros in self.zeros:
             if zeros.possible.shape != self.shape(zeros.clique):
                 raise InputError(f"The structural zeros of {zeros.clique} do not have the domain's shape.")
+            if not zeros.possible.any():
+                raise InputError(f"The structural zeros of {zeros.clique} leave nothing possible.")
 
     @staticmethod
     def of(sizes: Mapping[Attribute, int], zeros: Iterable[StructuralZeros] = ()) -> Domain:

@@ -59,6 +59,10 @@ def minimise(
     point = start
     value, gradient, diagonal = objective(point)
     used = 1
+    if value == np.inf:  # too far out to see anything from
+        point = np.zeros_like(start)
+        value, gradient, diagonal = objective(point)
+        used = 2
     pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
     while used < max_calibrations and dot(gradient, gradient) / 2 > gap:
         direction = -_inverse_hessian(pairs, gradient, diagonal)

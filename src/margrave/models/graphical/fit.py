@@ -32,7 +32,9 @@ class GraphicalFit:
     by at most so many standard deviations of its noise. On real tables 0.3 is at least as accurate as pure least
     squares (0.01 is close to it), and much faster, since little time goes into fitting noise. ``tolerance`` is the
     certified gap to the optimum at which to stop, per measured cell: at the optimum the loss itself is about a half
-    per cell. ``max_calibrations`` bounds the passes over the junction tree.
+    per cell. ``max_calibrations`` bounds the passes over the junction tree in each step. ``steps`` above 1 repeats the
+    problem with the pull towards the last step's solution instead (the proximal point method): the way to pure least
+    squares.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
@@ -42,10 +44,13 @@ class GraphicalFit:
     shrinkage: float = 0.3
     tolerance: float = 1e-2
     max_calibrations: int = 200
+    steps: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.shrinkage > 0 and self.tolerance > 0 and self.max_calibrations >= 1):
-            raise InputError("A graphical fit needs shrinkage > 0, tolerance > 0 and max_calibrations >= 1.")
+        if not (self.shrinkage > 0 and self.tolerance > 0 and self.max_calibrations >= 1 and self.steps >= 1):
+            raise InputError(
+                "A graphical fit needs shrinkage > 0, tolerance > 0, max_calibrations >= 1, steps >= 1."
+            )
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
@@ -63,13 +68,15 @@ class GraphicalFit:
     def _fit(self, domain: Domain, terms: Sequence[Term], total: float, warm: Model | None) -> GraphicalModel:
         widest = max((float(t.scales.max()) for t in terms), default=1.0)
         problem = Problem(domain, terms, total, self.shrinkage / widest)
-        solution = minimise(
-            problem.objective,
-            problem.start(warm),
-            gap=self.tolerance * max(1, problem.measured),
-            max_calibrations=self.max_calibrations,
-        )
-        return GraphicalModel(domain, total, problem.potentials(solution.point))
+        gap = self.tolerance * max(1, problem.measured)
+        point = problem.start(warm if self.steps == 1 else None)
+        for step in range(self.steps):
+            if step:
+                problem.recentre(point)
+                point = np.zeros_like(point)
+                gap *= 0.7  # the later steps are what the result is made of
+            point = minimise(problem.objective, point, gap=gap, max_calibrations=self.max_calibrations).point
+        return GraphicalModel(domain, total, problem.potentials(point))
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The cells of the junction tree's cliques together (8 bytes each in the literature's measure of size)."""
@@ -84,6 +91,10 @@ class GraphicalFit:
 
 def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ...]:
     return tuple(dict.fromkeys((*cliques, *(z.clique for z in domain.zeros))))
+
+
+TINY = 1e-280
+"""The least mass by which a total can be divided without overflow."""
 
 
 class Problem:
@@ -172,13 +183,19 @@ class Problem:
         theta = phi * self.weight + self.base
         largest = np.maximum.reduceat(theta, self.runs)
         np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
-        log_mass, _ = program.calibrate(self.buffer, self.total)
+        log_mass, mass = program.calibrate(self.buffer, self.total)
+        if mass < TINY:  # every cell underflowed, or nearly: much too far a step
+            return np.inf, phi, np.ones_like(phi)
         mu = self.buffer[program.marginals : program.marginals + cells]
         white = self.y * self.weight
         gradient = (mu * self.weight - white) + self.entropy * phi
-        value = self.total * (log_mass + float(largest.sum())) - dot(phi, white)
         diagonal = np.maximum(mu, self.y) * self.weight**2 + self.entropy
+        value = self.total * (log_mass + float(largest.sum())) - dot(phi, white)
         return value + self.entropy / 2 * dot(phi, phi), gradient, diagonal
+
+    def recentre(self, phi: FloatArray) -> None:
+        """Make a point the centre of the pull: from here on it is phi = 0."""
+        self.base += phi * self.weight
 
     def loss(self) -> float:
         """Σ ||mu − y||² / (2 scale²) at the last point evaluated."""
@@ -197,8 +214,8 @@ def _explain(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
     The left side is increasing and convex, so steps from the right of the solution never overshoot it.
     """
     stiffness = entropy * term.scales**2
-    floor = np.maximum(expected, 1e-9)
-    theta = np.where(term.values > floor, np.log(np.maximum(term.values, floor) / floor), 0.0)
+    expected = np.maximum(expected, 1e-9)  # without it, the start would be left of the solution
+    theta = np.log(np.maximum(term.values, expected) / expected)
     for _ in range(30):
         moved = expected * np.exp(theta)
         theta -= (moved + stiffness * theta - term.values) / (moved + stiffness)

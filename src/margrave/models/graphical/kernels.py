@@ -154,6 +154,9 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
         index[level] += 1
 
 
+TINY = 1e-250
+"""Messages below this (their largest is 1) count as zero: their reciprocals would overflow."""
+
 UP, ROOT, DOWN = 0, 1, 2
 """The three kinds of walk: a message to the parent; the root's beliefs; beliefs given the parent's."""
 
@@ -170,7 +173,7 @@ def before(w, kind, message, separators, buffer, state):  # type: ignore[no-unty
         )
         for j in range(size):
             told = buffer[up + j]
-            buffer[down + j] = buffer[belief + j] / (told * scale) if told > 0.0 else 0.0
+            buffer[down + j] = buffer[belief + j] / (told * scale) if told > TINY else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -11,12 +11,13 @@ from margrave.marginal import Marginal, covers, project_array
 from margrave.marginal.counting import count_cliques
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
+from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
 from margrave.models.sampling import deal
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
-EXACT_CELLS = 3_000_000
+EXACT_CELLS = 60_000_000
 """Up to how many cells of intermediate tables ``answer`` computes exactly."""
 
 PROJECT_CELLS = 400_000_000
@@ -75,8 +76,8 @@ class GraphicalModel:
         """Expected counts of many marginals.
 
         Exact where the intermediate tables are small together or no ``rng`` is given; else counted in records that
-        the model deals out. A count c is then off by about sqrt(c · total / records) or less, and records are so many
-        that a hundredth of the table is off by a quarter of ``scale``, between 20,000 and 200,000.
+        the model deals out. A count c is then off by about sqrt(c · total / records) or less; records are so many that
+        a marginal of 1,000 cells is off by a fifth of what noise of ``scale`` does to it, but 50,000 to 600,000.
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
@@ -88,7 +89,7 @@ class GraphicalModel:
     def _counted(
         self, cliques: Sequence[Clique], rng: np.random.Generator, scale: float
     ) -> dict[Clique, FloatArray]:
-        rows = int(np.clip(0.16 * (self._total / max(scale, 1e-9)) ** 2, 20_000, 200_000))
+        rows = int(np.clip((self._total / max(scale, 1e-9)) ** 2 / 40, 50_000, 600_000))
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
@@ -253,14 +254,8 @@ def load_graphical(
     domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> GraphicalModel:
     """The model that ``state`` described; a malformed state is a ReleaseError."""
-    cliques, total = facts.get("cliques"), facts.get("total")
-    if not isinstance(cliques, list) or not isinstance(total, int | float):
-        raise ReleaseError("The release's model is malformed.")
-    potentials: dict[Clique, FloatArray] = {}
-    for i, names in enumerate(cliques):
-        clique = domain.clique(names)
-        values = arrays.get(f"potential{i}")
-        if values is None or values.shape != domain.shape(clique) or values.dtype != np.float64:
-            raise ReleaseError("The release's model does not fit its domain.")
-        potentials[clique] = values
-    return GraphicalModel(domain, float(total), potentials)
+    potentials = {
+        clique: floats_of(arrays, f"potential{i}", domain.shape(clique))
+        for i, clique in enumerate(cliques_of(domain, facts))
+    }
+    return GraphicalModel(domain, total_of(facts), potentials)

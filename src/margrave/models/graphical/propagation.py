@@ -33,8 +33,12 @@ def _workers() -> int:
 
 
 def walk_order(tree: JunctionTree, node: int) -> Clique:
-    """A node's axes from the outermost to the innermost: small before large, since the innermost is the vector loop."""
-    return tuple(sorted(tree.cliques[node], key=tree.domain.size))
+    """A node's axes from the outermost to the innermost: small before large, since the innermost is the vector loop.
+
+    It is one order of all attributes, the same in every node, so an array that varies along a node's innermost axis
+    has it as its own last axis: runs of cells lie side by side in memory.
+    """
+    return tuple(sorted(tree.cliques[node], key=tree.domain.size))  # ties: the domain's order, which cliques keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +247,7 @@ def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs:
             strides[row, pad + order.index(attribute)] = step
             step *= domain.size(attribute)
     offsets = np.array([s.offset for s in (*inputs, *outputs)], dtype=np.int64)
+    assert strides.size == 0 or strides[:, -1].max() <= 1, "an array's last axis is the walk's"
     return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs))
 
 

@@ -1,0 +1,222 @@
+"""Sampling: randomised rounding is as close to the model as rounding allows, without bias, and keeps what is impossible out."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import binomtest
+from strategies import Toy, domain_of, random_potentials, seeded, toys
+
+from margrave.marginal.counting import count_cliques
+from margrave.models import GraphicalModel
+from margrave.models.sampling import deal
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import Clique, FloatArray, IntArray
+
+FALSE_ALARM = 1e-6
+"""The chance that a test of this file fails on correct code, where it draws at random at all."""
+
+
+class Biased(np.random.Generator):
+    """A generator whose uniforms are all one half: rounding to nearest, which is not randomised."""
+
+    def random(self, size: object = None, *args: object, **kwargs: object) -> FloatArray:  # type: ignore[override]
+        return np.full(size, 0.5)  # type: ignore[call-overload,no-any-return]
+
+
+class InOrder(np.random.Generator):
+    """A generator that shuffles nothing: records keep one rank from column to column."""
+
+    def permutation(self, x: int, axis: int = 0) -> IntArray:  # type: ignore[override]
+        return np.arange(x)
+
+
+def count(codes: Codes, clique: Clique) -> IntArray:
+    return count_cliques(codes, [clique])[clique]
+
+
+# ---------------------------------------------------------------------------------------------- one column
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_code_gets_its_expected_number_rounded_up_or_down(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.gamma(0.3, size=(40, 7)) * (rng.random((40, 7)) < 0.7)
+    table[:, 3] += 1e-3
+    groups = rng.integers(0, 40, 3_000)
+    column = deal(groups, table, rng)
+    counts = np.zeros(table.shape)
+    np.add.at(counts, (groups, column), 1)
+    sizes = np.bincount(groups, minlength=40)
+    expected = sizes[:, None] * table / table.sum(1, keepdims=True)
+    assert (np.abs(counts - expected) < 1.0 + 1e-6).all()
+    assert (counts[table == 0.0] == 0).all()
+    assert np.array_equal(counts.sum(1), sizes)
+
+
+def test_whole_expectations_are_met_exactly() -> None:
+    column = deal(np.zeros(12, dtype=np.int64), np.array([[1.0, 0.0, 3.0, 2.0]]), np.random.default_rng(0))
+    assert np.bincount(column, minlength=4).tolist() == [2, 0, 6, 4]
+
+
+def roundings(rng: np.random.Generator, repetitions: int) -> float:
+    """The smallest p-value, times how many there are, of the number of times that each code was rounded up.
+
+    A code of expectation m + f gets m + 1 records with probability f exactly, so that number is binomial.
+    """
+    weights = np.array([0.9, 2.2, 0.05, 3.25, 1.6])
+    n, worst = 11, 1.0
+    expected = n * weights / weights.sum()
+    ups = np.zeros(5, dtype=np.int64)
+    for _ in range(repetitions):
+        counts = np.bincount(deal(np.zeros(n, dtype=np.int64), weights[None], rng), minlength=5)
+        up = counts - np.floor(expected)
+        assert set(up) <= {0, 1}
+        ups += up.astype(np.int64)
+    for got, chance in zip(ups, expected - np.floor(expected), strict=True):
+        worst = min(worst, binomtest(int(got), repetitions, float(chance)).pvalue)
+    return worst * 5
+
+
+def test_rounding_is_unbiased() -> None:
+    assert roundings(np.random.default_rng(1), 4_000) > FALSE_ALARM
+
+
+def test_the_check_of_bias_notices_rounding_to_nearest() -> None:
+    assert roundings(Biased(np.random.PCG64(1)), 4_000) < FALSE_ALARM
+
+
+# ---------------------------------------------------------------------------------------------- a whole model
+
+
+@seeded(60)
+@given(toy=toys())
+def test_each_family_is_rounded_once(toy: Toy) -> None:
+    """Given the records' parents, every code has its expected number of them to within one: never more, never less.
+
+    So any marginal inside a family is within one record per rounding of the model, where independent draws would be
+    off by the square root of the count. Impossible records never appear.
+    """
+    if not toy.possible:
+        return
+    model = GraphicalModel(toy.domain, 1.0, toy.potentials)
+    for rows in (0, 1, 2, 5_000):
+        codes = model.sample(rows, rng=np.random.default_rng(rows))
+        assert len(codes) == rows
+        assert codes.domain == toy.domain
+        table = count(codes, toy.domain.attributes)
+        assert not table[~np.isfinite(toy.log_joint)].any()
+        for attribute, parents in zip(model.tree.order, model.tree.parents, strict=True):
+            family = (*parents, attribute)
+            expected = toy.marginal(family, 1.0)
+            above = expected.sum(axis=-1, keepdims=True)
+            given_parents = np.divide(expected, above, out=np.zeros_like(expected), where=above > 0)
+            counts = np.moveaxis(count(codes, toy.domain.clique(family)), positions(toy.domain, family), range(len(family)))
+            wanted = counts.sum(axis=-1, keepdims=True) * given_parents
+            assert np.abs(counts - wanted).max() < 1.0 + 1e-6
+
+
+def positions(domain: Domain, family: Clique) -> list[int]:
+    """Where each attribute of a family is among them in the domain's order."""
+    clique = domain.clique(family)
+    return [clique.index(a) for a in family]
+
+
+def test_measured_marginals_are_within_a_few_records_of_the_model() -> None:
+    """A chain of 8 columns, 50,000 records: every measured pair's cells within 3 records; chance alone gives some 100."""
+    model, pairs = chain(50_000)
+    codes = model.sample(rng=np.random.default_rng(3))
+    for pair in pairs:
+        apart = np.abs(count(codes, pair) - np.asarray(model.project(pair).values))
+        assert apart.max() < 3.0
+    independent = np.random.default_rng(3).poisson(np.asarray(model.project(pairs[0]).values))
+    assert np.abs(independent - model.project(pairs[0]).values).max() > 10.0
+
+
+def test_the_number_of_records_is_what_was_asked_or_the_total() -> None:
+    domain = domain_of([3, 2])
+    model = GraphicalModel(domain, 41.6, random_potentials(domain, [("c0", "c1")], np.random.default_rng(0)))
+    assert len(model.sample(rng=np.random.default_rng(0))) == 42
+    for rows in (0, 1, 7, 1_000):
+        codes = model.sample(rows, rng=np.random.default_rng(0))
+        assert len(codes) == rows
+        assert count(codes, ("c0", "c1")).sum() == rows
+
+
+def test_the_same_seed_gives_the_same_records() -> None:
+    model, _ = chain(500)
+    first = model.sample(rng=np.random.default_rng(5)).values
+    assert np.array_equal(first, model.sample(rng=np.random.default_rng(5)).values)
+    assert not np.array_equal(first, model.sample(rng=np.random.default_rng(6)).values)
+
+
+def chain(total: float, columns: int = 8, size: int = 10) -> tuple[GraphicalModel, list[Clique]]:
+    """Each column is its neighbour's code or one next to it: what the exact marginals of such a table are fitted by."""
+    domain = domain_of([size] * columns)
+    near = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    pairs: list[Clique] = list(pairwise(domain.attributes))
+    rng = np.random.default_rng(17)
+    potentials = {p: rng.normal(scale=0.5, size=near.shape) - 1.2 * near for p in pairs}
+    return GraphicalModel(domain, total, potentials), pairs
+
+
+def farthest(model: GraphicalModel, pairs: list[Clique], rng: np.random.Generator) -> float:
+    """The largest ||records − model||_1 / n over the pairs of columns that no factor ties."""
+    codes = model.sample(rng=rng)
+    others = [p for p in combinations(model.domain.attributes, 2) if p not in pairs]
+    expected = model.answer(others)
+    counts = count_cliques(codes, others)
+    return max(float(np.abs(counts[p] - expected[p]).sum()) / len(codes) for p in others)
+
+
+def test_unmeasured_pairs_are_as_close_to_the_model_as_chance_puts_independent_records() -> None:
+    """n independent records would be some sqrt(2 · cells / (pi · n)) = 0.036 apart. Not by bounds alone: it must not
+    grow with the distance between columns, as it does (to 0.25) when records keep their rank from column to column.
+    """
+    model, pairs = chain(50_000)
+    assert farthest(model, pairs, np.random.default_rng(2)) < 0.045
+    assert farthest(model, pairs, InOrder(np.random.PCG64(2))) > 0.15
+
+
+def firsts(model: GraphicalModel, rows: int, repetitions: int, rng: np.random.Generator) -> float:
+    """The smallest corrected p-value of how often the first of ``rows`` records falls in each cell of the domain.
+
+    Records are exchangeable, and cells get their expected number on average, so that number is binomial.
+    """
+    expected = np.asarray(model.project(model.domain.attributes).values) / model.total
+    seen = np.zeros(expected.shape, dtype=np.int64)
+    for _ in range(repetitions):
+        seen[tuple(model.sample(rows, rng=rng).values[:, 0])] += 1
+    assert not seen[expected == 0.0].any()
+    tests = [
+        binomtest(int(k), repetitions, float(p)).pvalue for k, p in zip(seen.flat, expected.flat, strict=True) if p > 0.0
+    ]
+    return min(tests) * len(tests)
+
+
+def a_small_model() -> GraphicalModel:
+    domain = domain_of([2, 3, 2])
+    rng = np.random.default_rng(8)
+    potentials = random_potentials(domain, [("c0", "c1"), ("c1", "c2")], rng, spread=0.7)
+    potentials["c0", "c1"][1, 2] = -np.inf
+    return GraphicalModel(domain, 1.0, potentials)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_record_is_distributed_as_the_model_says(rows: int) -> None:
+    assert firsts(a_small_model(), rows, 1_500, np.random.default_rng(rows)) > FALSE_ALARM
+
+
+def test_the_check_of_the_distribution_notices_a_biased_scheme() -> None:
+    assert firsts(a_small_model(), 5, 1_500, Biased(np.random.PCG64(5))) < FALSE_ALARM
+
+
+def test_sampling_from_a_conditioned_model_keeps_the_evidence() -> None:
+    model, _ = chain(2_000)
+    given_codes = model.condition({"c2": [4], "c6": [3, 5]}).sample(rng=np.random.default_rng(0))
+    assert set(given_codes.column("c2")) == {4}
+    assert set(given_codes.column("c6")) <= {3, 5}
+    assert len(given_codes) == 2_000

@@ -1,0 +1,74 @@
+"""What the documentation shows is true: the worked example runs, its links lead somewhere, the commands exist."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import margrave
+from margrave.cli.main import cli
+from margrave.privacy import AddRemoveRow, Budget, protect
+from margrave.schema import Schema
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [text for kind, text in fenced if kind == language]
+
+
+def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = types.ModuleType("star")
+    monkeypatch.setitem(sys.modules, "star", module)
+    module.__dict__["__name__"] = "star"
+    exec(blocks(ROOT / "docs" / "extending.md", "python")[0], module.__dict__)
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    rows = pa.table({"a": [0, 1, 1], "b": [0, 1, 2], "c": [0, 0, 1]})
+    with protect(
+        margrave.read_table(rows, schema), unit=AddRemoveRow(), budget=Budget.approx(1.0, 1e-6)
+    ) as private:
+        release = module.Star(target="b").run(private)
+    assert release.transcript.cliques == (("a",), ("b",), ("c",), ("a", "b"), ("b", "c"))
+    assert release.account.rho_spent == release.account.rho_budget
+    assert release.sample(5).num_rows == 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_and_options_exist(page: Path) -> None:
+    """Every `margrave ...` line names a command, and options, that are there."""
+    text = "\n".join(blocks(page, "")).replace("\\\n", " ")
+    for line in re.findall(r"^(?:\$ )?margrave (.+)$", text, re.MULTILINE):
+        words = line.split("#")[0].split()
+        command: Any = cli
+        with cli.make_context("margrave", [], resilient_parsing=True) as context:
+            while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+                command = command.get_command(context, words.pop(0))
+                assert command is not None, line
+        known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {
+            "--help",
+            "-h",
+            "--version",
+        }
+        assert [w for w in words if w.startswith("-") and w not in known] == [], line
+
+
+def test_files_named_in_the_guide_exist() -> None:
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests)/[\w/]+\.py)`", text))
+    new = {"src/margrave/mechanisms/star.py", "tests/test_mechanisms_star.py"}
+    assert {n for n in named - new if not (ROOT / n).exists()} == set()
+    assert new <= named

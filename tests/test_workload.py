@@ -1,0 +1,121 @@
+"""Workloads: the families, their weights, their closure, and how much of them a marginal touches."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import clique_lists, domain_of, domains, seeded
+
+from margrave.errors import InputError
+from margrave.schema.domain import Domain
+from margrave.workload import Workload
+
+SIX = domain_of([2, 3, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_all_kway_is_every_set_of_k(k: int) -> None:
+    workload = Workload.all_kway(SIX, k)
+    assert workload.cliques == tuple(combinations(SIX.attributes, k))
+    assert len(workload.cliques) == comb(6, k)
+    assert set(workload.weights.values()) == {1.0}
+
+
+def test_all_kway_of_fewer_columns_is_all_the_columns() -> None:
+    assert Workload.all_kway(domain_of([2, 3]), 3).cliques == (("c0", "c1"),)
+    for k in (0, -1):
+        with pytest.raises(InputError, match="at least 1"):
+            Workload.all_kway(SIX, k)
+
+
+def test_around_a_target_is_what_holds_it() -> None:
+    workload = Workload.around(SIX, "c3", 3)
+    assert len(workload.cliques) == comb(5, 2)
+    assert all("c3" in c and len(c) == 3 for c in workload.cliques)
+    assert all(c == SIX.clique(c) for c in workload.cliques)
+    assert Workload.around(SIX, "c3", 1).cliques == (("c3",),)
+    assert Workload.around(domain_of([2, 3]), "c1", 3).cliques == (("c0", "c1"),)
+    with pytest.raises(InputError, match="nobody"):
+        Workload.around(SIX, "nobody")
+
+
+def test_skewed_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+    domain = domain_of([2] * 15)
+    first = Workload.skewed(domain, k=3, count=256, seed=4)
+    assert first.cliques == Workload.skewed(domain, k=3, count=256, seed=4).cliques
+    assert first.cliques != Workload.skewed(domain, k=3, count=256, seed=5).cliques
+    assert len(set(first.cliques)) == 256
+    assert set(first.cliques) <= set(combinations(domain.attributes, 3))
+    assert set(first.weights.values()) == {1.0}
+    assert Workload.skewed(domain_of([2] * 5), k=3, count=256).cliques == tuple(combinations(domain_of([2] * 5), 3))
+
+
+def test_skewed_is_skewed() -> None:
+    """Cliques are drawn in proportion to products of squared exponentials: some columns are in many, some in few.
+
+    By far: over twenty seeds the busiest column is in four times as many cliques as the idlest, where even draws of
+    64 cliques of 455 would make it about twice (and this is a fixed computation, not a chance).
+    """
+    domain = domain_of([2] * 15)
+    ratios = []
+    for seed in range(20):
+        cliques = Workload.skewed(domain, k=3, count=64, seed=seed).cliques
+        busy = sorted(sum(a in c for c in cliques) for a in domain)
+        ratios.append((busy[-1] + 1) / (busy[0] + 1))
+        weight = np.random.default_rng(seed).exponential(size=15) ** 2
+        heavy, light = np.argsort(weight)[-5:], np.argsort(weight)[:5]
+        held = [sum(domain.attributes[i] in c for c in cliques) for i in range(15)]
+        assert sum(held[i] for i in heavy) > 2 * sum(held[i] for i in light)
+    assert np.median(ratios) > 4
+
+
+def test_given_cliques_take_the_domains_order_and_add_up() -> None:
+    workload = Workload.of(SIX, [("c2", "c0"), ("c1",), ("c0", "c2")])
+    assert dict(workload.weights) == {("c0", "c2"): 2.0, ("c1",): 1.0}
+    weighted = Workload.of(SIX, {("c2", "c0"): 0.5, ("c0", "c2"): 2.0, ("c5",): 3.0})
+    assert dict(weighted.weights) == {("c0", "c2"): 2.5, ("c5",): 3.0}
+    with pytest.raises(InputError, match="nobody"):
+        Workload.of(SIX, [("c0", "nobody")])
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
+def test_weights_are_positive_and_finite(weight: float) -> None:
+    with pytest.raises(InputError, match="c0"):
+        Workload.of(SIX, {("c0",): weight})
+
+
+def test_a_workload_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="empty"):
+        Workload.of(SIX, [])
+    with pytest.raises(InputError, match="no columns"):
+        Workload.of(SIX, [()])
+    with pytest.raises(InputError, match="no columns"):
+        Workload.all_kway(Domain.of({}), 2)
+
+
+@seeded(60)
+@given(data=st.data(), domain=domains())
+def test_the_closure_is_every_part_of_every_clique(data: st.DataObject, domain: Domain) -> None:
+    cliques = data.draw(clique_lists(domain)) or [domain.attributes[:1]]
+    closed = Workload.of(domain, cliques).closure()
+    parts = {p for c in cliques for k in range(1, len(c) + 1) for p in combinations(c, k)}
+    assert set(closed) == parts
+    assert len(closed) == len(parts)
+    assert [len(c) for c in closed] == sorted(len(c) for c in closed)
+
+
+@seeded(60)
+@given(data=st.data(), domain=domains())
+def test_relevance_is_the_weighted_overlap(data: st.DataObject, domain: Domain) -> None:
+    cliques = data.draw(clique_lists(domain)) or [domain.attributes[:1]]
+    weights = {c: float(i + 1) / 4 for i, c in enumerate(cliques)}
+    workload = Workload.of(domain, weights)
+    for clique in workload.closure():
+        expected = sum(w * sum(a in s for a in clique) for s, w in weights.items())
+        assert workload.relevance(clique) == pytest.approx(expected, rel=1e-12)
+    assert workload.relevance(()) == 0.0
