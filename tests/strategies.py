@@ -6,7 +6,6 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 from hypothesis import settings
@@ -85,7 +84,12 @@ def domain_of(sizes: Sequence[int]) -> Domain:
 
 
 def random_potentials(
-    domain: Domain, cliques: Iterable[Clique], rng: np.random.Generator, *, spread: float = 2.0, impossible: float = 0.0
+    domain: Domain,
+    cliques: Iterable[Clique],
+    rng: np.random.Generator,
+    *,
+    spread: float = 2.0,
+    impossible: float = 0.0,
 ) -> dict[Clique, FloatArray]:
     """Normal potentials, each cell −inf with some probability, but never all of a clique's."""
     potentials = {}
@@ -98,35 +102,55 @@ def random_potentials(
 
 
 @st.composite
+def generators(draw: st.DrawFn) -> np.random.Generator:
+    """A seeded generator. Structures are drawn from it: every example is another one, where hypothesis on its own
+    would spend most of a small number of examples on models of one column.
+    """
+    return np.random.default_rng(draw(st.integers(0, 2**32)))
+
+
+def some_domain(rng: np.random.Generator, most: int, largest: int) -> Domain:
+    """One to ``most`` columns of one to ``largest`` codes."""
+    return domain_of(rng.integers(1, largest + 1, size=rng.integers(1, most + 1)).tolist())
+
+
+def some_cliques(domain: Domain, rng: np.random.Generator, most: int, widest: int = 3) -> list[Clique]:
+    """None to ``most`` distinct cliques of at most ``widest`` attributes, as many narrow ones as wide."""
+    found: dict[Clique, None] = {}
+    for _ in range(rng.integers(0, most + 1)):
+        width = rng.integers(1, min(widest, len(domain)) + 1)
+        found[domain.clique(rng.choice(domain.attributes, size=width, replace=False).tolist())] = None
+    return list(found)
+
+
+@st.composite
 def domains(draw: st.DrawFn, most: int = 6, largest: int = 4) -> Domain:
     """One to ``most`` columns of one to ``largest`` codes."""
-    return domain_of(draw(st.lists(st.integers(1, largest), min_size=1, max_size=most)))
+    return some_domain(draw(generators()), most, largest)
 
 
 @st.composite
 def clique_lists(draw: st.DrawFn, domain: Domain, most: int = 6, widest: int = 3) -> list[Clique]:
     """None to ``most`` distinct cliques of at most ``widest`` attributes."""
-    every = [c for k in range(1, min(widest, len(domain)) + 1) for c in combinations(domain.attributes, k)]
-    return draw(st.lists(st.sampled_from(every), max_size=most, unique=True))
+    return some_cliques(domain, draw(generators()), most, widest)
 
 
 @st.composite
-def toys(draw: st.DrawFn, zeros: bool = True) -> Toy:
-    """Any small model: disconnected, one column, one code, no factor at all; with impossible cells if asked for."""
-    domain = draw(domains())
-    cliques = draw(clique_lists(domain))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    impossible = draw(st.sampled_from([0.0, 0.0, 0.2, 0.5])) if zeros else 0.0
+def toys(draw: st.DrawFn) -> Toy:
+    """Any small model: disconnected, one column, one code, no factor at all; half of them with impossible cells."""
+    rng = draw(generators())
+    domain = some_domain(rng, 6, 4)
+    cliques = some_cliques(domain, rng, 6)
+    impossible = rng.choice([0.0, 0.0, 0.2, 0.5])
     return Toy(domain, random_potentials(domain, cliques, rng, impossible=impossible))
 
 
 @st.composite
 def graphs(draw: st.DrawFn, most: int = 12) -> tuple[Domain, list[Clique]]:
     """A domain of up to a dozen columns with up to a dozen small cliques."""
-    domain = domain_of(draw(st.lists(st.integers(1, 9), min_size=1, max_size=most)))
-    names = st.sampled_from(domain.attributes)
-    sets = draw(st.lists(st.sets(names, min_size=1, max_size=4), max_size=most))
-    return domain, list(dict.fromkeys(domain.clique(s) for s in sets))
+    rng = draw(generators())
+    domain = some_domain(rng, most, 9)
+    return domain, some_cliques(domain, rng, most, 4)
 
 
 def measurement(

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
-from strategies import clique_lists, domain_of, domains, marginal_of, measurement, seeded, spread_sum
 
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Query
@@ -27,6 +26,16 @@ from margrave.models.terms import Term, common_groups, terms_of
 from margrave.schema.domain import Domain, StructuralZeros
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from margrave.typing import Clique, FloatArray
+from strategies import (
+    domain_of,
+    generators,
+    marginal_of,
+    measurement,
+    seeded,
+    some_cliques,
+    some_domain,
+    spread_sum,
+)
 
 EXACT = GraphicalFit(tolerance=1e-9, max_calibrations=5000)
 
@@ -45,6 +54,12 @@ def joint_of(model: GraphicalModel) -> FloatArray:
     log_joint = spread_sum(model.domain, model.potentials)
     joint = np.exp(log_joint - log_joint.max())
     return model.total * joint / joint.sum()
+
+
+def loss_of(answers: list[FloatArray], noisy: list[Measurement]) -> float:
+    """Σ ||answer − y||² / (2 scale²)."""
+    pairs = zip(answers, noisy, strict=True)
+    return sum(float((((a.ravel() - m.values.ravel()) / m.scale) ** 2).sum()) / 2 for a, m in pairs)
 
 
 def allowed(domain: Domain) -> NDArray[np.bool_]:
@@ -120,15 +135,15 @@ def entropy_of(fit: GraphicalFit, terms: list[Term]) -> float:
 @st.composite
 def problems(draw: st.DrawFn, widest: float = 10.0) -> tuple[Domain, Transcript]:
     """A tiny domain, perhaps with impossible cells, and noisy answers of unequal scales that no table has exactly."""
-    domain = draw(domains(most=4, largest=3))
-    rng = rng_of(draw(st.integers(0, 2**32)))
-    if draw(st.booleans()) and len(domain) > 1:
-        clique = draw(st.sampled_from(list(combinations(domain.attributes, 2))))
+    rng = draw(generators())
+    domain = some_domain(rng, 4, 3)
+    if len(domain) > 1 and rng.random() < 0.4:
+        clique = domain.clique(rng.choice(domain.attributes, size=2, replace=False).tolist())
         possible = rng.random(domain.shape(clique)) < 0.6
         possible.flat[rng.integers(possible.size)] = True
         domain = Domain(domain.attributes, domain.sizes, (StructuralZeros(clique, possible),))
-    cliques = draw(clique_lists(domain, most=5))
-    rows = draw(st.sampled_from([5, 60, 2000]))
+    cliques = some_cliques(domain, rng, 5)
+    rows = int(rng.choice([5, 60, 2000]))
     weights = rng.gamma(0.3, size=domain.sizes) + 1e-6
     table = rng.multinomial(rows, (weights * allowed(domain)).ravel() / (weights * allowed(domain)).sum())
     noisy = []
@@ -136,14 +151,14 @@ def problems(draw: st.DrawFn, widest: float = 10.0) -> tuple[Domain, Transcript]
         scale = float(np.exp(rng.uniform(0.0, np.log(widest))))
         truth = marginal_of(domain, table.reshape(domain.sizes), clique)
         noisy.append(measurement(clique, truth + rng.normal(scale=scale, size=truth.shape), scale))
-    return domain, Transcript(tuple(noisy)) + Transcript(draw(st.sampled_from([(), (PublicTotal(rows),)])))
+    return domain, Transcript(tuple(noisy)) + Transcript((PublicTotal(rows),) if rng.random() < 0.5 else ())
 
 
 # ------------------------------------------------------------------------------------------------- the optimum
 
 
 @pytest.mark.parametrize("shrinkage", [0.1, 0.3, 1.0])
-@seeded(25)
+@seeded(60)
 @given(problem=problems())
 def test_the_fit_is_the_optimum_of_the_stated_objective(
     shrinkage: float, problem: tuple[Domain, Transcript]
@@ -191,7 +206,10 @@ def test_the_certified_gap_is_honest_wherever_it_stops(
         assert value - best <= solution.gap + tiny
         assert dual <= best + tiny
         impossible = bool(domain.zeros)  # measured cells that are impossible keep potentials of their own
-        assert solution.gap == pytest.approx(value - dual, rel=1e-6, abs=1e-9 * max(constant, abs(value))) or impossible
+        assert (
+            solution.gap == pytest.approx(value - dual, rel=1e-6, abs=1e-9 * max(constant, abs(value)))
+            or impossible
+        )
         assert solution.converged == (solution.gap <= 1e-10)
 
 
@@ -203,7 +221,9 @@ def test_more_calibrations_never_cost_accuracy() -> None:
     values = []
     for most in (1, 3, 10, 30, 100):
         problem = Problem(domain, terms, 500.0, 0.1)
-        values.append(minimise(problem.objective, problem.start(None), gap=1e-12, max_calibrations=most).value)
+        values.append(
+            minimise(problem.objective, problem.start(None), gap=1e-12, max_calibrations=most).value
+        )
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1]
 
@@ -238,11 +258,10 @@ def test_the_default_fit_explains_noisy_answers_to_within_their_noise() -> None:
         truth = marginal_of(domain, table, clique)
         noisy.append(measurement(clique, truth + rng.normal(scale=10.0, size=truth.shape), 10.0))
     model = GraphicalFit()(domain, Transcript(tuple(noisy)), rng=rng_of())
-    loss = sum(float((((np.asarray(model.project(m.clique).values) - m.values) / m.scale) ** 2).sum()) / 2 for m in noisy)
+    loss = loss_of([np.asarray(model.project(m.clique).values) for m in noisy], noisy)
     cells = sum(m.values.size for m in noisy)
     assert loss < 0.75 * cells
-    uniform = sum(float(((20_000 / m.values.size - m.values) ** 2).sum()) / 200 for m in noisy)
-    assert uniform > 50 * cells
+    assert loss_of([np.full(m.values.shape, 20_000 / m.values.size) for m in noisy], noisy) > 50 * cells
 
 
 def test_repeats_are_averaged_with_weights_one_over_variance() -> None:
@@ -298,14 +317,17 @@ def test_the_total_is_the_transcripts() -> None:
     assert (np.asarray(negative.project(("c0",)).values) > 0).all()
 
 
-@pytest.mark.parametrize("bad", [{"shrinkage": 0.0}, {"shrinkage": -1.0}, {"tolerance": 0.0}, {"max_calibrations": 0}, {"steps": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"shrinkage": 0.0}, {"shrinkage": -1.0}, {"tolerance": 0.0}, {"max_calibrations": 0}, {"steps": 0}],
+)
 def test_bad_settings_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError):
         GraphicalFit(**bad)  # type: ignore[arg-type]
 
 
 def test_steps_lead_to_pure_least_squares() -> None:
-    """The pull towards the last step's solution leaves nothing of the entropy's: the loss falls to that of any table."""
+    """The pull towards the last step's solution fades: the loss falls to the least that any table has."""
     domain = domain_of([3, 4, 2])
     rng = rng_of(13)
     table = rng.multinomial(400, rng.dirichlet(np.full(24, 0.3))).reshape(domain.sizes)
@@ -319,7 +341,9 @@ def test_steps_lead_to_pure_least_squares() -> None:
 
     def loss(steps: int) -> float:
         fit = GraphicalFit(tolerance=1e-6, max_calibrations=500, steps=steps)
-        return Explicit(domain, terms, 400.0, 0.0).value(joint_of(graphical(fit(domain, transcript, rng=rng_of()))))
+        return Explicit(domain, terms, 400.0, 0.0).value(
+            joint_of(graphical(fit(domain, transcript, rng=rng_of())))
+        )
 
     losses = [loss(1), loss(4), loss(40)]
     assert losses == sorted(losses, reverse=True)
@@ -419,7 +443,9 @@ def merged_problem(scale: float) -> tuple[Domain, list[Measurement], FloatArray]
     query = Query(GROUPS)
     noisy = [measurement((a,), marginal_of(domain, table, (a,)), scale) for a in domain]
     for clique in (("c0", "c1"), ("c1", "c2")):
-        noisy.append(measurement(clique, query.apply(clique, marginal_of(domain, table, clique)), scale, query))
+        noisy.append(
+            measurement(clique, query.apply(clique, marginal_of(domain, table, clique)), scale, query)
+        )
     return domain, noisy, table
 
 
@@ -438,7 +464,10 @@ def test_merged_codes_under_noise_are_the_merged_optimum_and_shares() -> None:
     """The coarse model is the optimum for the merged answers, a group's one-way answer having its codes' variances."""
     domain, noisy, _ = merged_problem(4.0)
     rng = rng_of(22)
-    noisy = [measurement(m.clique, m.values + rng.normal(scale=4, size=m.values.shape), 4.0, m.query) for m in noisy]
+    noisy = [
+        measurement(m.clique, m.values + rng.normal(scale=4, size=m.values.shape), 4.0, m.query)
+        for m in noisy
+    ]
     model = EXACT(domain, Transcript((PublicTotal(3_000), *noisy)), rng=rng_of())
     assert isinstance(model, ExpandedModel)
     coarse = domain_of([3, 3, 2])
@@ -481,9 +510,10 @@ def test_groups_that_disagree_are_refused() -> None:
     ):
         with pytest.raises(InputError, match="c0"):
             GraphicalFit()(domain, Transcript((merged, conflicting)), rng=rng_of())
+    zeros = StructuralZeros(("c0",), np.array([True, True, True, False]))
+    constrained = Domain(domain.attributes, domain.sizes, (zeros,))
     with pytest.raises(InputError, match="c0"):
-        zeros = StructuralZeros(("c0",), np.array([True, True, True, False]))
-        GraphicalFit()(Domain(domain.attributes, domain.sizes, (zeros,)), Transcript((merged,)), rng=rng_of())
+        GraphicalFit()(constrained, Transcript((merged,)), rng=rng_of())
     assert common_groups(domain, [merged])["c0"].tolist() == [0, 1, 1, 1]
 
 
@@ -523,7 +553,7 @@ def test_impossible_cells_stay_empty_whatever_was_measured_there() -> None:
 
 @pytest.mark.parametrize("precise", [0.5, 0.01])
 def test_answers_that_contradict_each_other_still_give_a_model(precise: float) -> None:
-    """Two precise answers that no table has together, one of them where nothing is possible: a model, and no warning."""
+    """Precise answers that no table has together, one of them where nothing is possible: a model, no warning."""
     plain = domain_of([2, 3])
     zeros = StructuralZeros(("c0", "c1"), np.array([[True, False, True], [True, False, True]]))
     for domain in (plain, Domain(plain.attributes, plain.sizes, (zeros,))):
@@ -561,9 +591,11 @@ import jax, mbi, numpy as np
 jax.config.update("jax_enable_x64", True)
 task = json.load(sys.stdin)
 domain = mbi.Domain.fromdict(task["domain"])
-measurements = [mbi.LinearMeasurement(np.array(m["values"]), tuple(m["clique"]), stddev=m["scale"]) for m in task["noisy"]]
-model = mbi.estimation.MirrorDescent().estimate(domain, measurements, known_total=task["total"], iters=task["iterations"])
-print(json.dumps([np.asarray(model.project(tuple(m["clique"])).datavector(), dtype=float).tolist() for m in task["noisy"]]))
+noisy = [(np.array(m["values"]), tuple(m["clique"]), m["scale"]) for m in task["noisy"]]
+measurements = [mbi.LinearMeasurement(y, clique, stddev=scale) for y, clique, scale in noisy]
+estimator = mbi.estimation.MirrorDescent()
+model = estimator.estimate(domain, measurements, known_total=task["total"], iters=task["iterations"])
+print(json.dumps([np.asarray(model.project(clique).datavector(), dtype=float).tolist() for _, clique, _ in noisy]))
 """
 
 
@@ -579,7 +611,7 @@ def mbi_python() -> str:
 
 @pytest.mark.slow
 def test_the_loss_is_no_higher_than_mbis(tmp_path: Path) -> None:
-    """Ten columns, twenty two- and three-way marginals of unequal scales: 1,500 iterations of mirror descent against ours."""
+    """Ten columns, two- and three-way marginals of unequal scales: 1,500 iterations of mirror descent against ours."""
     python = mbi_python()
     rng = rng_of(31)
     domain = domain_of([12, 9, 7, 10, 4, 6, 15, 3, 8, 5])
@@ -597,10 +629,6 @@ def test_the_loss_is_no_higher_than_mbis(tmp_path: Path) -> None:
         scale = float(5 + 5 * (i % 5))
         noisy.append(measurement(clique, truth + rng.normal(scale=scale, size=truth.shape), scale))
 
-    def loss(answers: list[FloatArray]) -> float:
-        parts = zip(answers, noisy, strict=True)
-        return sum(float((((a.ravel() - m.values.ravel()) / m.scale) ** 2).sum()) / 2 for a, m in parts)
-
     task = {
         "domain": dict(zip(domain.attributes, domain.sizes, strict=True)),
         "noisy": [{"clique": m.clique, "values": m.values.ravel().tolist(), "scale": m.scale} for m in noisy],
@@ -611,10 +639,10 @@ def test_the_loss_is_no_higher_than_mbis(tmp_path: Path) -> None:
         [python, "-c", MBI], input=json.dumps(task), capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert run.returncode == 0, run.stderr[-2000:]
-    theirs = loss([np.array(values) for values in json.loads(run.stdout.splitlines()[-1])])
-    fit = GraphicalFit(shrinkage=0.01, tolerance=1e-4, max_calibrations=1_500)
+    theirs = loss_of([np.array(values) for values in json.loads(run.stdout.splitlines()[-1])], noisy)
+    fit = GraphicalFit(shrinkage=0.1, tolerance=1e-4, max_calibrations=1_500)
     model = fit(domain, Transcript((PublicTotal(n), *noisy)), rng=rng_of())
-    ours = loss([np.asarray(model.project(m.clique).values) for m in noisy])
+    ours = loss_of([np.asarray(model.project(m.clique).values) for m in noisy], noisy)
     cells = sum(m.values.size for m in noisy)
     print(f"{cells} cells, {graphical(model).tree.cells()} in the tree: loss {ours:.2f}, mbi {theirs:.2f}")  # noqa: T201
     assert ours <= theirs * 1.002

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose
-from strategies import Toy, domain_of, random_potentials, seeded, toys
 
 from margrave.errors import ReleaseError
 from margrave.models import GraphicalModel
@@ -17,6 +16,7 @@ from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray
+from strategies import Toy, domain_of, random_potentials, seeded, toys
 
 TOTAL = 37.5
 
@@ -39,7 +39,9 @@ def calibrated(
         buffer[start : start + values.size] = values.ravel()
     log_partition, _ = program.calibrate(buffer, total)
     marginals = {}
-    for clique, axes, start, size in zip(cliques, program.factor_axes, program.starts, program.sizes, strict=True):
+    for clique, axes, start, size in zip(
+        cliques, program.factor_axes, program.starts, program.sizes, strict=True
+    ):
         at = program.marginals + start
         values = buffer[at : at + size].reshape(domain.shape(axes))
         marginals[clique] = np.transpose(values, [axes.index(a) for a in clique])
@@ -151,7 +153,9 @@ def test_a_long_chain_in_a_model_answers_for_its_two_ends() -> None:
     domain = domain_of([size] * length)
     pairs = list(zip(domain.attributes, domain.attributes[1:], strict=False))
     # strong ties, so that the ends still know of each other
-    potentials = {p: 8.0 * np.eye(size) + np.random.default_rng(i).normal(size=(3, 3)) for i, p in enumerate(pairs)}
+    potentials = {
+        p: 8.0 * np.eye(size) + np.random.default_rng(i).normal(size=(3, 3)) for i, p in enumerate(pairs)
+    }
     expected = np.eye(size)
     for pair in pairs:
         expected = expected @ np.exp(potentials[pair])

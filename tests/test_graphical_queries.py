@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from strategies import Toy, domain_of, random_potentials, seeded, toys
 
 from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.models import MODELS, GraphicalModel
@@ -20,6 +19,7 @@ from margrave.models.graphical import model as model_module
 from margrave.models.protocol import Model, ModelState
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
+from strategies import Toy, domain_of, random_potentials, seeded, toys
 
 TOTAL = 123.0
 
@@ -66,7 +66,9 @@ def test_large_batches_may_be_counted_in_records(monkeypatch: pytest.MonkeyPatch
     """Past the exact limit and with an rng, counts come from dealt records and are scaled to the total."""
     domain = domain_of([4, 5, 3, 6])
     pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3")]
-    model = GraphicalModel(domain, TOTAL, random_potentials(domain, pairs, np.random.default_rng(0), spread=1.0))
+    model = GraphicalModel(
+        domain, TOTAL, random_potentials(domain, pairs, np.random.default_rng(0), spread=1.0)
+    )
     wanted = list(combinations(domain.attributes, 2))
     exact = model.answer(wanted)
     monkeypatch.setattr(model_module, "EXACT_CELLS", 1)
@@ -103,7 +105,8 @@ def test_conditioning_is_enumeration(toy: Toy, data: st.DataObject) -> None:
     domain = toy.domain
     names = data.draw(st.lists(st.sampled_from(domain.attributes), max_size=3, unique=True))
     evidence = {
-        a: data.draw(st.lists(st.integers(0, domain.size(a) - 1), min_size=1, max_size=3, unique=True)) for a in names
+        a: data.draw(st.lists(st.integers(0, domain.size(a) - 1), min_size=1, max_size=3, unique=True))
+        for a in names
     }
     joint = toy.joint(TOTAL)
     for attribute, codes in evidence.items():
@@ -119,12 +122,15 @@ def test_conditioning_is_enumeration(toy: Toy, data: st.DataObject) -> None:
         axes = tuple(i for i, a in enumerate(domain) if a not in clique)
         expected = joint.sum(axis=axes) * (TOTAL / joint.sum())
         assert_allclose(conditioned.project(clique).values, expected, rtol=1e-9, atol=1e-11)
-    assert_allclose(model.project(domain.attributes[:1]).values, toy.marginal(domain.attributes[:1], TOTAL), rtol=1e-9)
+    assert_allclose(
+        model.project(domain.attributes[:1]).values, toy.marginal(domain.attributes[:1], TOTAL), rtol=1e-9
+    )
 
 
 def test_conditioning_twice_is_conditioning_on_both() -> None:
     domain = domain_of([3, 4, 2])
-    model = GraphicalModel(domain, TOTAL, random_potentials(domain, [("c0", "c1"), ("c1", "c2")], np.random.default_rng(0)))
+    potentials = random_potentials(domain, [("c0", "c1"), ("c1", "c2")], np.random.default_rng(0))
+    model = GraphicalModel(domain, TOTAL, potentials)
     once = model.condition({"c0": [0, 2], "c2": [1]})
     twice = model.condition({"c0": [0, 1, 2]}).condition({"c2": [1]}).condition({"c0": [0, 2]})
     assert_allclose(twice.project(("c0", "c1")).values, once.project(("c0", "c1")).values, rtol=1e-12)
@@ -132,7 +138,9 @@ def test_conditioning_twice_is_conditioning_on_both() -> None:
 
 def test_impossible_evidence_is_a_release_error() -> None:
     domain = domain_of([2, 3, 2])
-    model = GraphicalModel(domain, TOTAL, {("c0", "c1"): np.array([[0.0, 0.0, -np.inf], [0.0, -np.inf, 0.0]])})
+    model = GraphicalModel(
+        domain, TOTAL, {("c0", "c1"): np.array([[0.0, 0.0, -np.inf], [0.0, -np.inf, 0.0]])}
+    )
     for evidence in ({"c0": [0], "c1": [2]}, {"c0": []}, {"c0": [0, 1], "c1": []}):
         with pytest.raises(ReleaseError, match="No record"):
             model.condition(evidence)
@@ -146,7 +154,9 @@ def test_impossible_evidence_is_a_release_error() -> None:
 
 def through_json(state: ModelState) -> ModelState:
     """What a file keeps: facts as JSON, arrays apart."""
-    return ModelState(state.kind, json.loads(json.dumps(state.facts)), {k: v.copy() for k, v in state.arrays.items()})
+    return ModelState(
+        state.kind, json.loads(json.dumps(state.facts)), {k: v.copy() for k, v in state.arrays.items()}
+    )
 
 
 def reload(model: Model) -> Model:
@@ -172,7 +182,9 @@ def test_a_conditioned_model_survives_too() -> None:
     domain = domain_of([3, 4])
     model = GraphicalModel(domain, TOTAL, random_potentials(domain, [("c0", "c1")], np.random.default_rng(0)))
     narrowed = model.condition({"c1": [0, 3]})
-    assert np.array_equal(reload(narrowed).project(("c0", "c1")).values, narrowed.project(("c0", "c1")).values)
+    assert np.array_equal(
+        reload(narrowed).project(("c0", "c1")).values, narrowed.project(("c0", "c1")).values
+    )
 
 
 Facts = dict[str, Any]

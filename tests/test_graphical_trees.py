@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import clique_lists, domain_of, graphs, seeded
 
 from margrave.models import GraphicalFit
 from margrave.models.graphical.elimination import RULES, _eliminate, adjacency_of, cells_with, log_sizes
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.schema.domain import Domain, StructuralZeros
 from margrave.typing import Clique
+from strategies import clique_lists, domain_of, graphs, seeded
 
 Graph = tuple[Domain, list[Clique]]
 
@@ -98,6 +98,7 @@ def greedy_by_hand(domain: Domain, cliques: list[Clique], rule: int) -> list[set
     found = []
     left = list(domain)
     while left:
+
         def cost(v: str) -> float:
             weight = float(np.log(domain.cells((v, *ties[v]))))
             fill = sum(

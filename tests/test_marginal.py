@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import clique_lists, domain_of, domains, seeded
 
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, Marginal, Query, closure, covers, maximal, project_array
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
+from strategies import clique_lists, domain_of, domains, generators, seeded, some_cliques, some_domain
 
 ABC: Clique = ("a", "b", "c")
 VALUES = np.random.default_rng(0).integers(-5, 100, size=(2, 3, 4))
@@ -33,7 +33,9 @@ def test_projecting_twice_is_projecting_once() -> None:
     marginal = Marginal(ABC, VALUES)
     for two in combinations(ABC, 2):
         for one in two:
-            assert np.array_equal(marginal.project(two).project((one,)).values, marginal.project((one,)).values)
+            assert np.array_equal(
+                marginal.project(two).project((one,)).values, marginal.project((one,)).values
+            )
     assert marginal.project(ABC) is marginal
     assert marginal.total() == VALUES.sum() == marginal.project(("b",)).total()
 
@@ -48,15 +50,14 @@ def test_a_projection_onto_what_is_not_there_is_refused() -> None:
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[Domain, Clique, Query]:
-    domain = draw(domains(most=3, largest=5))
-    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    rng = draw(generators())
+    domain = some_domain(rng, 3, 5)
     groups = {}
     for a in domain:
-        if draw(st.booleans()):
-            count = draw(st.integers(1, domain.size(a)))
+        if rng.random() < 0.5:
+            count = rng.integers(1, domain.size(a) + 1)
             groups[a] = rng.permutation(np.arange(domain.size(a)) % count).astype(np.int64)
-    clique = draw(clique_lists(domain, most=1)) or [domain.attributes]
-    return domain, clique[0], Query(groups)
+    return domain, (some_cliques(domain, rng, 1) or [domain.attributes])[0], Query(groups)
 
 
 @seeded(80)
@@ -67,7 +68,9 @@ def test_groups_are_sums_cell_by_cell(question: tuple[Domain, Clique, Query]) ->
     answer = query.apply(clique, values)
     expected = np.zeros(query.domain(domain).shape(clique), dtype=np.int64)
     for cell in np.ndindex(*values.shape):
-        inside = tuple(int(query.groups[a][i]) if a in query.groups else i for a, i in zip(clique, cell, strict=True))
+        inside = tuple(
+            int(query.groups[a][i]) if a in query.groups else i for a, i in zip(clique, cell, strict=True)
+        )
         expected[inside] += values[cell]
     assert np.array_equal(answer, expected)
     assert answer.dtype == values.dtype
@@ -84,7 +87,9 @@ def test_spread_is_the_transpose_of_apply(question: tuple[Domain, Clique, Query]
     z = rng.normal(size=query.domain(domain).shape(clique))
     spread = query.spread(clique, z)
     assert spread.shape == x.shape
-    assert float((query.apply(clique, x) * z).sum()) == pytest.approx(float((x * spread).sum()), rel=1e-9, abs=1e-9)
+    assert float((query.apply(clique, x) * z).sum()) == pytest.approx(
+        float((x * spread).sum()), rel=1e-9, abs=1e-9
+    )
 
 
 def test_the_identity_asks_for_every_cell() -> None:

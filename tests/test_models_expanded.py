@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from strategies import domain_of, domains, marginal_of, random_potentials, seeded
 
 from margrave.errors import ReleaseError
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS, ExpandedModel, GraphicalModel
 from margrave.schema.domain import Domain, StructuralZeros
 from margrave.typing import Clique, FloatArray
+from strategies import domain_of, generators, marginal_of, random_potentials, seeded, some_domain
 
 TOTAL = 80.0
 
@@ -28,11 +28,10 @@ def joint_of(model: ExpandedModel) -> FloatArray:
     coarse = np.asarray(model.coarse.project(model.domain.attributes).values)
     joint = np.zeros(model.domain.sizes)
     for cell in np.ndindex(*model.domain.sizes):
-        inside = tuple(
-            int(model.groups[a][code]) if a in model.groups else code for a, code in zip(model.domain, cell, strict=True)
-        )
+        pairs = list(zip(model.domain, cell, strict=True))
+        inside = tuple(int(model.groups[a][code]) if a in model.groups else code for a, code in pairs)
         joint[cell] = coarse[inside]
-        for a, code in zip(model.domain, cell, strict=True):
+        for a, code in pairs:
             joint[cell] *= model.shares[a][code] if a in model.shares else 1.0
     return joint
 
@@ -40,13 +39,13 @@ def joint_of(model: ExpandedModel) -> FloatArray:
 @st.composite
 def expanded_models(draw: st.DrawFn) -> ExpandedModel:
     """Some columns of some domain in groups, with random shares, and a random model of the groups."""
-    domain = draw(domains(most=4, largest=5))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rng = draw(generators())
+    domain = some_domain(rng, 4, 5)
     groups, shares, sizes = {}, {}, []
     for attribute in domain:
         size = domain.size(attribute)
-        if draw(st.booleans()):
-            count = draw(st.integers(1, size))
+        if rng.random() < 0.5:
+            count = int(rng.integers(1, size + 1))
             own = rng.permutation(np.arange(size) % count).astype(np.int64)
             weights = rng.gamma(0.5, size=size) + 1e-3
             groups[attribute], shares[attribute] = own, weights / np.bincount(own, weights=weights)[own]
@@ -83,7 +82,8 @@ def test_conditioning_is_enumeration(model: ExpandedModel, data: st.DataObject) 
     domain = model.domain
     names = data.draw(st.lists(st.sampled_from(domain.attributes), max_size=3, unique=True))
     evidence = {
-        a: data.draw(st.lists(st.integers(0, domain.size(a) - 1), min_size=1, max_size=3, unique=True)) for a in names
+        a: data.draw(st.lists(st.integers(0, domain.size(a) - 1), min_size=1, max_size=3, unique=True))
+        for a in names
     }
     joint = joint_of(model)
     for attribute, codes in evidence.items():
@@ -120,7 +120,8 @@ def merged_model() -> ExpandedModel:
 
 def test_a_code_with_no_share_never_appears_and_cannot_be_evidence() -> None:
     model = merged_model()
-    model = ExpandedModel(model.domain, model.coarse, model.groups, {**model.shares, "c0": np.array([0.0, 1.0, 0.0, 1.0])})
+    shares = {**model.shares, "c0": np.array([0.0, 1.0, 0.0, 1.0])}
+    model = ExpandedModel(model.domain, model.coarse, model.groups, shares)
     assert set(model.sample(500, rng=np.random.default_rng(0)).column("c0")) == {1, 3}
     for evidence in ({"c0": [0]}, {"c0": [0, 2]}, {"c1": []}):
         with pytest.raises(ReleaseError, match="No record"):
@@ -195,4 +196,6 @@ def test_a_state_that_merges_a_column_with_structural_zeros_is_a_release_error()
     zeros = StructuralZeros(("c0",), np.array([True, True, False, True]))
     state = model.state()
     with pytest.raises(ReleaseError):
-        MODELS["expanded"](Domain(model.domain.attributes, model.domain.sizes, (zeros,)), state.facts, state.arrays)
+        MODELS["expanded"](
+            Domain(model.domain.attributes, model.domain.sizes, (zeros,)), state.facts, state.arrays
+        )

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from strategies import measurement
 
 from margrave.marginal import Query
 from margrave.transcript import Account, Debit, PublicTotal, Selection, Transcript
+from strategies import measurement
 
 ONE = measurement(("a",), [30, 20], 2.0)
 TWO = measurement(("a", "b"), [[10, 12, 9], [8, 7, 6]], 1.0)
@@ -45,7 +45,7 @@ def test_a_total_is_at_least_one() -> None:
 
 
 def test_the_total_is_unbiased_and_as_precise_as_it_says() -> None:
-    """4,000 draws; 7 standard errors either way are under 1e-10 by chance. An even average would miss by a factor of 3."""
+    """4,000 draws; 7 standard errors are under 1e-10 by chance, and an even average would miss by a factor of 3."""
     rng = np.random.default_rng(0)
     truth = np.full((2, 3), 500.0)
     found = []

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import clique_lists, domain_of, domains, seeded
 
 from margrave.errors import InputError
 from margrave.schema.domain import Domain
 from margrave.workload import Workload
+from strategies import clique_lists, domain_of, domains, seeded
 
 SIX = domain_of([2, 3, 4, 5, 6, 7])
 
@@ -52,7 +52,9 @@ def test_skewed_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     assert len(set(first.cliques)) == 256
     assert set(first.cliques) <= set(combinations(domain.attributes, 3))
     assert set(first.weights.values()) == {1.0}
-    assert Workload.skewed(domain_of([2] * 5), k=3, count=256).cliques == tuple(combinations(domain_of([2] * 5), 3))
+    assert Workload.skewed(domain_of([2] * 5), k=3, count=256).cliques == tuple(
+        combinations(domain_of([2] * 5), 3)
+    )
 
 
 def test_skewed_is_skewed() -> None:

@@ -125,5 +125,3 @@ class Account:
     def rho_spent(self) -> Fraction:
         """The sum of the debits."""
         return sum((d.rho for d in self.debits), Fraction(0))
-
-

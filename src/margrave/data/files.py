@@ -49,7 +49,11 @@ class File:
         """Some or all of its columns at once."""
         wanted = self.columns if columns is None else columns
         batches = list(self.batches(wanted))
-        return pa.Table.from_batches(batches) if batches else pa.table({c: pa.nulls(0, pa.string()) for c in wanted})
+        return (
+            pa.Table.from_batches(batches)
+            if batches
+            else pa.table({c: pa.nulls(0, pa.string()) for c in wanted})
+        )
 
 
 def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File:
@@ -67,7 +71,9 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
     if magic == b"PAR1":
         return _parquet(path)
     if magic[:2] == b"PK":
-        raise DataError(f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it.")
+        raise DataError(
+            f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it."
+        )
     return _csv(path, expected, compressed=magic[:2] == b"\x1f\x8b")
 
 
@@ -127,7 +133,9 @@ def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
             raise DataError(f"Column {name!r} occurs twice in {path}.", remedy="Rename one of the two.")
         seen.add(name.lower())
     if not columns:
-        raise DataError(f"The header of {path} cannot be read.", remedy="Its first line must name the columns.")
+        raise DataError(
+            f"The header of {path} cannot be read.", remedy="Its first line must name the columns."
+        )
     return tuple(columns)
 
 
@@ -162,7 +170,9 @@ def _told(path: Path, message: str) -> DataError:
             remedy="Complete it; a field that contains the separator or a line break must be quoted.",
         )
     if "quote" in message.partition("Possible")[0]:
-        return DataError(f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it.")
+        return DataError(
+            f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it."
+        )
     if line is not None or "CSV" in message:
         return DataError(
             f"{path}: {where} is not clean CSV.", remedy="Write it by RFC 4180, with one kind of line end."
@@ -172,4 +182,6 @@ def _told(path: Path, message: str) -> DataError:
 
 def _not_utf8(path: Path, line: int | None) -> DataError:
     where = "" if line is None else f" (line {line})"
-    return DataError(f"{path} is not text in UTF-8{where}.", remedy="Convert it: iconv -f LATIN1 -t UTF-8, say.")
+    return DataError(
+        f"{path} is not text in UTF-8{where}.", remedy="Convert it: iconv -f LATIN1 -t UTF-8, say."
+    )

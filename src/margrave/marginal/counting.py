@@ -62,7 +62,9 @@ def _check(codes: Codes, cliques: Iterable[Clique]) -> None:
                 remedy="Ask for fewer columns at once, or give them fewer bins or categories.",
             )
     if len(codes):
-        for attribute, size, top in zip(codes.domain, codes.domain.sizes, codes.values.max(axis=1), strict=True):
+        for attribute, size, top in zip(
+            codes.domain, codes.domain.sizes, codes.values.max(axis=1), strict=True
+        ):
             if top >= size:
                 raise InputError(f"Column {attribute!r} holds codes outside 0 … {size - 1}.")
 
@@ -104,7 +106,9 @@ def _tally(values, members, sizes, out):  # type: ignore[no-untyped-def]
         for i in range(n):
             index[i] = 0
         for k in range(len(members)):
-            column = values[members[k], start:]  # not start:start + n, which takes half as long again to compile
+            column = values[
+                members[k], start:
+            ]  # not start:start + n, which takes half as long again to compile
             for i in range(n):
                 index[i] = index[i] * sizes[k] + column[i]
         for i in range(n):

@@ -107,7 +107,9 @@ def load_answers(domain: Domain, facts: Mapping[str, object], arrays: Mapping[st
     """The answers that ``state`` described; a malformed state is a ReleaseError."""
     terms = []
     for i, clique in enumerate(cliques_of(domain, facts)):
-        values, scales = (floats_of(arrays, f"{what}{i}", domain.shape(clique)) for what in ("values", "scales"))
+        values, scales = (
+            floats_of(arrays, f"{what}{i}", domain.shape(clique)) for what in ("values", "scales")
+        )
         if not (np.isfinite(values).all() and (scales > 0).all()):
             raise ReleaseError("The release's answers are not numbers with a scale of noise each.")
         terms.append(Term(clique, values, scales))

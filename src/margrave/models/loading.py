@@ -15,7 +15,11 @@ from margrave.typing import AnyArray, Clique, FloatArray
 def total_of(facts: Mapping[str, object]) -> float:
     """The number of records: finite and not negative."""
     total = facts.get("total")
-    if isinstance(total, bool) or not isinstance(total, int | float) or not (math.isfinite(total) and total >= 0):
+    if (
+        isinstance(total, bool)
+        or not isinstance(total, int | float)
+        or not (math.isfinite(total) and total >= 0)
+    ):
         raise ReleaseError("The release's model does not say how many records it stands for.")
     return float(total)
 

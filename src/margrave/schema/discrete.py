@@ -283,7 +283,9 @@ def _unambiguous(keys: Sequence[K]) -> dict[K, int]:
     return {k: i for i, k in enumerate(keys) if often[k] == 1}
 
 
-def encode_texts(values: pa.Array, find: Callable[[str], int | None], aside: int, home: int | None) -> Encoded:
+def encode_texts(
+    values: pa.Array, find: Callable[[str], int | None], aside: int, home: int | None
+) -> Encoded:
     """Codes by text: one search for each distinct text. Texts not found go ``aside``, empty ones ``home``."""
     rows, texts = distinct(values)
     found = [None if t is None else find(t) for t in texts]

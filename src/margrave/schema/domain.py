@@ -39,14 +39,18 @@ class Domain:
     sizes: tuple[int, ...]
     zeros: tuple[StructuralZeros, ...] = ()
     _index: dict[Attribute, int] = field(init=False, repr=False)
+    _size: dict[Attribute, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.attributes) != len(self.sizes) or len(set(self.attributes)) != len(self.attributes):
             raise InputError("A domain needs one size per attribute and no attribute twice.")
         for attribute, size in zip(self.attributes, self.sizes, strict=True):
             if size < 1:
-                raise InputError(f"Attribute {attribute!r} has {size} codes.", remedy="It needs at least one.")
+                raise InputError(
+                    f"Attribute {attribute!r} has {size} codes.", remedy="It needs at least one."
+                )
         object.__setattr__(self, "_index", {a: i for i, a in enumerate(self.attributes)})
+        object.__setattr__(self, "_size", dict(zip(self.attributes, self.sizes, strict=True)))
         for zeros in self.zeros:
             if zeros.possible.shape != self.shape(zeros.clique):
                 raise InputError(f"The structural zeros of {zeros.clique} do not have the domain's shape.")
@@ -84,7 +88,8 @@ class Domain:
 
     def size(self, attribute: Attribute) -> int:
         """How many codes an attribute has."""
-        return self.sizes[self.index(attribute)]
+        size = self._size.get(attribute)
+        return self.sizes[self.index(attribute)] if size is None else size
 
     def clique(self, attributes: Iterable[Attribute]) -> Clique:
         """The attributes as a clique: in the domain's order, each once; an unknown one is an error."""
@@ -92,11 +97,11 @@ class Domain:
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """The shape of a marginal."""
-        return tuple(self.size(a) for a in clique)
+        return tuple([self.size(a) for a in clique])
 
     def cells(self, clique: Iterable[Attribute] | None = None) -> int:
         """The number of cells of a marginal, or of the whole domain: an exact integer, however large."""
-        return math.prod(self.sizes if clique is None else (self.size(a) for a in clique))
+        return math.prod(self.sizes if clique is None else [self.size(a) for a in clique])
 
     def project(self, attributes: Iterable[Attribute]) -> Domain:
         """The domain of some attributes only, with those structural zeros that concern only them."""

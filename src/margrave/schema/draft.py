@@ -242,9 +242,10 @@ def _is_whole(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?", text) is not None and abs(
-        number(text)
-    ) < 1e100
+    return (
+        re.fullmatch(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?", text) is not None
+        and abs(number(text)) < 1e100
+    )
 
 
 def _is_moment(text: str) -> bool:

@@ -79,5 +79,7 @@ def _sealed(work: Callable[[], T]) -> T:
             remedy="Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow or DuckDB.",
         )
     except Exception:
-        failure = DataError("The table could not be read by its engine.", remedy="Try to read all of it there first.")
+        failure = DataError(
+            "The table could not be read by its engine.", remedy="Try to read all of it there first."
+        )
     raise failure

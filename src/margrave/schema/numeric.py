@@ -281,9 +281,7 @@ def _settle(column: Numeric, bound: Callable[[str, Any], Any]) -> None:
     settled(column, low=low, high=high, bins=bins, edges=edges, atoms=atoms, outside=outside)
 
 
-def _cells(
-    column: Numeric, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None
-) -> Cells:
+def _cells(column: Numeric, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None) -> Cells:
     low, high = at(column.low), at(column.high)
     if column.edges is None:
         edges = equal_width(low, high, column.bins or BINS, whole=whole)
@@ -335,12 +333,16 @@ def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
-        raise checks.fail(column, f"{key} is not a time.", f"Write {key} = 2020-12-31T23:00:00, without quotes.")
+        raise checks.fail(
+            column, f"{key} is not a time.", f"Write {key} = 2020-12-31T23:00:00, without quotes."
+        )
     if value.tzinfo is not None:
         raise checks.fail(column, f"{key} has a time zone.", "Write the time in UTC, without an offset.")
     since = value - EPOCH
     if since.microseconds or (since.days * 86400 + since.seconds) % seconds:
-        raise checks.fail(column, f"{key} is not a multiple of its unit.", "Round it, or choose a smaller unit.")
+        raise checks.fail(
+            column, f"{key} is not a multiple of its unit.", "Round it, or choose a smaller unit."
+        )
     return value
 
 

@@ -48,7 +48,9 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "ignore", tuple(checks.name(n, "column to ignore") for n in self.ignore))
         if not isinstance(self.draft, bool):
-            raise SchemaError("draft is not true or false.", remedy="Write draft = false once it is confirmed.")
+            raise SchemaError(
+                "draft is not true or false.", remedy="Write draft = false once it is confirmed."
+            )
         if not self.columns:
             raise SchemaError("The schema has no columns.", remedy="Add a [[column]] table for each.")
         names = [c.name for c in self.columns]
@@ -83,7 +85,9 @@ class Schema:
         try:
             return Schema.from_toml(written.decode("utf-8"))
         except UnicodeDecodeError:
-            raise SchemaError(f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8.") from None
+            raise SchemaError(
+                f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8."
+            ) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
 
@@ -168,7 +172,9 @@ class Schema:
         {'a': [2, 0]}
         """
         if codes.domain != self.domain:
-            raise InputError("These codes are not of this schema.", remedy="Decode with the schema that made them.")
+            raise InputError(
+                "These codes are not of this schema.", remedy="Decode with the schema that made them."
+            )
         drawn = [c.decode(codes.column(c.name).astype(np.int64), rng) for c in self.columns]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))

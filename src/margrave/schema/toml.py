@@ -57,7 +57,9 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
             )
     version = table.get("version")
     if isinstance(version, bool) or version != VERSION:
-        raise SchemaError("[schema] has no version that this margrave reads.", remedy=f"Write version = {VERSION}.")
+        raise SchemaError(
+            "[schema] has no version that this margrave reads.", remedy=f"Write version = {VERSION}."
+        )
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
     if not isinstance(ignore, list):
         raise SchemaError("ignore is not a list of column names.", remedy='Write ignore = ["id"].')
@@ -85,7 +87,9 @@ def _column(table: Mapping[str, Any], position: int, place: str) -> Column:
                 )
         for key, entry in known.items():
             if key not in table and entry.default is MISSING:
-                raise SchemaError(f"{called}: it has no {key}.", remedy=f"A column of kind {kind} needs {key}.")
+                raise SchemaError(
+                    f"{called}: it has no {key}.", remedy=f"A column of kind {kind} needs {key}."
+                )
         made: Column = KINDS[kind](**{k: v for k, v in table.items() if k != "kind"})
         return made
     except SchemaError as error:

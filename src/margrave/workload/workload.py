@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -33,7 +34,9 @@ class Workload:
             raise InputError("The workload is empty.", remedy="Name at least one marginal.")
         for clique, weight in self.weights.items():
             if not (weight > 0 and np.isfinite(weight)):
-                raise InputError(f"The weight of {', '.join(clique)} is {weight}.", remedy="Weights are positive.")
+                raise InputError(
+                    f"The weight of {', '.join(clique)} is {weight}.", remedy="Weights are positive."
+                )
             if not clique:
                 raise InputError("The workload names a marginal of no columns.")
 
@@ -71,7 +74,9 @@ class Workload:
         weight = dict(zip(domain, rng.exponential(size=len(domain)) ** 2, strict=True))
         cliques = list(Workload.all_kway(domain, k).weights)
         products = np.array([np.prod([weight[a] for a in c]) for c in cliques])
-        drawn = rng.choice(len(cliques), size=min(count, len(cliques)), replace=False, p=products / products.sum())
+        drawn = rng.choice(
+            len(cliques), size=min(count, len(cliques)), replace=False, p=products / products.sum()
+        )
         return Workload({cliques[i]: 1.0 for i in sorted(drawn)})
 
     @property
@@ -84,6 +89,16 @@ class Workload:
         return closure(self.weights)
 
     def relevance(self, clique: Clique) -> float:
-        """w_r = Σ_s c_s · |r ∩ s|: how much of the workload a marginal touches."""
-        members = set(clique)
-        return float(sum(c * len(members.intersection(s)) for s, c in self.weights.items()))
+        """w_r = Σ_s c_s · |r ∩ s|: how much of the workload a marginal touches.
+
+        It is the sum over r's attributes of the weight of the workload's cliques that contain each.
+        """
+        return sum(self._touching.get(a, 0.0) for a in clique)
+
+    @cached_property
+    def _touching(self) -> dict[Attribute, float]:
+        touching: dict[Attribute, float] = {}
+        for clique, weight in self.weights.items():
+            for a in clique:
+                touching[a] = touching.get(a, 0.0) + weight
+        return touching

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
 from margrave.errors import ModelTooLargeError, ReleaseError
-from margrave.marginal import Marginal, covers, project_array
+from margrave.marginal import Marginal, project_array
 from margrave.marginal.counting import count_cliques
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
@@ -68,7 +69,7 @@ class GraphicalModel:
 
     def project(self, clique: Clique) -> Marginal:
         """Expected counts of one marginal, exact: from a node, or by summing out what joins its attributes."""
-        return Marginal(clique, self._exact([clique], PROJECT_CELLS)[clique])
+        return Marginal(clique, self._exact([clique])[clique])
 
     def answer(
         self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
@@ -81,9 +82,11 @@ class GraphicalModel:
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
-            return self._exact(wanted, PROJECT_CELLS)
-        if self.tree.cells() <= EXACT_CELLS // 4 and _Plan(self, wanted, EXACT_CELLS).fits:
-            return self._exact(wanted, EXACT_CELLS)
+            return self._exact(wanted)
+        if self.tree.cells() <= EXACT_CELLS // 4:
+            plan = _Plan(self, wanted, EXACT_CELLS)
+            if plan.fits:
+                return plan.run(wanted)
         return self._counted(wanted, rng, scale)
 
     def _counted(
@@ -93,8 +96,8 @@ class GraphicalModel:
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
-    def _exact(self, cliques: Sequence[Clique], limit: int) -> dict[Clique, FloatArray]:
-        plan = _Plan(self, cliques, limit)
+    def _exact(self, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
+        plan = _Plan(self, cliques, PROJECT_CELLS)
         if not plan.fits:
             raise ModelTooLargeError(
                 "These marginals span so much of the model that answering them exactly takes too much memory.",
@@ -163,91 +166,113 @@ class GraphicalModel:
 
 
 class _Plan:
-    """Which tables to build, largest sharing first, to answer cliques that may lie in no node.
+    """Which tables to build to answer cliques that may lie in no node, sharing what they share.
 
-    With attributes in sampling order and v the last attribute of U outside a node, P(U) is the sum over v's parents
-    outside U of P((U without v) with v's parents) · P(v | parents). The same recursion answers the larger table, until
-    a node holds it. Tables are shared between cliques.
+    With v the last attribute of U in sampling order, P(U) is the sum over v's parents outside U of
+    P((U without v) with v's parents) · P(v | parents). The same recursion answers the larger table, until a node holds
+    it. Sets of attributes are bit masks here, by position in the domain: hundreds of cliques are planned in a round.
     """
 
     def __init__(self, model: GraphicalModel, cliques: Sequence[Clique], limit: int) -> None:
-        self.model = model
-        self.tree = model.tree
-        self.limit = limit
+        domain, tree = model.domain, model.tree
+        self.model, self.domain, self.limit = model, domain, limit
+        self.nodes = [self._mask(c) for c in tree.cliques]
+        self.rank = {domain.index(a): i for i, a in enumerate(tree.order)}
+        self.parents = {domain.index(a): self._mask(p) for a, p in zip(tree.order, tree.parents, strict=True)}
+        self.known_cells: dict[int, int] = {0: 1}
+        self.steps: dict[int, tuple[int, int] | None] = {}
         self.cells = 0
-        self.fits = True
-        self.position = {a: i for i, a in enumerate(self.tree.order)}
-        self.parents = dict(zip(self.tree.order, self.tree.parents, strict=True))
-        self.steps: dict[Clique, tuple[Clique, Attribute] | None] = {}
-        for clique in sorted(cliques, key=len, reverse=True):
-            if not self._add(clique):
-                self.fits = False
-                break
+        self.fits = all(self._add(self._mask(c)) for c in sorted(cliques, key=len, reverse=True))
 
-    def _add(self, clique: Clique) -> bool:
-        """Plan one table and what it needs; False when that is too much."""
-        if clique in self.steps:
+    def _mask(self, clique: Clique) -> int:
+        return sum(1 << self.domain.index(a) for a in clique)
+
+    def _cells(self, mask: int) -> int:
+        found = self.known_cells.get(mask)
+        if found is None:
+            low = mask & -mask
+            found = self.known_cells[mask] = self._cells(mask ^ low) * self.domain.sizes[low.bit_length() - 1]
+        return found
+
+    def _add(self, mask: int) -> bool:
+        """Plan one table and what it needs, a source before what is made from it; False when that is too much."""
+        if mask in self.steps:
             return True
-        domain = self.model.domain
-        if covers(self.tree.cliques, clique) or len(clique) == 1:
-            self.steps[clique] = None
-            self.cells += domain.cells(clique)
+        if any(mask & node == mask for node in self.nodes):
+            self.cells += self._cells(mask)
+            self.steps[mask] = None
             return self.cells <= self.limit
-        last = max(clique, key=self.position.__getitem__)
-        source = domain.clique((set(clique) - {last}) | set(self.parents[last]))
-        # the cost of the product, not only of the result
-        self.cells += domain.cells((set(clique) - {last}) | set(self.parents[last]) | {last})
+        last = max(_members(mask), key=self.rank.__getitem__)
+        source = mask & ~(1 << last) | self.parents[last]
+        self.cells += self._cells(source | 1 << last)  # the cost of the product, not only of the result
         if self.cells > self.limit or not self._add(source):
             return False
-        self.steps[clique] = (source, last)
+        self.steps[mask] = (source, last)
         return True
 
     def run(self, wanted: Sequence[Clique]) -> dict[Clique, FloatArray]:
         """All tables of the plan, then those asked for."""
-        ready: dict[Clique, FloatArray] = {}
-        by_node: dict[int, list[Clique]] = {}
         conditionals = {step[1] for step in self.steps.values() if step is not None}
-        families = {v: (*self.parents[v], v) for v in conditionals}
-        for clique in (*(c for c, step in self.steps.items() if step is None), *families.values()):
-            node = self.tree.node_of(clique)
-            assert node is not None
-            by_node.setdefault(node, []).append(clique)
-        for node, cliques in by_node.items():
-            largest = [c for c in dict.fromkeys(cliques) if not any(set(c) < set(d) for d in cliques)]
-            tables = dict(zip(largest, self.model._node_marginals(node, largest), strict=True))
-            for clique in cliques:
-                home = clique if clique in tables else next(c for c in largest if set(clique) <= set(c))
-                ready[clique] = project_array(tables[home], home, clique)
-        given = {v: _normalised(ready[f]) for v, f in families.items()}
-        for clique, step in self.steps.items():  # a source was planned before what is made from it
+        families = {v: self.parents[v] | 1 << v for v in conditionals}
+        ready = self._inside([m for m, step in self.steps.items() if step is None] + list(families.values()))
+        given = {v: self._given(v, ready[f]) for v, f in families.items()}
+        for mask, step in self.steps.items():
             if step is not None:
-                ready[clique] = self._extend(clique, *step, ready[step[0]], given[step[1]])
-        return {c: ready[c] for c in wanted}
+                ready[mask] = self._extend(mask, *step, ready[step[0]], given[step[1]])
+        return {c: ready[self._mask(c)] for c in wanted}
 
-    def _extend(
-        self, clique: Clique, source: Clique, last: Attribute, table: FloatArray, given: FloatArray
-    ) -> FloatArray:
+    def _inside(self, masks: Sequence[int]) -> dict[int, FloatArray]:
+        """Marginals that lie in a node: the largest of each node in one walk, the others summed from them."""
+        names = self.domain.attributes
+        by_node: dict[int, list[int]] = {}
+        for mask in dict.fromkeys(masks):
+            node = min(
+                (i for i, n in enumerate(self.nodes) if mask & n == mask),
+                key=lambda i: self._cells(self.nodes[i]),
+            )
+            by_node.setdefault(node, []).append(mask)
+        ready: dict[int, FloatArray] = {}
+        for node, inside in by_node.items():
+            inside.sort(key=lambda m: -m.bit_count())
+            largest = [m for i, m in enumerate(inside) if not any(m & o == m for o in inside[:i])]
+            cliques = {m: tuple(names[i] for i in _members(m)) for m in inside}
+            ready.update(
+                zip(largest, self.model._node_marginals(node, [cliques[m] for m in largest]), strict=True)
+            )
+            for mask in inside:
+                if mask not in ready:
+                    home = min((o for o in largest if mask & o == mask), key=self._cells)
+                    ready[mask] = project_array(ready[home], cliques[home], cliques[mask])
+        return ready
+
+    def _given(self, v: int, family: FloatArray) -> FloatArray:
+        """P(v | parents): axes are the parents in the domain's order, then v; combinations without mass stay zero."""
+        table = np.moveaxis(family, _members(self.parents[v] | 1 << v).index(v), -1)
+        sums = table.sum(axis=-1, keepdims=True)
+        given: FloatArray = np.divide(table, sums, out=np.zeros(table.shape), where=sums > 0)
+        return given
+
+    def _extend(self, mask: int, source: int, last: int, table: FloatArray, given: FloatArray) -> FloatArray:
         """Σ over parents outside the clique of table(source) · given(parents, last), as one (batched) product."""
         parents = self.parents[last]
-        kept = [p for p in parents if p in clique]
-        summed = [p for p in parents if p not in clique]
-        others = [a for a in source if a not in parents]
-        domain = self.model.domain
-        left = np.transpose(table, [source.index(a) for a in (*kept, *others, *summed)])
-        right = np.transpose(given, [*(parents.index(p) for p in (*kept, *summed)), len(parents)])
-        batch, rows, inner = domain.cells(kept), domain.cells(others), domain.cells(summed)
-        product = left.reshape(batch, rows, inner) @ right.reshape(batch, inner, domain.size(last))
-        axes = (*kept, *others, last)
-        return np.ascontiguousarray(
-            np.transpose(product.reshape(domain.shape(axes)), [axes.index(a) for a in clique])
-        )
+        kept, summed, others = parents & mask, parents & ~mask, source & ~parents
+        axes, parent_axes = _members(source), _members(parents)
+        left_order = _members(kept) + _members(others) + _members(summed)
+        right_order = _members(kept) + _members(summed)
+        left = table.transpose([axes.index(i) for i in left_order])
+        right = given.transpose([*(parent_axes.index(i) for i in right_order), len(parent_axes)])
+        batch, rows, inner = self._cells(kept), self._cells(others), self._cells(summed)
+        size = self.domain.sizes[last]
+        product = left.reshape(batch, rows, inner) @ right.reshape(batch, inner, size)
+        order = [*_members(kept), *_members(others), last]
+        shaped = product.reshape([self.domain.sizes[i] for i in order])
+        return np.ascontiguousarray(shaped.transpose([order.index(i) for i in _members(mask)]))
 
 
-def _normalised(table: FloatArray) -> FloatArray:
-    """Each row (the last axis) scaled to sum to one; rows of zeros stay."""
-    sums = table.sum(axis=-1, keepdims=True)
-    given: FloatArray = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
-    return given
+@cache
+def _members(mask: int) -> list[int]:
+    """The positions of a mask's bits, ascending."""
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 def load_graphical(

@@ -38,7 +38,9 @@ def walk_order(tree: JunctionTree, node: int) -> Clique:
     It is one order of all attributes, the same in every node, so an array that varies along a node's innermost axis
     has it as its own last axis: runs of cells lie side by side in memory.
     """
-    return tuple(sorted(tree.cliques[node], key=tree.domain.size))  # ties: the domain's order, which cliques keep
+    return tuple(
+        sorted(tree.cliques[node], key=tree.domain.size)
+    )  # ties: the domain's order, which cliques keep
 
 
 @dataclass(frozen=True, eq=False)
