@@ -47,7 +47,7 @@ class AIM:
 
     Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithms 2-4. Departures: measurements are weighted by
     1 / scale² in estimation (the paper: 1 / scale), the fit pulls gently towards independence
-    (``GraphicalFit(shrinkage=0.01)`` hardly does), and for large models scores come from records of the model.
+    (``GraphicalFit(steps=8)`` hardly does), and for large models scores come from records of the model.
     """
 
     workload: Workload | None = None
