@@ -8,6 +8,7 @@ have no delay). Nobody's privacy hangs on it, so it may be shown; it is treated 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 import zipfile
@@ -35,7 +36,7 @@ def main() -> int:
         ["evaluate", table, rows, "--schema", schema],
     ]  # fmt: skip
     for arguments in steps:
-        print(f"\n$ margrave {' '.join(arguments)}", flush=True)
+        print(f"\n$ margrave {shlex.join(arguments)}", flush=True)
         started = time.perf_counter()
         if code := run(arguments):
             return code

@@ -20,8 +20,8 @@ from margrave.workload import Workload
 SECONDS_PER_COUNT = 2.5e-9  # one row in one marginal
 SECONDS_PER_NOISE = 15e-6  # one cell, by the exact sampler
 SECONDS_PER_ROUND = 0.25  # one estimation of a model of moderate size
-BASE_MB = 350.0  # the libraries
-BYTES_PER_VALUE = 40.0  # reading a column, encoding it, and its codes
+BASE_MB = 300.0  # the libraries, and code compiled
+BYTES_PER_VALUE = 22.0  # reading a column, encoding it, and its codes
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,9 @@ def plan(
 
 def _memory(domain: Domain, rows: int, counted_cells: int, max_model_mb: float | None) -> float:
     table = rows * len(domain) * BYTES_PER_VALUE / 2**20
-    return BASE_MB + table + counted_cells * 8 / 2**20 + min(max_model_mb or 0.0, counted_cells * 8 / 2**20)
+    counts = counted_cells * 8 / 2**20
+    model = min(max_model_mb or 0.0, 8 * counts, domain.cells() * 8 / 2**20)
+    return BASE_MB + table + counts + model
 
 
 def _seconds(domain: Domain, rows: int, reads: Collection[Clique], steps: list[Step]) -> float:

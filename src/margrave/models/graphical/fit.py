@@ -31,10 +31,10 @@ class GraphicalFit:
     ``shrinkage`` weighs the pull towards independence beyond what was measured: a cell of log-potential 1 is pulled
     by at most so many standard deviations of its noise. On real tables 0.3 is about as accurate as pure least squares,
     and much faster, since little time goes into fitting noise (below 0.1 the problem is too stiff for floating point:
-    use ``steps``). ``tolerance`` is the certified gap to the optimum at which to stop, per measured cell: at the optimum the loss itself is about a half
-    per cell. ``max_calibrations`` bounds the passes over the junction tree in each step. ``steps`` above 1 repeats the
-    problem with the pull towards the last step's solution instead (the proximal point method): the way to pure least
-    squares.
+    use ``steps``). ``tolerance`` is the certified gap to the optimum at which to stop, per measured cell: at the
+    optimum the loss itself is about a half per cell. ``max_calibrations`` bounds the passes over the junction tree in
+    each step. ``steps`` above 1 repeats the problem with the pull towards the last step's solution instead (the
+    proximal point method): the way to pure least squares.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
