@@ -91,10 +91,7 @@ def some_rows(sizes: Mapping[str, int], count: int, seed: int = 0) -> list[Row]:
     """Rows in which columns depend on each other and low codes are common."""
     rng = np.random.default_rng(seed)
     base = rng.exponential(size=count)
-    return [
-        tuple(int(min(s - 1, b * s / 3 + rng.exponential() / 2)) for s in sizes.values())
-        for b in base
-    ]
+    return [tuple(int(min(s - 1, b * s / 3 + rng.exponential() / 2)) for s in sizes.values()) for b in base]
 
 
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -226,7 +223,9 @@ class Remembered:
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         return self.fit.cells(domain, cliques)
 
-    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+    def cells_with(
+        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+    ) -> FloatArray:
         return self.fit.cells_with(domain, cliques, candidates)
 
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from numpy.typing import NDArray
 
+from explicit import Explicit, allowed, entropy_of, graphical, joint_of, loss_of
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Query
 from margrave.models import ExpandedModel, GraphicalFit, GraphicalModel, Model
@@ -34,7 +28,6 @@ from strategies import (
     seeded,
     some_cliques,
     some_domain,
-    spread_sum,
 )
 
 EXACT = GraphicalFit(tolerance=1e-9, max_calibrations=5000)
@@ -42,94 +35,6 @@ EXACT = GraphicalFit(tolerance=1e-9, max_calibrations=5000)
 
 def rng_of(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def graphical(model: Model) -> GraphicalModel:
-    assert isinstance(model, GraphicalModel)
-    return model
-
-
-def joint_of(model: GraphicalModel) -> FloatArray:
-    """Expected counts of every cell of the domain, from the potentials alone."""
-    log_joint = spread_sum(model.domain, model.potentials)
-    joint = np.exp(log_joint - log_joint.max())
-    return model.total * joint / joint.sum()
-
-
-def loss_of(answers: list[FloatArray], noisy: list[Measurement]) -> float:
-    """Σ ||answer − y||² / (2 scale²)."""
-    pairs = zip(answers, noisy, strict=True)
-    return sum(float((((a.ravel() - m.values.ravel()) / m.scale) ** 2).sum()) / 2 for a, m in pairs)
-
-
-def allowed(domain: Domain) -> NDArray[np.bool_]:
-    """Which cells of the whole domain its structural zeros leave possible."""
-    possible = np.ones(domain.sizes, dtype=bool)
-    for zeros in domain.zeros:
-        possible &= spread_sum(domain, {zeros.clique: zeros.possible - 1.0}) > -0.5
-    return possible
-
-
-@dataclass(frozen=True, eq=False)
-class Explicit:
-    """The problem on the full table: P(x) = Σ_r ||x_r − y_r||² / (2 scale_r²) + entropy · Σ x log(x / N), Σ x = N."""
-
-    domain: Domain
-    terms: list[Term]
-    total: float
-    entropy: float
-
-    def value(self, joint: FloatArray) -> float:
-        loss = sum(
-            float((((marginal_of(self.domain, joint, t.clique) - t.values) / t.scales) ** 2).sum()) / 2
-            for t in self.terms
-        )
-        cells = joint[joint > 0]
-        return loss + self.entropy * float((cells * np.log(cells / self.total)).sum())
-
-    def optimum(self) -> float:
-        """The least value over all tables, to within what the last line proves, by damped Newton steps."""
-        free = np.flatnonzero(allowed(self.domain))
-        rows, targets = [np.zeros((0, free.size))], [np.zeros(0)]
-        where = np.indices(self.domain.sizes).reshape(len(self.domain), -1)[:, free]
-        for t in self.terms:
-            index = np.ravel_multi_index([where[self.domain.index(a)] for a in t.clique], t.values.shape)
-            rows.append((np.arange(t.values.size)[:, None] == index) / t.scales.reshape(-1, 1))
-            targets.append((t.values / t.scales).ravel())
-        design, wanted = np.vstack(rows), np.concatenate(targets)
-        x = np.full(free.size, self.total / free.size)
-
-        def value(x: FloatArray) -> float:
-            x = np.maximum(x, 1e-290)
-            loss = float(((design @ x - wanted) ** 2).sum()) / 2
-            return loss + self.entropy * float((x * np.log(x / self.total)).sum())
-
-        def slope(x: FloatArray) -> FloatArray:
-            return design.T @ (design @ x - wanted) + self.entropy * (np.log(x / self.total) + 1.0)
-
-        for _ in range(400):
-            gradient = slope(x)
-            if gradient @ x - self.total * gradient.min() < 1e-10:
-                break
-            half = np.sqrt(x)  # Newton in the metric in which the entropy's Hessian is the identity
-            scaled = design * half
-            hessian = scaled.T @ scaled + self.entropy * np.eye(free.size)
-            both = np.linalg.solve(hessian, np.stack([half * gradient, half], axis=1))
-            step = -half * (both[:, 0] - both[:, 1] * (half @ both[:, 0]) / (half @ both[:, 1]))
-            shrinking = step < 0
-            size = min(1.0, 0.95 * float((-x[shrinking] / step[shrinking]).min())) if shrinking.any() else 1.0
-            while size > 1e-12 and value(x + size * step) > value(x) + 1e-13 * abs(value(x)):
-                size /= 2
-            x = np.maximum(x + size * step, 1e-290)
-        gradient = slope(x)
-        # convexity: no table is better by more than this
-        assert gradient @ x - self.total * gradient.min() < 1e-6 * max(1.0, abs(value(x)))
-        return value(x)
-
-
-def entropy_of(fit: GraphicalFit, terms: list[Term]) -> float:
-    """The weight of the entropy, as GraphicalFit states it."""
-    return fit.shrinkage / max(float(t.scales.max()) for t in terms)
 
 
 @st.composite
@@ -489,6 +394,17 @@ def test_merged_codes_under_noise_are_the_merged_optimum_and_shares() -> None:
         assert_allclose(model.shares[a], expected, rtol=1e-12)
 
 
+def test_shares_come_from_all_one_way_answers_by_their_precision() -> None:
+    domain = domain_of([3, 2])
+    pair = measurement(("c0", "c1"), [[20, 30], [26, 24]], 1.0, Query({"c0": np.array([0, 1, 1])}))
+    rough, fine = measurement(("c0",), [50, 40, 10], 2.0), measurement(("c0",), [50, 20, 30], 1.0)
+    model = EXACT(domain, Transcript((rough, pair, fine)), rng=rng_of())
+    assert isinstance(model, ExpandedModel)
+    assert_allclose(
+        model.shares["c0"], [1.0, 24 / 50, 26 / 50], rtol=1e-12
+    )  # (40 + 4 · 20) / 5 and (10 + 4 · 30) / 5
+
+
 def test_codes_of_a_group_never_seen_share_it_equally() -> None:
     domain = domain_of([4, 2])
     query = Query({"c0": np.array([0, 1, 1, 1])})
@@ -581,68 +497,3 @@ def test_a_domain_without_a_possible_record_is_a_clear_error() -> None:
             fit(domain, Transcript((measurement(("c1",), [3, 4], 1.0),)), rng=rng_of())
     with pytest.raises(InputError, match="nothing possible"):
         Domain(plain.attributes, plain.sizes, (StructuralZeros(("c0",), np.array([False, False])),))
-
-
-# ----------------------------------------------------------------------------------------- against the oracle
-
-MBI = """
-import json, sys
-import jax, mbi, numpy as np
-jax.config.update("jax_enable_x64", True)
-task = json.load(sys.stdin)
-domain = mbi.Domain.fromdict(task["domain"])
-noisy = [(np.array(m["values"]), tuple(m["clique"]), m["scale"]) for m in task["noisy"]]
-measurements = [mbi.LinearMeasurement(y, clique, stddev=scale) for y, clique, scale in noisy]
-estimator = mbi.estimation.MirrorDescent()
-model = estimator.estimate(domain, measurements, known_total=task["total"], iters=task["iterations"])
-print(json.dumps([np.asarray(model.project(clique).datavector(), dtype=float).tolist() for _, clique, _ in noisy]))
-"""
-
-
-def mbi_python() -> str:
-    """A Python that has mbi 2.0.0: this one, or the one that MARGRAVE_MBI_PYTHON names; else the test is skipped."""
-    python = os.environ.get("MARGRAVE_MBI_PYTHON", sys.executable)
-    asked = "from importlib.metadata import version; print(version('mbi'))"
-    found = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=False).stdout.strip()
-    if found != "2.0.0":
-        pytest.skip("mbi 2.0.0 is not installed here; name a Python that has it in MARGRAVE_MBI_PYTHON")
-    return python
-
-
-@pytest.mark.slow
-def test_the_loss_is_no_higher_than_mbis(tmp_path: Path) -> None:
-    """Ten columns, two- and three-way marginals of unequal scales: 1,500 iterations of mirror descent against ours."""
-    python = mbi_python()
-    rng = rng_of(31)
-    domain = domain_of([12, 9, 7, 10, 4, 6, 15, 3, 8, 5])
-    n = 30_000
-    columns = [rng.integers(0, domain.sizes[0], n)]
-    for size in domain.sizes[1:]:
-        shifted = (columns[int(rng.integers(len(columns)))] * 7 + rng.poisson(1.5, n)) % size
-        columns.append(np.where(rng.random(n) < 0.8, shifted, rng.integers(0, size, n)))
-    pairs = [c for c in combinations(domain.attributes, 2) if rng.random() < 0.3]
-    triples = [("c0", "c1", "c4"), ("c2", "c3", "c7"), ("c4", "c5", "c9"), ("c6", "c7", "c8")]
-    noisy = []
-    for i, clique in enumerate([*pairs, *triples]):
-        index = np.ravel_multi_index([columns[domain.index(a)] for a in clique], domain.shape(clique))
-        truth = np.bincount(index, minlength=domain.cells(clique)).reshape(domain.shape(clique))
-        scale = float(5 + 5 * (i % 5))
-        noisy.append(measurement(clique, truth + rng.normal(scale=scale, size=truth.shape), scale))
-
-    task = {
-        "domain": dict(zip(domain.attributes, domain.sizes, strict=True)),
-        "noisy": [{"clique": m.clique, "values": m.values.ravel().tolist(), "scale": m.scale} for m in noisy],
-        "total": float(n),
-        "iterations": 1_500,
-    }
-    run = subprocess.run(
-        [python, "-c", MBI], input=json.dumps(task), capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert run.returncode == 0, run.stderr[-2000:]
-    theirs = loss_of([np.array(values) for values in json.loads(run.stdout.splitlines()[-1])], noisy)
-    fit = GraphicalFit(shrinkage=0.1, tolerance=1e-4, max_calibrations=1_500)
-    model = fit(domain, Transcript((PublicTotal(n), *noisy)), rng=rng_of())
-    ours = loss_of([np.asarray(model.project(m.clique).values) for m in noisy], noisy)
-    cells = sum(m.values.size for m in noisy)
-    print(f"{cells} cells, {graphical(model).tree.cells()} in the tree: loss {ours:.2f}, mbi {theirs:.2f}")  # noqa: T201
-    assert ours <= theirs * 1.002

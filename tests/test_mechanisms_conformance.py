@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import types
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from fractions import Fraction
@@ -34,9 +35,9 @@ from conformance import (
     tiny,
 )
 from margrave.data import MemoryTable
-from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.marginal import closure
-from margrave.mechanisms import AIM, MECHANISMS, Mechanism
+from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, Mechanism
 from margrave.models import GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.privacy.budget import SMALLEST_RHO
@@ -281,7 +282,7 @@ def test_no_true_count_is_in_anything_that_is_shown(case: str, capfd: pytest.Cap
     assert heard, "somebody waits"
     fractions = [done for _, done in heard]
     assert fractions == sorted(fractions)
-    assert 0 <= fractions[0]
+    assert fractions[0] >= 0
     assert fractions[-1] == 1
     assert not any(character.isdigit() for stage, _ in heard for character in stage)
     truths = {int(n) for counts in COUNTS.values() for n in counts.ravel()} | {TRUTH.rows()}
@@ -293,15 +294,18 @@ def test_no_true_count_is_in_anything_that_is_shown(case: str, capfd: pytest.Cap
 
 
 @EVERY
-def test_structural_zeros_are_respected(case: str) -> None:
-    """Impossible combinations have no probability and are never drawn, though the table has some rows of them."""
+@pytest.mark.parametrize(
+    "rows", [[], [*some_rows(SIZES, 60), (1, 2, 2), (0, 0, 1)]], ids=["empty", "some rows"]
+)
+def test_structural_zeros_are_respected(case: str, rows: list[tuple[int, ...]]) -> None:
+    """Impossible combinations have no probability and are never drawn, though the table may have rows of them."""
     possible = np.ones((2, 3), dtype=bool)
     possible[1, 2] = possible[0, 0] = False
     other = np.array([True, True, False, True])
     domain = Domain.of(SIZES, zeros=[StructuralZeros(("a", "b"), possible), StructuralZeros(("c",), other)])
-    table = TinyTable(TinySchema(domain), [*some_rows(SIZES, 60), (1, 2, 2), (0, 0, 1)])
-    release = made(case, table, budget=Budget.zcdp(2))
+    release = made(case, TinyTable(TinySchema(domain), rows), budget=Budget.zcdp(2))
     if not has_records(case):
+        assert release.model.domain.zeros == domain.zeros
         return
     assert (release.marginal(["a", "b"]).values[~possible] == 0).all()
     codes = release.model.sample(400, rng=np.random.default_rng(0))
@@ -309,7 +313,7 @@ def test_structural_zeros_are_respected(case: str) -> None:
     np.add.at(drawn, tuple(codes.column(a).astype(int) for a in domain), 1)
     assert drawn.sum() == 400
     assert drawn[~possible].sum() == drawn[:, :, ~other].sum() == 0
-    assert (drawn.sum(axis=2)[possible] > 0).all()
+    assert not rows or (drawn.sum(axis=2)[possible] > 0).all()
 
 
 # Accuracy where noise is nothing.
@@ -406,19 +410,44 @@ def test_a_domain_too_large_for_anything_names_its_column(name: str, monkeypatch
     mechanism: Any = MECHANISMS[name]
     with pytest.raises(ModelTooLargeError, match="'huge'"):
         margrave.api.synthesize(
-            pa.table({"a": [0], "huge": [0], "c": [0]}), schema, epsilon=1.0, delta=1e-9, mechanism=mechanism()
+            pa.table({"a": [0], "huge": [0], "c": [0]}),
+            schema,
+            epsilon=1.0,
+            delta=1e-9,
+            mechanism=mechanism(),
         )
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "independent"])
 def test_marginals_too_large_to_count_cost_nothing(name: str) -> None:
-    """Straight at the gate too, where only the count fails: two columns are fine, each pair is not."""
+    """Straight at the gate too, where only the count fails: each column is fine, the pair is not."""
     wide = Domain.of({"a": 60_000, "b": 60_000})
     mechanism = MECHANISMS[name]()
-    if max(map(wide.cells, mechanism.reads(wide))) == 60_000:
-        return  # it never asks for a pair
     table = MemoryTable(Schema.coded({"a": 60_000, "b": 60_000}), codes_of(wide, [(0, 0)]))
-    refused(mechanism, table, Exception, "cells")
+    refused(mechanism, table, MargraveError, "cells")
+
+
+BAD: list[Callable[[], object]] = [
+    lambda: AIM(alpha=Fraction(0)),
+    lambda: AIM(alpha=Fraction(1)),
+    lambda: AIM(alpha=float("nan")),  # type: ignore[arg-type]
+    lambda: AIM(alpha=1e-9),  # type: ignore[arg-type]
+    lambda: AIM(rounds=0),
+    lambda: MWEMPGM(rounds=-1),
+]
+
+
+@pytest.mark.parametrize("make", BAD)
+def test_parameters_out_of_range_are_refused_at_once(make: Callable[[], object]) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("name", WITH_SIZE)
+def test_no_size_at_all_costs_nothing(name: str, limit: float) -> None:
+    mechanism: Any = MECHANISMS[name]
+    refused(mechanism(max_model_mb=limit), shaped("one row"), ModelTooLargeError, "above")
 
 
 # Repeatable, but for the noise.

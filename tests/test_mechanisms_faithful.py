@@ -63,7 +63,9 @@ class Kept:
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         return self.fit.cells(domain, cliques)
 
-    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
+    def cells_with(
+        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+    ) -> FloatArray:
         return self.fit.cells_with(domain, cliques, candidates)
 
 
@@ -151,12 +153,15 @@ def test_aim_follows_its_paper(form: str, unit: Unit, seed: int) -> None:
     assert fit.models[0][0] == len(DOMAIN)
     used, measured = cost * len(DOMAIN), [m.clique for m in starts]
 
-    weight = {r: sum(c * len(set(r) & set(s)) for s, c in workload.weights.items()) for r in workload.closure()}
+    weight = {
+        r: sum(c * len(set(r) & set(s)) for s, c in workload.weights.items()) for r in workload.closure()
+    }
     max_cells = options.get("max_model_mb", 80) * 2**20 / 8
     done = aim_rounds(release, fit)
     for t, ((choice, measurement, before, after), step) in enumerate(zip(done, steps, strict=True)):
         last = RHO - used <= 2 * cost * (1 / alpha) * (1 + 1e-9)
-        if last:  # epsilon = sqrt(8 (1 − alpha) (rho − rho_used)), sigma = sqrt(1 / (2 alpha (rho − rho_used)))
+        if last:
+            # epsilon = sqrt(8 (1 − alpha) (rho − rho_used)), sigma = sqrt(1 / (2 alpha (rho − rho_used)))
             cost = alpha * (RHO - used)
             sigma, epsilon = sigma_of(cost, unit), math.sqrt(8 * (1 - alpha) * (RHO - used))
         used += cost / alpha
@@ -180,8 +185,8 @@ def test_aim_follows_its_paper(form: str, unit: Unit, seed: int) -> None:
         assert measurement.query is IDENTITY
         measured.append(choice.chosen)
         # anneal: ||M_r(p_t) − M_r(p_{t−1})||_1 <= sqrt(2 / pi) sigma_t n_r doubles epsilon and halves sigma
-        change = np.abs(np.asarray(after.project(choice.chosen).values) - np.asarray(before.project(choice.chosen).values))
-        if change.sum() <= noise[choice.chosen]:
+        new, old = (np.asarray(model.project(choice.chosen).values) for model in (after, before))
+        if np.abs(new - old).sum() <= noise[choice.chosen]:
             epsilon, sigma, cost = 2 * epsilon, sigma / 2, 4 * cost
     assert used == near(RHO)
     assert release.account.rho_spent == BUDGET.rho

@@ -1,7 +1,7 @@
 """Non-interference: given the noisy answers, every byte that leaves is the same whatever table is behind the gate.
 
-A run is recorded on a table. Then the same answers are forced, with the same seed for post-processing, on that table, on
-a neighbour and on an empty one (on one of as many equal rows, where the number of rows is public), and everything that
+A run is recorded on a table. Then the same answers are forced, with the same seed for post-processing, on that table,
+on a neighbour and on an empty one (on one of as many equal rows, where the number of rows is public), and all that
 leaves is compared: the release file, the report, the certificate, rows, marginals, progress, output, logs and errors.
 """
 
@@ -96,7 +96,9 @@ def nobody(unit: Unit) -> MemoryTable:
     if not by_person(unit):
         return empty
     schema = replace(empty.schema, person="who")
-    return MemoryTable(schema, schema.encode(pa.table({a: pa.array([], pa.int64()) for a in SIZES})), np.empty(0, int))
+    return MemoryTable(
+        schema, schema.encode(pa.table({a: pa.array([], pa.int64()) for a in SIZES})), np.empty(0, int)
+    )
 
 
 # Everything that leaves.
@@ -151,7 +153,10 @@ def leaving(
     except AssertionError as differs:
         asked = str(differs)
     found |= {"error": error.encode(), "what was asked": asked.encode()}
-    return found | {"output": heard.output.getvalue().encode(), "progress": "\n".join(heard.progress).encode()}
+    return found | {
+        "output": heard.output.getvalue().encode(),
+        "progress": "\n".join(heard.progress).encode(),
+    }
 
 
 def leaving_release(release: Release, folder: Path) -> dict[str, bytes]:
@@ -251,7 +256,10 @@ def test_an_error_is_the_same_on_every_table(case: str, after: int) -> None:
     record = run_on(mechanism, behind["itself"], unit, USUAL, SeededRandomness(17)).transcript
     outcomes = set()
     for table in behind.values():
-        with listening() as heard, protect(table, unit=unit, budget=USUAL, randomness=Breaking(record, after)) as gate:
+        with (
+            listening() as heard,
+            protect(table, unit=unit, budget=USUAL, randomness=Breaking(record, after)) as gate,
+        ):
             try:
                 mechanism.run(gate, rng=np.random.default_rng(0))
                 error = "none"
@@ -282,7 +290,8 @@ class Leaky(Independent):
             private.measure([clique], Gaussian(rho=private.rho / 3))
         if progress:
             progress(self.stage(private), 1.0)
-        return self.last(private, release_of(private, self.fit(private.domain, private.transcript, rng=rng), self.config()), rng)
+        model = self.fit(private.domain, private.transcript, rng=rng)
+        return self.last(private, release_of(private, model, self.config()), rng)
 
     def before(self, private: Any, rng: Any) -> None:
         """Nothing, here."""
@@ -361,7 +370,9 @@ class InSupport(Leaky):
         seen = private._table.count([("c",)])["c",] > 2
         potentials = {**release.model.potentials}  # type: ignore[attr-defined]
         potentials["c",] = np.where(seen, potentials["c",], -40.0)
-        return replace(release, model=type(release.model)(release.model.domain, release.model.total, potentials))  # type: ignore[call-arg]
+        return replace(
+            release, model=type(release.model)(release.model.domain, release.model.total, potentials)
+        )  # type: ignore[call-arg]
 
 
 class InCandidates(AIM):
@@ -382,7 +393,9 @@ class InWeights(Leaky):
     def before(self, private: Any, rng: Any) -> None:
         cliques = super().order(private)
         weights = {c: 1.0 + float(private._table.count([c])[c].max()) for c in cliques}
-        gap = MarginalGap({c: np.zeros(private.domain.shape(c)) for c in cliques}, weights, dict.fromkeys(cliques, 0.0))
+        gap = MarginalGap(
+            {c: np.zeros(private.domain.shape(c)) for c in cliques}, weights, dict.fromkeys(cliques, 0.0)
+        )
         private.select(cliques, gap, rho=private.rho / 4)
 
     def order(self, private: Any) -> list[Clique]:
@@ -407,7 +420,9 @@ LEAKS: list[tuple[Callable[[], Mechanism], set[str]]] = [
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak[0].__name__)
 @pytest.mark.parametrize("unit", [AddRemoveRow(), AddRemovePerson(3)], ids=str)
-def test_a_planted_leak_is_seen(leak: tuple[Callable[[], Mechanism], set[str]], unit: Unit, tmp_path: Path) -> None:
+def test_a_planted_leak_is_seen(
+    leak: tuple[Callable[[], Mechanism], set[str]], unit: Unit, tmp_path: Path
+) -> None:
     mechanism, where = leak
     assert differing(mechanism(), unit, USUAL, tmp_path) >= where
 

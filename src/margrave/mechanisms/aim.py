@@ -57,9 +57,9 @@ class AIM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
-        if not 0 < self.alpha < 1:
+        if not 1e-6 <= self.alpha <= 1 - 1e-6:
             raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
+        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
         if self.rounds is not None and self.rounds < 1:
             raise InputError("AIM needs at least one round.")
 

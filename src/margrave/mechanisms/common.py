@@ -70,7 +70,7 @@ def expected_noise(scale: float, cells: int) -> float:
 def check_size(fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float) -> None:
     """Refuse, before anything is spent, a model that could not be held whatever is chosen."""
     cells = fit.cells(domain, cliques)
-    if cells > max_model_mb * CELLS_PER_MB:
+    if not cells <= max_model_mb * CELLS_PER_MB:
         widest = max(domain, key=domain.size)
         raise ModelTooLargeError(
             f"The smallest model of this domain has {cells:,} cells, above {max_model_mb:g} MB;"

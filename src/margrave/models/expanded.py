@@ -9,6 +9,7 @@ import numpy as np
 
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal
+from margrave.models.evidence import allowed_codes
 from margrave.models.loading import floats_of
 from margrave.models.protocol import ModelState
 from margrave.models.sampling import deal
@@ -98,8 +99,7 @@ class ExpandedModel:
         """The model given that each attribute takes one of the codes listed."""
         weights, shares = {}, dict(self.shares)
         for attribute, codes in evidence.items():
-            allowed: FloatArray = np.zeros(self._domain.size(attribute))
-            allowed[list(codes)] = 1.0
+            allowed = allowed_codes(self._domain, attribute, codes)
             if attribute in self.groups:
                 groups = self.groups[attribute]
                 kept = self.shares[attribute] * allowed

@@ -80,6 +80,8 @@ def minimise(
                 break
             curvature = trial_value - value - step * slope
             step *= min(0.5, max(0.1, -step * slope / (2.0 * curvature))) if np.isfinite(curvature) else 0.1
+            if np.array_equal(trial, point):
+                break  # the step is below what floats can tell
         if not trial_value <= value + 1e-12 * abs(value):
             break
         moved, turned = trial - point, trial_gradient - gradient

@@ -10,6 +10,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.models.expanded import ExpandedModel
+from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.elimination import cells_with
 from margrave.models.graphical.estimation import dot, minimise
 from margrave.models.graphical.junction_tree import JunctionTree
@@ -43,7 +44,7 @@ class GraphicalFit:
 
     shrinkage: float = 0.3
     tolerance: float = 1e-2
-    max_calibrations: int = 200
+    max_calibrations: int = 1000
     steps: int = 1
 
     def __post_init__(self) -> None:
@@ -202,7 +203,8 @@ class Problem:
 
     def recentre(self, phi: FloatArray) -> None:
         """Make a point the centre of the pull: from here on it is phi = 0."""
-        self.base += phi * self.weight
+        for clique, theta in balanced(self.potentials(phi)).items():
+            self._place(self.base, clique, theta)
 
     def loss_at(self, phi: FloatArray) -> float:
         """Σ ||mu − y||² / (2 scale²) at a point."""

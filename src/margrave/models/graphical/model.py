@@ -7,9 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from margrave.errors import ModelTooLargeError, ReleaseError
+from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal, project_array
 from margrave.marginal.counting import count_cliques
+from margrave.models.evidence import allowed_codes
+from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
@@ -20,6 +22,9 @@ from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
 EXACT_CELLS = 60_000_000
 """Up to how many cells of intermediate tables ``answer`` computes exactly."""
+
+SMALL_MASS = 1e-100
+"""Below this a root's mass has lost digits that its cells need."""
 
 PROJECT_CELLS = 400_000_000
 """The largest intermediate table ``project`` will build (3.2 GB)."""
@@ -39,8 +44,18 @@ class GraphicalModel:
         self.tree = JunctionTree.of(domain, cliques)
         self._program = Program(self.tree, cliques)
         self._buffer = self._program.buffer()
+        self.log_partition, self._mass = self._calibrate(self.potentials)
+        if (
+            self._mass < SMALL_MASS
+        ):  # factors that cancel have outgrown floats: balance them, and see what is left
+            self.log_partition, self._mass = self._calibrate(balanced(self.potentials))
+        if self._mass < SMALL_MASS:
+            raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
+
+    def _calibrate(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, float]:
+        """Fill the buffer from potentials; the log partition function, and the mass at the root."""
         shift = 0.0
-        for i, (clique, theta) in enumerate(self.potentials.items()):
+        for i, (clique, theta) in enumerate(potentials.items()):
             axes = self._program.factor_axes[i]
             largest = float(theta.max())
             if not np.isfinite(largest):
@@ -49,10 +64,8 @@ class GraphicalModel:
             ordered = np.transpose(theta, [clique.index(a) for a in axes])
             self._buffer[start : start + size] = np.exp(ordered - largest).ravel()
             shift += largest
-        log_mass, self._mass = self._program.calibrate(self._buffer, self._total)
-        if self._mass == 0.0:
-            raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
-        self.log_partition = log_mass + shift
+        log_mass, mass = self._program.calibrate(self._buffer, self._total)
+        return log_mass + shift, mass
 
     @property
     def domain(self) -> Domain:
@@ -108,6 +121,8 @@ class GraphicalModel:
     def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
         """Synthetic records by randomised rounding, column after column; O(rows · columns + cells)."""
         n = max(0, round(self._total)) if rows is None else rows
+        if n < 0:
+            raise InputError(f"{n} records cannot be drawn.", remedy="Ask for 0 or more.")
         columns: dict[Attribute, AnyArray] = {}
         for attribute, table, parents in self._conditionals():
             groups = np.zeros(n, dtype=np.int64)
@@ -143,9 +158,7 @@ class GraphicalModel:
         """The model given that each attribute takes one of the codes listed, with the same total."""
         weights = {}
         for attribute, codes in evidence.items():
-            allowed = np.zeros(self._domain.size(attribute))
-            allowed[list(codes)] = 1.0
-            weights[attribute] = allowed
+            weights[attribute] = allowed_codes(self._domain, attribute, codes)
         return self.reweighted(weights)
 
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> GraphicalModel:
