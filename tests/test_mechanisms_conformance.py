@@ -40,7 +40,7 @@ from margrave.marginal import closure
 from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, Mechanism
 from margrave.models import GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
-from margrave.privacy.budget import SMALLEST_RHO
+from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
 from margrave.release import Release
 from margrave.report import render
 from margrave.schema import Domain, Schema, StructuralZeros
@@ -138,7 +138,7 @@ BUDGETS = [
     Budget.zcdp(Fraction(7, 11)),
     Budget.zcdp(0.1),
     Budget.zcdp(10**6),
-    Budget.zcdp(10**9),
+    Budget.zcdp(LARGEST_RHO),
 ]
 
 

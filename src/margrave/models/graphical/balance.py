@@ -27,8 +27,7 @@ def balanced(potentials: Mapping[Clique, FloatArray]) -> dict[Clique, FloatArray
         for large in sorted(larger, key=lambda c: -len(set(c) & set(small))):
             private = tuple(axis for axis, a in enumerate(small) if a not in large)
             top = moved[small].max(axis=private, keepdims=True)
-            top = np.where(np.isfinite(top), top, 0.0)
-            moved[small] -= top
+            moved[small] -= np.where(np.isfinite(top), top, 0.0)  # what is impossible stays so, in both
             shape = [n if a in small else 1 for a, n in zip(large, moved[large].shape, strict=True)]
             moved[large] += top.reshape(shape)
     return moved

@@ -43,7 +43,7 @@ class GraphicalFit:
     """
 
     shrinkage: float = 0.3
-    tolerance: float = 1e-2
+    tolerance: float = 3e-3
     max_calibrations: int = 1000
     steps: int = 1
 
