@@ -92,7 +92,7 @@ def mbi_curve(*iterations: int) -> tuple[Mapping[str, Any], ...]:
 
 def our_curve() -> tuple[Mapping[str, Any], ...]:
     """margrave at its defaults, which shrink towards independence, then ever closer to the least squares of mbi."""
-    closer = ({"shrinkage": 0.01}, {"steps": 4}, {"steps": 16}, {"steps": 64})
+    closer = ({"steps": 4}, {"steps": 16})
     return ({}, *({"fit": fit} for fit in closer))
 
 

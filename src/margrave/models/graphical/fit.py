@@ -73,18 +73,32 @@ class GraphicalFit:
         problem = Problem(domain, terms, total, self.shrinkage / widest)
         gap = self.tolerance * max(1, problem.measured)
         point = problem.start(warm if self.steps == 1 else None)
-        best, best_loss = problem.potentials(point), np.inf
-        for step in range(self.steps):
-            solution = minimise(problem.objective, point, gap=gap, max_calibrations=self.max_calibrations)
-            loss = problem.loss_at(solution.point)
-            if loss < best_loss:
-                best, best_loss = problem.potentials(solution.point), loss
-            if not solution.converged and step:
-                break  # potentials of cells that tend to zero have outgrown floating point: the last step's will do
-            problem.recentre(solution.point)
-            point = np.zeros_like(point)
+        solution = minimise(problem.objective, point, gap=gap, max_calibrations=self.max_calibrations)
+        potentials = problem.potentials(solution.point)
+        if self.steps > 1:
+            potentials = self._towards_least_squares(problem, solution.point, gap)
+        return GraphicalModel(domain, total, potentials)
+
+    def _towards_least_squares(
+        self, problem: Problem, point: FloatArray, gap: float
+    ) -> dict[Clique, FloatArray]:
+        """The proximal steps after the first; the potentials with the least loss of all."""
+        best, best_loss = problem.potentials(point), problem.loss_at(point)
+        for _ in range(1, self.steps):
+            problem.recentre(point)
+            if problem.hopeless():
+                break
             gap *= 0.7  # the later steps are what the result is made of
-        return GraphicalModel(domain, total, best)
+            solution = minimise(
+                problem.objective, np.zeros_like(point), gap=gap, max_calibrations=self.max_calibrations
+            )
+            point = solution.point
+            loss = problem.loss_at(point)
+            if loss < best_loss:
+                best, best_loss = problem.potentials(point), loss
+            if not solution.converged:
+                break  # potentials of cells that tend to zero have outgrown floating point
+        return best
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The cells of the junction tree's cliques together (8 bytes each in the literature's measure of size)."""
@@ -205,6 +219,10 @@ class Problem:
         """Make a point the centre of the pull: from here on it is phi = 0."""
         for clique, theta in balanced(self.potentials(phi)).items():
             self._place(self.base, clique, theta)
+
+    def hopeless(self) -> bool:
+        """Whether some factor leaves nothing possible."""
+        return bool(self.runs.size and np.isneginf(np.maximum.reduceat(self.base, self.runs)).any())
 
     def loss_at(self, phi: FloatArray) -> float:
         """Σ ||mu − y||² / (2 scale²) at a point."""
