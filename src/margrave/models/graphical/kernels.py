@@ -198,15 +198,3 @@ def after(w, kind, message, separators, scaled, buffer, state):  # type: ignore[
         for r in range(len(scaled)):
             for j in range(scaled[r, 0], scaled[r, 1]):
                 buffer[j] *= scale
-
-
-@njit(cache=True, nogil=True)
-def run(first, last, kind, depth, dims, rows, offsets, strides, message, separators, scaled, buffer, state):  # type: ignore[no-untyped-def]
-    """Walks ``first`` to ``last`` of the schedule, one after the other."""
-    for w in range(first, last):
-        before(w, kind, message, separators, buffer, state)
-        low, high, n_in = rows[w, 0], rows[w, 1], rows[w, 2]
-        mass = walk(depth[w], dims[w], offsets[low:high], strides[low:high], n_in, buffer, 0, dims[w, 0])
-        if kind[w] == ROOT:
-            state[2] = mass
-        after(w, kind, message, separators, scaled, buffer, state)

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.kernels import DOWN, ROOT, UP, after, before, run, walk
+from margrave.models.graphical.kernels import DOWN, ROOT, UP, after, before, walk
 from margrave.typing import Clique, FloatArray, IntArray
 
 LARGE = 150_000
@@ -86,10 +86,8 @@ class Program:
         self._schedule(orders)
         self.room = self.length + max(
             (
-                spare_cells(
-                    self.dims[w], self.strides[self.rows[w, 0] : self.rows[w, 1]], int(self.rows[w, 2])
-                )
-                for w, cells in enumerate(self.walk_cells)
+                spare_cells(shape.dims, shape.strides, shape.n_in)
+                for shape, cells in zip(self.walks, self.walk_cells, strict=True)
                 if cells >= LARGE
             ),
             default=0,
@@ -111,7 +109,7 @@ class Program:
         return Slot(int(self.separators[node, which]), axes)
 
     def _schedule(self, orders: list[Clique]) -> None:
-        """Fill the arrays that the compiled loop reads: one walk after the other."""
+        """The walks of a calibration, one after the other, and what is done before and after each."""
         n = len(self.tree.cliques)
         children: list[list[int]] = [[] for _ in range(n)]
         for i, p in enumerate(self.tree.parent):
@@ -134,21 +132,9 @@ class Program:
             ]
             walks.append((ROOT if i == 0 else DOWN, i, known, wanted))
         self.kind = np.array([w[0] for w in walks], dtype=np.int64)
-        self.node = [w[1] for w in walks]
         self.message = np.array([(w[1], self.separator_cells[w[1]]) for w in walks], dtype=np.int64)
-        shapes = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
-        width = max(len(s.dims) for s in shapes)
-        self.depth = np.array([len(s.dims) for s in shapes], dtype=np.int64)
-        self.dims = np.array([np.pad(s.dims, (0, width - len(s.dims)), constant_values=1) for s in shapes])
-        bounds = np.cumsum([0, *(len(s.offsets) for s in shapes)])
-        self.rows = np.array(
-            [(bounds[i], bounds[i + 1], s.n_in) for i, s in enumerate(shapes)], dtype=np.int64
-        )
-        self.offsets = np.concatenate([s.offsets for s in shapes])
-        self.strides = np.concatenate(
-            [np.pad(s.strides, ((0, 0), (0, width - s.strides.shape[1]))) for s in shapes]
-        )
-        self.walk_cells = [int(np.prod(s.dims)) for s in shapes]
+        self.walks = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
+        self.walk_cells = [int(np.prod(s.dims)) for s in self.walks]
         root = [
             (self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
             for i, h in enumerate(self.homes)
@@ -169,13 +155,16 @@ class Program:
         buffer[self.cells : self.length] = 0.0
         state = np.zeros(3 + len(self.tree.cliques))
         state[1] = total
-        first = 0
-        for w, cells in enumerate(self.walk_cells):
-            if cells >= LARGE and _workers() > 1:
-                self._run(first, w, buffer, state)
-                self._run_split(w, buffer, state)
-                first = w + 1
-        self._run(first, len(self.walk_cells), buffer, state)
+        for w, shape in enumerate(self.walks):
+            before(w, self.kind, self.message, self.separators, buffer, state)
+            dims, offsets, strides, n_in = shape.dims, shape.offsets, shape.strides, shape.n_in
+            if self.walk_cells[w] >= LARGE:
+                walked = split_walk(dims, offsets, strides, n_in, buffer, self.length)
+            else:
+                walked = walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0])
+            if self.kind[w] == ROOT:
+                state[2] = walked
+            after(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
         mass = float(state[2])
         return (float(state[0] + np.log(mass)), mass) if mass > 0.0 else (-np.inf, 0.0)
 
@@ -204,27 +193,6 @@ class Program:
                 np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique])) * scale
             )
         return results
-
-    def _run(self, first: int, last: int, buffer: FloatArray, state: FloatArray) -> None:
-        if first < last:
-            run(first, last, self.kind, self.depth, self.dims, self.rows, self.offsets, self.strides,
-                self.message, self.separators, self.scaled, buffer, state)  # fmt: skip
-
-    def _run_split(self, w: int, buffer: FloatArray, state: FloatArray) -> None:
-        before(w, self.kind, self.message, self.separators, buffer, state)
-        low, high, n_in = self.rows[w]
-        depth = int(self.depth[w])
-        mass = split_walk(
-            self.dims[w, :depth],
-            self.offsets[low:high],
-            self.strides[low:high, :depth],
-            int(n_in),
-            buffer,
-            self.length,
-        )
-        if self.kind[w] == ROOT:
-            state[2] = mass
-        after(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
 
 
 @dataclass(frozen=True, eq=False)
