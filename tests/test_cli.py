@@ -17,6 +17,7 @@ from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
 from margrave.cli.output import progress_bar
 from margrave.errors import InputError
+from margrave.mechanisms import MECHANISMS
 from margrave.release import Release
 from margrave.schema import Domain, Schema
 
@@ -70,7 +71,7 @@ def test_from_a_file_to_rows_release_and_report(here: Path, capsys: pytest.Captu
     ]
 
 
-@pytest.mark.parametrize("mechanism", ["aim", "mst", "mwem-pgm", "independent", "gaussian"])
+@pytest.mark.parametrize("mechanism", list(MECHANISMS))
 def test_every_mechanism_by_name(here: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     out = json.loads(made(capsys, "-m", mechanism, "--release", "r.margrave", "--json"))
     assert out["certificate"]["mechanism"]["name"] == mechanism
