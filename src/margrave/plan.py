@@ -203,4 +203,4 @@ STEPS: dict[str, Callable[[Domain, Fraction, Unit, Workload, dict[str, Any]], li
     "independent": _independent,
     "gaussian": _gaussian,
 }
-"""How each mechanism spends its budget, as far as that is known beforehand; a test holds them to their transcripts."""
+"""How each mechanism spends its budget, as far as that is known beforehand; tests compare the first scales, not every price, with transcripts."""
