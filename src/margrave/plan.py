@@ -203,4 +203,7 @@ STEPS: dict[str, Callable[[Domain, Fraction, Unit, Workload, dict[str, Any]], li
     "independent": _independent,
     "gaussian": _gaussian,
 }
-"""How each mechanism spends its budget, as far as that is known beforehand; tests compare the first scales, not every price, with transcripts."""
+"""How each mechanism spends its budget, as far as that is known beforehand.
+
+Tests compare the first scales, not every price, with transcripts.
+"""
