@@ -12,7 +12,8 @@ entropy makes the problem strictly convex. Its dual is smooth, unconstrained and
 
 where A is the log partition function of the model with potentials theta_i = phi_i / sigma_i. One calibration gives F
 and its gradient g = (mu - y) / sigma + tau · phi, and the duality gap is exactly ||g||² / 2: every iterate knows how
-far from the optimum it is. L-BFGS with a diagonal start solves it; potentials of the last round start the next.
+far from the optimum it is. L-BFGS solves it, in coordinates that leave out what changes no distribution; potentials
+of the last round start the next.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ import numpy as np
 
 from margrave.typing import FloatArray
 
-Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
-"""phi -> (F, gradient, the diagonal of a rough Hessian)."""
+Operator = Callable[[FloatArray], FloatArray]
+"""A symmetric positive definite matrix, by what it does to a vector."""
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray, Operator]]
+"""A point -> (F, gradient, a rough inverse of the Hessian there)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,28 +57,28 @@ def minimise(
 ) -> Solution:
     """L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) until ||gradient||² / 2 <= gap.
 
-    The initial inverse Hessian of each step is the reciprocal of the objective's diagonal. The step is halved, by
-    interpolation, until the value falls enough; convexity makes every curvature pair valid.
+    The initial inverse Hessian of each step is the objective's own guess, scaled by the last pair. The step is
+    halved, by interpolation, until the value falls enough; convexity makes every curvature pair valid.
     """
     point = start
-    value, gradient, diagonal = objective(point)
+    value, gradient, inverse = objective(point)
     used = 1
     if value == np.inf:  # too far out to see anything from
         point = np.zeros_like(start)
-        value, gradient, diagonal = objective(point)
+        value, gradient, inverse = objective(point)
         used = 2
     pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
     while used < max_calibrations and dot(gradient, gradient) / 2 > gap:
-        direction = -_inverse_hessian(pairs, gradient, diagonal)
+        direction = -_inverse_hessian(pairs, gradient, inverse)
         slope = dot(gradient, direction)
-        if slope >= 0.0:  # numerically lost: start again from the diagonal
+        if slope >= 0.0:  # numerically lost: forget the pairs
             pairs.clear()
-            direction = -gradient / diagonal
+            direction = -inverse(gradient)
             slope = dot(gradient, direction)
         step = 1.0
         while True:
             trial = point + step * direction
-            trial_value, trial_gradient, trial_diagonal = objective(trial)
+            trial_value, trial_gradient, trial_inverse = objective(trial)
             used += 1
             if trial_value <= value + 1e-4 * step * slope + 1e-12 * abs(value) or used >= max_calibrations:
                 break
@@ -88,25 +92,25 @@ def minimise(
         product = dot(moved, turned)
         if product > 1e-14 * float(np.sqrt(dot(moved, moved) * dot(turned, turned))):
             pairs.append((moved, turned, product))
-        point, value, gradient, diagonal = trial, trial_value, trial_gradient, trial_diagonal
+        point, value, gradient, inverse = trial, trial_value, trial_gradient, trial_inverse
     found = dot(gradient, gradient) / 2
     return Solution(point, value, found, used, found <= gap)
 
 
 def _inverse_hessian(
-    pairs: deque[tuple[FloatArray, FloatArray, float]], gradient: FloatArray, diagonal: FloatArray
+    pairs: deque[tuple[FloatArray, FloatArray, float]], gradient: FloatArray, inverse: Operator
 ) -> FloatArray:
-    """The two-loop recursion, in the metric of the diagonal."""
+    """The two-loop recursion."""
     q = gradient.copy()
     weights = []
     for moved, turned, product in reversed(pairs):
         a = dot(moved, q) / product
         q -= a * turned
         weights.append(a)
-    q /= diagonal
+    q = inverse(q)
     if pairs:
         moved, turned, product = pairs[-1]
-        q *= product / dot(turned, turned / diagonal)
+        q *= product / dot(turned, inverse(turned))
     for (moved, turned, product), a in zip(pairs, reversed(weights), strict=True):
         q += (a - dot(turned, q) / product) * moved
     return q

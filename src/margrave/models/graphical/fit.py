@@ -11,8 +11,9 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.models.expanded import ExpandedModel
 from margrave.models.graphical.balance import balanced
+from margrave.models.graphical.coordinates import Coordinates
 from margrave.models.graphical.elimination import cells_with
-from margrave.models.graphical.estimation import dot, minimise
+from margrave.models.graphical.estimation import Operator, dot, minimise
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Program
@@ -120,9 +121,10 @@ TINY = 1e-280
 
 
 class Problem:
-    """The dual of the estimation problem in whitened potentials phi = scale · theta, laid out for one junction tree.
+    """The dual of the estimation problem, laid out for one junction tree.
 
-    There is one phi per cell of each term's answer; cells of structural zeros have potential −inf and no phi.
+    Whitened potentials phi = scale · theta have one entry per cell of each term's answer; cells of structural zeros
+    have potential −inf whatever phi says. A point is phi in ``Coordinates``, which leave out what changes nothing.
     """
 
     def __init__(self, domain: Domain, terms: Sequence[Term], total: float, entropy: float) -> None:
@@ -133,14 +135,22 @@ class Problem:
         self.program = program = Program(JunctionTree.of(domain, cliques), cliques)
         self.buffer = program.buffer()
         self.measured = sum(t.values.size for t in terms)
-        self.y = np.zeros(program.cells)
         self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured
         self.base = np.zeros(program.cells)  # 0, or −inf at structural zeros
+        self.y = np.zeros(program.cells)
         for term in terms:
             self._place(self.y, term.clique, term.values)
             self._place(self.weight, term.clique, 1.0 / term.scales)
         for zeros in domain.zeros:
             self._place(self.base, zeros.clique, np.where(zeros.possible, 0.0, -np.inf))
+        self.coordinates = Coordinates(
+            domain,
+            axes=dict(zip(cliques, program.factor_axes, strict=True)),
+            starts={c: int(start) for c, start in zip(cliques, program.starts, strict=True)},
+            scales={t.clique: t.scales for t in terms},
+            cells=program.cells,
+        )
+        self.white = self.coordinates.from_cells(self.y * self.weight)
         order = np.argsort(program.starts, kind="stable")
         self.runs = program.starts[order]
         self.run_sizes = program.sizes[order]
@@ -160,7 +170,7 @@ class Problem:
         return np.ascontiguousarray(np.transpose(values, [axes.index(a) for a in clique]))
 
     def start(self, warm: Model | None) -> FloatArray:
-        """phi to begin with: an earlier model's potentials, and a guess for every marginal it was not fitted to.
+        """The point to begin with: an earlier model's potentials, and a guess for every marginal it was not fitted to.
 
         The guess makes the expected marginal m of the earlier model (without one: of independent columns) explain the
         new measurement as well as one potential on its own can: m · exp(theta) + tau · scale² · theta = y.
@@ -184,7 +194,7 @@ class Problem:
             if len(clique) == 1:
                 fitted = expected * np.exp(theta)
                 columns[clique[0]] = fitted / fitted.sum()
-        return phi
+        return self.coordinates.from_cells(phi)
 
     def _potentials_of(self, warm: Model | None) -> dict[Clique, FloatArray]:
         """The potentials of an earlier graphical model for cliques that are still measured."""
@@ -197,42 +207,45 @@ class Problem:
         found = {c: np.nan_to_num(state.arrays[f"potential{i}"], neginf=0.0) for i, c in enumerate(cliques)}
         return {c: theta for c, theta in found.items() if c in self.terms}
 
-    def objective(self, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, and a diagonal for it."""
-        cells, program = self.program.cells, self.program
+    def objective(self, point: FloatArray) -> tuple[float, FloatArray, Operator]:
+        """F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, a rough inverse Hessian."""
+        cells, program, coordinates = self.program.cells, self.program, self.coordinates
         if not cells:
-            return 0.0, phi, np.ones(0)
-        theta = phi * self.weight + self.base
+            return 0.0, point, np.copy
+        theta = coordinates.to_cells(point) * self.weight + self.base
         largest = np.maximum.reduceat(theta, self.runs)
         np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
         log_mass, mass = program.calibrate(self.buffer, self.total)
         if mass < TINY:  # every cell underflowed, or nearly: much too far a step
-            return np.inf, phi, np.ones_like(phi)
+            return np.inf, point, np.copy
         mu = self.buffer[program.marginals : program.marginals + cells]
-        white = self.y * self.weight
-        gradient = (mu * self.weight - white) + self.entropy * phi
-        diagonal = np.maximum(mu, self.y) * self.weight**2 + self.entropy
-        value = self.total * (log_mass + float(largest.sum())) - dot(phi, white)
-        return value + self.entropy / 2 * dot(phi, phi), gradient, diagonal
+        gradient = coordinates.from_cells(mu * self.weight) - self.white + self.entropy * point
+        value = self.total * (log_mass + float(largest.sum())) - dot(point, self.white)
+        variance = 1.0 / (np.maximum(mu, self.y) * self.weight**2 + self.entropy)
 
-    def recentre(self, phi: FloatArray) -> None:
+        def inverse(vector: FloatArray) -> FloatArray:
+            return coordinates.from_cells(coordinates.to_cells(vector) * variance)
+
+        return value + self.entropy / 2 * dot(point, point), gradient, inverse
+
+    def recentre(self, point: FloatArray) -> None:
         """Make a point the centre of the pull: from here on it is phi = 0."""
-        for clique, theta in balanced(self.potentials(phi)).items():
+        for clique, theta in balanced(self.potentials(point)).items():
             self._place(self.base, clique, theta)
 
     def hopeless(self) -> bool:
         """Whether some factor leaves nothing possible."""
         return bool(self.runs.size and np.isneginf(np.maximum.reduceat(self.base, self.runs)).any())
 
-    def loss_at(self, phi: FloatArray) -> float:
+    def loss_at(self, point: FloatArray) -> float:
         """Σ ||mu − y||² / (2 scale²) at a point."""
-        self.objective(phi)
+        self.objective(point)
         mu = self.buffer[self.program.marginals : self.program.marginals + self.program.cells]
         return float((((mu - self.y) * self.weight) ** 2).sum()) / 2
 
-    def potentials(self, phi: FloatArray) -> dict[Clique, FloatArray]:
+    def potentials(self, point: FloatArray) -> dict[Clique, FloatArray]:
         """theta per clique, axes in the clique's order."""
-        theta = phi * self.weight + self.base
+        theta = self.coordinates.to_cells(point) * self.weight + self.base
         return {c: self._taken(theta, c) for c in self.cliques}
 
 
