@@ -72,7 +72,7 @@ def test_the_loss_is_no_higher_than_mbis(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr[-2000:]
     theirs = loss_of([np.array(values) for values in json.loads(run.stdout.splitlines()[-1])], noisy)
-    fit = GraphicalFit(shrinkage=0.1, tolerance=1e-4, max_calibrations=1_500)
+    fit = GraphicalFit(shrinkage=0.1, steps=1, tolerance=1e-4, max_calibrations=1_500)
     model = fit(domain, Transcript((PublicTotal(n), *noisy)), rng=np.random.default_rng(0))
     ours = loss_of([np.asarray(model.project(m.clique).values) for m in noisy], noisy)
     cells = sum(m.values.size for m in noisy)

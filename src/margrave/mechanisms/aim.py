@@ -47,7 +47,8 @@ class AIM:
 
     Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithms 2-4. Departures: measurements are weighted by
     1 / scale² in estimation (the paper: 1 / scale), the fit pulls gently towards independence
-    (``GraphicalFit(steps=8)`` hardly does), and for large models scores come from records of the model.
+    (``GraphicalFit(steps=16)`` hardly does), the last estimate starts from nothing (it is what a refit of the
+    transcript gives), and for large models scores come from records of the model.
     """
 
     workload: Workload | None = None
@@ -116,6 +117,7 @@ class AIM:
             if learned <= expected_noise(scale, domain.cells(chosen)):
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
+        model = self.fit(domain, private.transcript, rng=rng)
         return release_of(private, model, self.config())
 
     def _candidates(

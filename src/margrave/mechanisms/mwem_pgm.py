@@ -97,7 +97,7 @@ class MWEMPGM:
             private.measure([chosen], Gaussian(rho=rho / 2))
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             progress("measuring", (t + 1) / rounds)
-        return release_of(private, model, self.config())
+        return release_of(private, self.fit(domain, private.transcript, rng=rng), self.config())
 
     def _candidates(
         self, domain: Domain, workload: tuple[Clique, ...], measured: tuple[Clique, ...]

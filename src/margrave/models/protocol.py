@@ -69,7 +69,10 @@ class Fit(Protocol):
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
-        """The model of this family that explains the transcript best, starting from ``warm`` if given."""
+        """The model of this family that explains the transcript best.
+
+        With ``warm``, the model of the round before, an estimate between rounds is wanted: quick, and not the last.
+        """
         ...
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:

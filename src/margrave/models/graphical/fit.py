@@ -23,6 +23,9 @@ from margrave.schema.domain import Domain
 from margrave.transcript import Transcript
 from margrave.typing import Clique, FloatArray
 
+SHRINKAGE = 0.1
+"""The least pull: with less, potentials of cells that tend to zero outgrow floating point."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphicalFit:
@@ -31,26 +34,27 @@ class GraphicalFit:
     minimise over distributions p    Σ_r ||N M_r(p) − y_r||² / (2 scale_r²) − (shrinkage / max_r scale_r) · N · H(p)
 
     ``shrinkage`` weighs the pull towards independence beyond what was measured: a cell of log-potential 1 is pulled
-    by at most so many standard deviations of its noise. On real tables 0.3 is about as accurate as pure least squares,
-    and much faster, since little time goes into fitting noise (below 0.1 the problem is too stiff for floating point:
-    use ``steps``). ``tolerance`` is the certified gap to the optimum at which to stop, per measured cell: at the
-    optimum the loss itself is about a half per cell. ``max_calibrations`` bounds the passes over the junction tree in
-    each step. ``steps`` above 1 repeats the problem with the pull towards the last step's solution instead (the
-    proximal point method): the way to pure least squares.
+    by at most so many standard deviations of its noise. ``steps`` repeats the problem with the pull towards the last
+    step's solution instead (the proximal point method): few steps take back most of what the pull distorts and little
+    of the noise it keeps out, many lead to pure least squares. A warm start is for an estimate between rounds: one
+    step, with the pull of all of them, ``shrinkage / steps``. Below 0.1 that problem is too stiff for floating point.
+
+    ``tolerance`` is the certified gap to the optimum at which a step stops, per measured cell: at the optimum the loss
+    itself is about a half per cell. ``max_calibrations`` bounds the passes over the junction tree in each step.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
     """
 
-    shrinkage: float = 0.3
+    shrinkage: float = 1.0
     tolerance: float = 3e-3
     max_calibrations: int = 1000
-    steps: int = 1
+    steps: int = 3
 
     def __post_init__(self) -> None:
         if not (
-            self.shrinkage >= 0.1 and self.tolerance > 0 and self.max_calibrations >= 1 and self.steps >= 1
+            self.shrinkage >= SHRINKAGE and self.tolerance > 0 and self.max_calibrations >= 1 and self.steps >= 1
         ):
             raise InputError(
                 "A graphical fit needs shrinkage >= 0.1, tolerance > 0, max_calibrations >= 1, steps >= 1."
@@ -71,12 +75,14 @@ class GraphicalFit:
 
     def _fit(self, domain: Domain, terms: Sequence[Term], total: float, warm: Model | None) -> GraphicalModel:
         widest = max((float(t.scales.max()) for t in terms), default=1.0)
-        problem = Problem(domain, terms, total, self.shrinkage / widest)
+        pull = self.shrinkage if warm is None else max(SHRINKAGE, self.shrinkage / self.steps)
+        problem = Problem(domain, terms, total, pull / widest)
         gap = self.tolerance * max(1, problem.measured)
-        point = problem.start(warm if self.steps == 1 else None)
-        solution = minimise(problem.objective, point, gap=gap, max_calibrations=self.max_calibrations)
+        solution = minimise(
+            problem.objective, problem.start(warm), gap=gap, max_calibrations=self.max_calibrations
+        )
         potentials = problem.potentials(solution.point)
-        if self.steps > 1:
+        if self.steps > 1 and warm is None:
             potentials = self._towards_least_squares(problem, solution.point, gap)
         return GraphicalModel(domain, total, potentials)
 
