@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from margrave.cli.main import run
 from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
-from margrave.plan import STEPS, plan
-from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, protect
+from margrave.plan import plan
+from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, protect
 from margrave.schema import Schema
+from margrave.typing import Clique
 from margrave.workload import Workload
 
 SCHEMA = Schema.coded({"a": 2, "b": 3, "c": 4})
 BUDGET = Budget.approx(2.0, 1e-6)
 
 
-def frame(rows: int) -> Any:
-    import pyarrow as pa
-
+def frame(rows: int, schema: Schema = SCHEMA) -> pa.Table:
     rng = np.random.default_rng(1)
-    return pa.table({c.name: rng.integers(0, c.size, rows) for c in SCHEMA.columns})
+    columns = {c.name: rng.integers(0, c.size, rows) for c in schema.columns}
+    return pa.table({**columns, "person": rng.integers(0, rows // 4, rows)})
 
 
-@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()], ids=str)
+def closure(cliques: Sequence[Clique]) -> set[Clique]:
+    return {part for c in cliques for k in range(1, len(c) + 1) for part in combinations(c, k)}
+
+
+FRAMES = {
+    "three columns": SCHEMA,
+    "one column": Schema.coded({"a": 3}),
+    "five columns": Schema.coded({"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}),
+}
+
+
+@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow(), AddRemovePerson(3)], ids=str)
+@pytest.mark.parametrize("frame_name", FRAMES)
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_the_noise_is_that_of_the_transcript(name: str, unit: Any) -> None:
+def test_the_noise_is_that_of_the_transcript(name: str, frame_name: str, unit: Any) -> None:
+    """Every scale that is planned, as often as planned, in its order; fewer and smaller ones where it says so."""
+    coded = FRAMES[frame_name]
+    personal = isinstance(unit, AddRemovePerson)
+    schema = replace(coded, person="person") if personal else replace(coded, ignore=("person",))
     mechanism = MECHANISMS[name]()
-    made = plan(SCHEMA.domain, mechanism, budget=BUDGET, unit=unit)
-    with protect(read_table(frame(500), SCHEMA), unit=unit, budget=BUDGET) as private:
+    steps = mechanism.steps(schema.domain, BUDGET.rho, unit)
+    table = frame(500, schema)
+    with protect(read_table(table, schema), unit=unit, budget=BUDGET) as private:
         measured = mechanism.run(private).transcript.measurements
-    first, last = made.steps[0], made.steps[-1]
-    if name == "gaussian":
-        assert {m.scale for m in measured} == {first.scale}
-        return
-    assert [m.scale for m in measured[:3]] == pytest.approx([first.scale] * 3)
-    assert len(measured) - 3 <= sum(s.marginals for s in made.steps[1:])
-    if name in ("mst", "mwem-pgm"):
-        assert [m.scale for m in measured[3:]] == pytest.approx([last.scale] * last.marginals)
-    if name == "aim":  # the noise only shrinks from what was planned
-        assert all(m.scale <= last.scale * (1 + 1e-12) for m in measured[3:])
-
-
-def test_every_mechanism_can_be_planned() -> None:
-    assert set(STEPS) == set(MECHANISMS)
+    for step in steps:
+        mine, measured = measured[: step.marginals], measured[step.marginals :]
+        assert {m.clique for m in mine} <= closure(step.cliques)
+        if step.at_most:
+            assert all(m.scale <= step.scale * (1 + 1e-12) for m in mine)
+        else:
+            assert [m.scale for m in mine] == pytest.approx([step.scale] * step.marginals, rel=1e-12)
+    assert not measured
 
 
 def test_the_figures_of_a_plan() -> None:
@@ -56,7 +71,8 @@ def test_the_figures_of_a_plan() -> None:
     assert (made.columns, made.cells, made.workload, made.counted) == (3, 24, 1, 7)
     assert (made.largest, made.largest_cells) == (("a", "b", "c"), 24)
     assert made.counted_cells == 2 + 3 + 4 + 6 + 8 + 12 + 24
-    assert made.steps[-1].error == pytest.approx(np.sqrt(2 / np.pi) * made.steps[-1].scale * 24)
+    assert made.noise[-1].error == pytest.approx(np.sqrt(2 / np.pi) * made.noise[-1].scale * 24)
+    assert made.noise[-1].at_most
     more = plan(SCHEMA.domain, MECHANISMS["aim"](), budget=BUDGET, unit=AddRemoveRow(), rows=10_000_000)
     assert more.memory_mb > made.memory_mb
     assert more.seconds > made.seconds
@@ -64,7 +80,7 @@ def test_the_figures_of_a_plan() -> None:
 
 def test_replacing_a_row_takes_more_noise() -> None:
     one, two = (
-        plan(SCHEMA.domain, MECHANISMS["independent"](), budget=BUDGET, unit=u).steps[0].scale
+        plan(SCHEMA.domain, MECHANISMS["independent"](), budget=BUDGET, unit=u).noise[0].scale
         for u in (AddRemoveRow(), ReplaceRow())
     )
     assert two / one == pytest.approx(np.sqrt(2))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from margrave.data import read_table
-from margrave.errors import ModelTooLargeError, SchemaError
-from margrave.mechanisms import AIM, Mechanism
+from margrave.errors import InputError, ModelTooLargeError, SchemaError
+from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.privacy import AddRemoveRow, Budget, Unit, protect
 from margrave.privacy.unit import rows_per_person
 from margrave.release import Release
@@ -30,12 +30,13 @@ def synthesize(
     epsilon: float,
     delta: float,
     unit: Unit = AddRemoveRow(),
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism | str | None = None,
     seed: int | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, or a data frame.
 
+    ``mechanism`` is one, such as ``MST()``, or its name on the command line, such as ``"mst"``; ``AIM()`` without.
     Everything that can be wrong with the arguments is found before the first question is put to the rows. ``seed``
     makes the fitting repeatable; the noise always comes from the operating system.
 
@@ -44,13 +45,28 @@ def synthesize(
     """
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
-    chosen = AIM() if mechanism is None else mechanism
+    chosen = mechanism_of(mechanism)
     check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
     source = read_table(table, confirmed)
     rng = np.random.default_rng(seed)  # fitting is post-processing
     with protect(source, unit=unit, budget=budget) as private:
         return chosen.run(private, rng=rng, progress=progress)
+
+
+def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
+    """A mechanism as it is, by its name with its defaults, or the default."""
+    if choice is None:
+        return AIM()
+    if isinstance(choice, str) and choice in MECHANISMS:
+        made: Mechanism = MECHANISMS[choice]()
+        return made
+    if isinstance(choice, str | type) or not hasattr(choice, "run"):
+        raise InputError(
+            f"{getattr(choice, '__name__', choice)!r} is no mechanism.",
+            remedy=f"Give an instance, such as AIM(), or one of the names {', '.join(MECHANISMS)}.",
+        )
+    return choice
 
 
 def check_schema(schema: Schema, unit: Unit) -> None:

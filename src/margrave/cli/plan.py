@@ -84,7 +84,7 @@ def show_plan(made: Plan) -> None:
                 ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
                 ("model", model),
                 ("memory, about", f"{made.memory_mb:,.0f} MB with {made.rows:,} rows"),
-                ("time, about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores"),
+                ("time, at most about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores"),
             ],
         )
     )
@@ -92,9 +92,10 @@ def show_plan(made: Plan) -> None:
     noise = Table(title="Noise", title_justify="left", box=None, pad_edge=False)
     for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
         noise.add_column(name, justify="left" if name == "measured" else "right")
-    for s in made.steps:
-        share = f"{100 * s.error / max(made.rows, 1):.3g}%"
-        noise.add_row(s.what, f"{s.marginals:,}", f"{s.scale:,.4g}", f"{s.error:,.4g}", share)
+    for n in made.noise:
+        share = f"{100 * n.error / max(made.rows, 1):.3g}%"
+        many = f"{'at most ' * n.at_most}{n.marginals:,}"
+        noise.add_row(n.what, many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."

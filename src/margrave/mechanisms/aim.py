@@ -13,6 +13,7 @@ from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Progress,
+    Step,
     check_size,
     expected_noise,
     one_way,
@@ -22,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -68,6 +69,18 @@ class AIM:
         """The downward closure of the workload."""
         return workload_or_default(self.workload, domain).closure()
 
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """The first budget of a round for every column; rounds cost as much, or more where the noise is halved."""
+        workload = workload_or_default(self.workload, domain)
+        starts, rounds = self._first(domain, workload)
+        share = self.alpha * rho / rounds
+        columns = Step.of("every column", starts, share, unit)
+        left = rounds - len(starts)
+        return [
+            columns,
+            Step("chosen marginals", workload.cliques, left, columns.scale, adaptive=True, at_most=True),
+        ]
+
     def config(self) -> dict[str, Any]:
         """The parameters."""
         return {
@@ -89,12 +102,11 @@ class AIM:
         workload = workload_or_default(self.workload, domain)
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
-        starts = [r for r in one_way(domain) if r in relevance]
+        starts, rounds = self._first(domain, workload)
         check_size(self.fit, domain, starts, self.max_model_mb)
         private.prepare(closure)
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
-        rounds = max(self.rounds or 16 * len(domain), len(starts) + 1)
         rho = private.rho / rounds
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
         model = self.fit(domain, private.transcript, rng=rng)
@@ -119,6 +131,12 @@ class AIM:
             progress("measuring", float(1 - private.remaining / private.rho))
         model = self.fit(domain, private.transcript, rng=rng)
         return release_of(private, model, self.config())
+
+    def _first(self, domain: Domain, workload: Workload) -> tuple[list[Clique], int]:
+        """The columns of the workload, measured first, and how many such measurements the budget is meant for."""
+        closure = set(workload.closure())
+        starts = [r for r in one_way(domain) if r in closure]
+        return starts, max(self.rounds or 16 * len(domain), len(starts) + 1)
 
     def _candidates(
         self, domain: Domain, closure: tuple[Clique, ...], measured: tuple[Clique, ...], open_share: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from margrave.errors import ModelTooLargeError
 from margrave.models.protocol import Fit, Model
-from margrave.privacy import Private
+from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -23,11 +24,35 @@ CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
+
+    ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer, with less noise.
+    """
+
+    what: str
+    cliques: Sequence[Clique]
+    marginals: int
+    scale: float
+    adaptive: bool = False
+    at_most: bool = False
+
+    @classmethod
+    def of(cls, what: str, cliques: Sequence[Clique], rho_each: Fraction, unit: Unit) -> Step:
+        """All of these cliques, each for its share of the budget."""
+        return cls(what, cliques, len(cliques), Gaussian.scale_for(rho_each, unit))
+
+
 class Mechanism(Protocol):
     """A frozen keyword-only dataclass with a plain ``run`` that reads like its paper's pseudo-code."""
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Every marginal it may ask for, so that one scan of the table serves all."""
+        ...
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """How ``run`` will spend rho on measurements, in its order: what a dry run shows; tests compare the two."""
         ...
 
     def run(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, release_of, split, workload_config, workload_or_default
+from margrave.mechanisms.common import Progress, Step, release_of, split, workload_config, workload_or_default
 from margrave.models import AnswersFit, Fit
-from margrave.privacy import Gaussian, Private
+from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -38,6 +39,11 @@ class GaussianMechanism:
         """The workload."""
         return workload_or_default(self.workload, domain).cliques
 
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """Each marginal with its share."""
+        shares = self._shares(domain, rho)
+        return [Step.of(", ".join(clique), [clique], share, unit) for clique, share in shares.items()]
+
     def config(self) -> dict[str, Any]:
         """The parameters."""
         return {"name": "gaussian", "workload": workload_config(self.workload), "fit": repr(self.fit)}
@@ -48,11 +54,16 @@ class GaussianMechanism:
         """Measure each marginal with its share."""
         rng = np.random.default_rng() if rng is None else rng
         domain = private.domain
-        workload = workload_or_default(self.workload, domain)
-        private.prepare(workload.cliques)
-        shares = split(private.rho, [(c * domain.cells(r)) ** (2 / 3) for r, c in workload.weights.items()])
-        for i, (clique, rho) in enumerate(zip(workload.cliques, shares, strict=True)):
+        shares = self._shares(domain, private.rho)
+        private.prepare(shares)
+        for i, (clique, rho) in enumerate(shares.items()):
             private.measure([clique], Gaussian(rho=rho))
             if progress:
                 progress("measuring", (i + 1) / len(shares))
         return release_of(private, self.fit(domain, private.transcript, rng=rng), self.config())
+
+    def _shares(self, domain: Domain, rho: Fraction) -> dict[Clique, Fraction]:
+        """rho_r ∝ (c_r cells_r)^(2/3), summing to rho exactly."""
+        weights = workload_or_default(self.workload, domain).weights
+        shares = split(rho, [(c * domain.cells(r)) ** (2 / 3) for r, c in weights.items()])
+        return dict(zip(weights, shares, strict=True))

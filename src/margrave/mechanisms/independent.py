@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, one_way, release_of
+from margrave.mechanisms.common import Progress, Step, one_way, release_of
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, Private
+from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -30,6 +31,10 @@ class Independent:
     def reads(self, domain: Domain) -> Collection[Clique]:
         """All one-way marginals."""
         return one_way(domain)
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """An equal share for every column."""
+        return [Step.of("every column", one_way(domain), rho / len(domain), unit)]
 
     def config(self) -> dict[str, Any]:
         """The parameters."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from margrave.marginal import Query
-from margrave.mechanisms.common import Progress, check_size, one_way, release_of, silent
+from margrave.mechanisms.common import Progress, Step, check_size, one_way, release_of, silent
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement
@@ -40,6 +41,16 @@ class MST:
     def reads(self, domain: Domain) -> Collection[Clique]:
         """All one-way and two-way marginals."""
         return [*one_way(domain), *combinations(domain.attributes, 2)]
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """A third for the columns and one for the tree's pairs; the choices take theirs."""
+        d = len(domain)
+        third = rho / 3 if d > 1 else rho
+        columns = Step.of("every column", one_way(domain), third / d, unit)
+        if d == 1:
+            return [columns]
+        pairs = list(combinations(domain.attributes, 2))
+        return [columns, Step("the tree's pairs", pairs, d - 1, Gaussian.scale_for(third / (d - 1), unit))]
 
     def config(self) -> dict[str, Any]:
         """The parameters."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Progress,
+    Step,
     check_size,
     one_way,
     release_of,
@@ -20,7 +22,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -57,6 +59,16 @@ class MWEMPGM:
         cliques = workload_or_default(self.workload, domain).cliques
         alone = not self.start and self.max_model_mb is None
         return cliques if alone else list(dict.fromkeys([*one_way(domain), *cliques]))
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """Equal shares for the columns and for each round, half of which chooses."""
+        rounds = self.rounds or len(domain)
+        share = rho / (rounds + self.start)
+        cliques = workload_or_default(self.workload, domain).cliques
+        scale = Gaussian.scale_for(share / 2, unit)
+        chosen = Step("chosen marginals", cliques, rounds, scale, adaptive=True)
+        columns = Step.of("every column", one_way(domain), share / len(domain), unit)
+        return [columns, chosen] if self.start else [chosen]
 
     def config(self) -> dict[str, Any]:
         """The parameters."""
