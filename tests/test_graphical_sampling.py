@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from margrave.marginal.counting import count_cliques
 from margrave.models import GraphicalModel
 from margrave.models.sampling import deal
-from margrave.schema.domain import Codes
+from margrave.schema.domain import Codes, Domain
 from margrave.typing import Clique, FloatArray, IntArray
 from strategies import Toy, domain_of, random_potentials, seeded, toys
 
@@ -25,13 +25,6 @@ class Biased(np.random.Generator):
 
     def random(self, size: object = None, *args: object, **kwargs: object) -> FloatArray:  # type: ignore[override]
         return np.full(size, 0.5)  # type: ignore[call-overload,no-any-return]
-
-
-class InOrder(np.random.Generator):
-    """A generator that shuffles nothing: records keep one rank from column to column."""
-
-    def permutation(self, x: int, axis: int = 0) -> IntArray:  # type: ignore[override]
-        return np.arange(x)
 
 
 def count(codes: Codes, clique: Clique) -> IntArray:
@@ -158,22 +151,46 @@ def chain(total: float, columns: int = 8, size: int = 10) -> tuple[GraphicalMode
     return GraphicalModel(domain, total, potentials), pairs
 
 
-def farthest(model: GraphicalModel, pairs: list[Clique], rng: np.random.Generator) -> float:
-    """The largest ||records − model||_1 / n over the pairs of columns that no factor ties."""
-    codes = model.sample(rng=rng)
+def distances(model: GraphicalModel, pairs: list[Clique], seed: int) -> FloatArray:
+    """||records − model||_1 / n for every pair of columns that no factor ties."""
+    codes = model.sample(rng=np.random.default_rng(seed))
     others = [p for p in combinations(model.domain.attributes, 2) if p not in pairs]
     expected = model.answer(others)
     counts = count_cliques(codes, others)
-    return max(float(np.abs(counts[p] - expected[p]).sum()) / len(codes) for p in others)
+    return np.array([float(np.abs(counts[p] - expected[p]).sum()) / len(codes) for p in others])
 
 
-def test_unmeasured_pairs_are_as_close_to_the_model_as_chance_puts_independent_records() -> None:
+def in_one_order(groups: IntArray, table: FloatArray, rng: np.random.Generator, _: IntArray) -> IntArray:
+    """A fault: codes handed out in ascending order, to the records of a group as they come."""
+    column = deal(groups, table, rng).astype(np.int64)
+    handed = np.empty_like(column)
+    handed[np.argsort(groups, kind="stable")] = column[np.lexsort((column, groups))]
+    return handed
+
+
+def shuffled(domain: Domain, columns: object, rows: int, rng: np.random.Generator) -> IntArray:
+    """No spreading: records in random order."""
+    return rng.permutation(rows)
+
+
+def test_unmeasured_pairs_are_as_close_to_the_model_as_chance_puts_independent_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """n independent records would be some sqrt(2 · cells / (pi · n)) = 0.036 apart. Not by bounds alone: it must not
-    grow with the distance between columns, as it does (to 0.25) when records keep their rank from column to column.
+    grow with the distance between columns, as it does when records keep their rank from column to column.
     """
     model, pairs = chain(50_000)
-    assert farthest(model, pairs, np.random.default_rng(2)) < 0.045
-    assert farthest(model, pairs, InOrder(np.random.PCG64(2))) > 0.15
+    assert distances(model, pairs, 2).max() < 0.045
+    monkeypatch.setattr("margrave.models.graphical.model.deal", in_one_order)
+    assert distances(model, pairs, 2).max() > 0.15
+
+
+def test_spread_records_are_closer_to_the_model_than_shuffled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pairs = chain(50_000)
+    spread = np.mean([distances(model, pairs, seed).mean() for seed in range(4)])
+    monkeypatch.setattr("margrave.models.graphical.model.spread_order", shuffled)
+    by_chance = np.mean([distances(model, pairs, seed).mean() for seed in range(4)])
+    assert spread < 0.9 * by_chance
 
 
 def firsts(model: GraphicalModel, rows: int, repetitions: int, rng: np.random.Generator) -> float:

@@ -1,26 +1,37 @@
 """Records from conditional distributions by randomised rounding: fewer surprises than independent draws.
 
-Column after column, the records that agree on a column's parents form a group; each code gets its expected number of
-the group's records, rounded at random without bias, and the group's records are dealt out in an order shuffled afresh
-for every column. The shuffle matters: were the records of one parent dealt to several children in one order, the
-children would be dependent where the model says they are not.
+Column after column, the records that agree on a column's parents form a group, and each code gets its expected number
+of the group's records, rounded at random without bias. Which of them get it is random too, but spread: the group's
+records are sorted by other columns, equal ones in random order, and each code goes to records all along. So the code
+meets the other columns' codes nearly as often as under independence, which is what the model says, where a shuffle
+would leave that to chance.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from margrave.typing import FloatArray, IntArray
+from margrave.schema.domain import Domain
+from margrave.typing import AnyArray, Attribute, FloatArray, IntArray
+
+SORTABLE = 1 << 16
+"""Keys below this are sorted in linear time."""
 
 
 @njit(cache=True, nogil=True)
-def _deal(groups, counts, order, table, uniform, column):  # type: ignore[no-untyped-def]
-    """Give every record a code: ``table[g]`` holds the weights of the codes in group g, ``order`` a random order.
+def _deal(groups, counts, order, table, uniform, offset, column):  # type: ignore[no-untyped-def]
+    """Give every record a code: ``table[g]`` holds the weights of the codes in group g.
 
     Systematic rounding: with fractions f_v and one uniform u, code v gets floor or ceil of its expectation, up
     exactly where the running sum of the fractions crosses u + an integer; each goes up with probability f_v.
+
+    A group's n records, in ``order``, get the codes at ranks a, a + s, a + 2s, ... modulo n, where s is near n divided
+    by the golden ratio and coprime to n: any stretch of records gets each code nearly in proportion. The start a is
+    uniform, so each record is as likely to get a code as any other of its group.
     """
     n_groups, codes = table.shape
     starts = np.empty(n_groups + 1, np.int64)
@@ -33,6 +44,7 @@ def _deal(groups, counts, order, table, uniform, column):  # type: ignore[no-unt
         row = order[i]
         grouped[fill[groups[row]]] = row
         fill[groups[row]] += 1
+    dealt = np.empty(counts.max() if n_groups else 0, np.int64)
     for g in range(n_groups):
         n = counts[g]
         if n == 0:
@@ -40,9 +52,7 @@ def _deal(groups, counts, order, table, uniform, column):  # type: ignore[no-unt
         total = 0.0
         for v in range(codes):
             total += table[g, v]
-        at, end = starts[g], starts[g + 1]
-        seen, given = 0.0, 0
-        last = -1
+        seen, given, last = 0.0, 0, 0
         for v in range(codes):
             weight = table[g, v] if total > 0.0 else 1.0
             if weight <= 0.0:
@@ -50,19 +60,49 @@ def _deal(groups, counts, order, table, uniform, column):  # type: ignore[no-unt
             last = v
             seen += weight
             reach = int(np.floor(n * (seen / (total if total > 0.0 else codes)) + uniform[g]))
-            while given < reach and at < end:
-                column[grouped[at]] = v
-                at += 1
+            while given < reach and given < n:
+                dealt[given] = v
                 given += 1
-        while at < end:  # the last crossing may be lost to rounding
-            column[grouped[at]] = last
-            at += 1
+        while given < n:  # the last crossing may be lost to rounding
+            dealt[given] = last
+            given += 1
+        stride = max(1, int(n * 0.6180339887498949))
+        left, right = stride, n
+        while right:  # Euclid's algorithm, until they are coprime
+            left, right = right, left % right
+            if right == 0 and left > 1:
+                stride += 1
+                left, right = stride, n
+        rank = min(int(offset[g] * n), n - 1)
+        for i in range(starts[g], starts[g + 1]):
+            column[grouped[i]] = dealt[rank]
+            rank = (rank + stride) % n
 
 
-def deal(groups: IntArray, table: FloatArray, rng: np.random.Generator) -> NDArray[np.uint32]:
-    """One column: a code for every record given its group, in expectation as ``table[group]`` says (any scale)."""
+def deal(
+    groups: IntArray, table: FloatArray, rng: np.random.Generator, order: IntArray | None = None
+) -> NDArray[np.uint32]:
+    """One column: a code for every record given its group, in expectation as ``table[group]`` says (any scale).
+
+    ``order``: the records as ``spread_order`` sorted them; without it, at random.
+    """
     counts = np.bincount(groups, minlength=len(table))
     column = np.empty(len(groups), dtype=np.uint32)
-    order = rng.permutation(len(groups))
-    _deal(groups, counts, order, np.ascontiguousarray(table), rng.random(len(table)), column)
+    order = rng.permutation(len(groups)) if order is None else order
+    _deal(groups, counts, order, np.ascontiguousarray(table), rng.random(len(table)), rng.random(len(table)), column)
     return column
+
+
+def spread_order(
+    domain: Domain, columns: Mapping[Attribute, AnyArray], rows: int, rng: np.random.Generator
+) -> IntArray:
+    """The records sorted by as many of these columns as fit into a short key, taken in random order."""
+    key, size = np.zeros(rows, dtype=np.int64), 1
+    names = list(columns)
+    rng.shuffle(names)
+    for name in names:
+        if size * domain.size(name) < SORTABLE:
+            key = key * domain.size(name) + columns[name]
+            size *= domain.size(name)
+    order = rng.permutation(rows)
+    return order[np.argsort(key[order].astype(np.uint16), kind="stable")] if size > 1 else order

@@ -16,7 +16,7 @@ from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
-from margrave.models.sampling import deal
+from margrave.models.sampling import deal, spread_order
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
@@ -129,7 +129,8 @@ class GraphicalModel:
             for parent in parents:
                 groups *= self._domain.size(parent)
                 groups += columns[parent]
-            columns[attribute] = deal(groups, table, rng)
+            others = {a: codes for a, codes in columns.items() if a not in parents}
+            columns[attribute] = deal(groups, table, rng, spread_order(self._domain, others, n, rng))
         return Codes.of(self._domain, columns)
 
     def _conditionals(self) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
