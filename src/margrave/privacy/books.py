@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from margrave.errors import InputError, LedgerError
-from margrave.privacy.journal import Answer, Journal, Question, look
+from margrave.privacy.journal import Journal, look
 from margrave.privacy.ledger_file import LedgerFile, OpenRun, new_run
+from margrave.privacy.question import Answer, Question
 from margrave.privacy.unit import Unit
 from margrave.transcript import Debit
 
@@ -25,7 +26,7 @@ class Books:
 
     def __init__(self, journal: Journal | None = None, run: OpenRun | None = None) -> None:
         self._journal, self._run = journal, run
-        self._question: Question | None = None
+        self._new: Question | None = None  # the question that waits for an answer
         self._number = 0
         self._ended = False
 
@@ -41,13 +42,14 @@ class Books:
 
         Raises ``LedgerError`` if the question is not the one that was answered. **Privacy:** none spent.
         """
-        self._question = question
-        return None if self._journal is None else self._journal.recall(question)
+        answer = None if self._journal is None else self._journal.recall(question)
+        self._new = question if answer is None else None
+        return answer
 
     def charge(self, debit: Debit) -> None:
         """Have the debit of the question just asked on the disk; it may be there from before a crash."""
-        if self._journal is not None and self._question is not None:
-            self._journal.ask(self._question)
+        if self._journal is not None and self._new is not None:
+            self._journal.ask(self._new)
         if self._run is not None:
             self._run.debit(self._number, debit)
         self._number += 1

@@ -25,15 +25,15 @@ from margrave.marginal import IDENTITY, Query
 from margrave.privacy.books import Books, open_books
 from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of
-from margrave.privacy.journal import Answer, Question
 from margrave.privacy.ledger import Ledger, exact_rho
 from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
 from margrave.privacy.policy import Policy, policy_of
+from margrave.privacy.question import Answer, Question, choosing, measuring
 from margrave.privacy.scores import Score
 from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
 from margrave.schema.domain import Domain
 from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.typing import Clique, IntArray
 
 if TYPE_CHECKING:
     from margrave.data import Table
@@ -217,7 +217,7 @@ class Private:
             asked = self._asked(cliques)
             check_query(query, self.domain)
             price = noise.price(sensitivity(self._unit, query), len(asked))
-            question = _measuring(self.domain, asked, price.scale, price.rho_each, query)
+            question = measuring(self.domain, asked, price.scale, price.rho_each, query)
             answer = self._ask(question, asked, lambda: self._noisy(asked, price.scale, query))
             entries = tuple(
                 Measurement(clique, values, price.scale, price.rho_each, query)
@@ -243,7 +243,7 @@ class Private:
             score.check(self.domain, asked)
             terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            question = _choosing(asked, float(epsilon), float(moved), rho, terms)
+            question = choosing(asked, float(epsilon), float(moved), rho, terms)
             answer = self._ask(question, asked, lambda: self._chosen(asked, score, epsilon / (2 * moved)))
             chosen = asked[int(answer[0])]
             self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
@@ -416,40 +416,3 @@ def _lipschitz(score: Score) -> Fraction:
             "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
         )
     return lipschitz
-
-
-def _measuring(domain: Domain, asked: Sequence[Clique], scale: float, each: Fraction, query: Query) -> Question:
-    answers = query.domain(domain)
-    return Question(
-        what=f"measure {_names(asked)}",
-        rho=each * len(asked),
-        asked={
-            "kind": "measure",
-            "cliques": [list(c) for c in asked],
-            "scale": scale,
-            "query": {a: groups.tolist() for a, groups in sorted(query.groups.items())},
-        },
-        shapes=tuple(answers.shape(c) for c in asked),
-    )
-
-
-def _choosing(
-    asked: Sequence[Clique], epsilon: float, moved: float, rho: Fraction, terms: Mapping[str, FloatArray]
-) -> Question:
-    return Question(
-        what=f"choose one of {len(asked)} marginals",
-        rho=rho,
-        asked={
-            "kind": "select",
-            "candidates": [list(c) for c in asked],
-            "epsilon": epsilon,
-            "sensitivity": moved,
-            "terms": {name: values.tolist() for name, values in sorted(terms.items())},
-        },
-        shapes=((),),
-    )
-
-
-def _names(cliques: Sequence[Clique]) -> str:
-    shown = [" × ".join(c) for c in cliques[:4]]
-    return ", ".join(shown if len(cliques) <= 4 else [*shown[:3], f"and {len(cliques) - 3} more marginals"])

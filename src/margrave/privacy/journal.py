@@ -16,7 +16,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +23,9 @@ import numpy as np
 
 from margrave.errors import InputError, LedgerError
 from margrave.privacy.chained import ChainedFile, Event
-from margrave.privacy.ledger_state import exact_text
-from margrave.typing import IntArray
+from margrave.privacy.question import Answer, Plain, Question
 
 FORM = "margrave-journal"
-
-Plain = dict[str, Any]
-Answer = tuple[IntArray, ...]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked, as plain data, with its price; the answer is one array of integers for each of ``shapes``."""
-
-    what: str
-    rho: Fraction
-    asked: Plain
-    shapes: tuple[tuple[int, ...], ...]
-
-    def plain(self) -> Plain:
-        """What the journal keeps of it, and compares: the texts and numbers that JSON gives back."""
-        plain: Plain = json.loads(json.dumps({**self.asked, "what": self.what, "rho": exact_text(self.rho)}))
-        return plain
 
 
 @dataclass

@@ -85,13 +85,13 @@ class Policy:
         if budget.epsilon > self.max_epsilon:
             self._refuse(
                 "max_epsilon",
-                f"epsilon is {budget.epsilon:g}, and {self.max_epsilon:g} is the most for one release",
+                f"epsilon is {budget.epsilon:.9g}, and {self.max_epsilon:g} is the most for one release",
                 f"Ask for epsilon {self.max_epsilon:g} or less.",
             )
         if budget.delta > self.max_delta:
             self._refuse(
                 "max_delta",
-                f"delta is {budget.delta:g}, and {self.max_delta:g} is the most for one release",
+                f"delta is {budget.delta:.9g}, and {self.max_delta:g} is the most for one release",
                 f"Ask for delta {self.max_delta:g} or less.",
             )
         if self.units is not None and unit_name(unit) not in self.units:
