@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from margrave.data import read_table
 from margrave.errors import InputError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
-from margrave.privacy import AddRemoveRow, Budget, Unit, protect
+from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
+from margrave.privacy.books import check_books
+from margrave.privacy.policy import policy_of
 from margrave.privacy.unit import rows_per_person
 from margrave.release import Release
 from margrave.schema import Domain, Schema
@@ -33,6 +36,11 @@ def synthesize(
     mechanism: Mechanism | str | None = None,
     seed: int | None = None,
     progress: Callable[[str, float], None] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    policy: Policy | str | Path | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, or a data frame.
 
@@ -40,17 +48,28 @@ def synthesize(
     Everything that can be wrong with the arguments is found before the first question is put to the rows. ``seed``
     makes the fitting repeatable; the noise always comes from the operating system.
 
-    **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``. Raises ``InputError``,
-    ``SchemaError``, ``DataError`` or ``ModelTooLargeError`` before anything is spent.
+    ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
+    file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
+
+    **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``; what a resumed run was answered
+    before is not paid again. Raises ``InputError``, ``SchemaError``, ``DataError``, ``ModelTooLargeError``,
+    ``PolicyError``, ``BudgetError`` (the data set's cap leaves no room) or ``LedgerError`` before anything is spent.
     """
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = mechanism_of(mechanism)
     check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
+    rules = policy_of(policy)
+    rules.check(confirmed, unit, budget, ledger=ledger is not None)
+    where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
+    stored = check_books(unit, budget.rho, **where)
+    if journal is not None and seed is None:
+        seed = _seed_of(stored)
+    facts = {"mechanism": chosen.config(), "seed": seed}
     source = read_table(table, confirmed)
     rng = np.random.default_rng(seed)  # fitting is post-processing
-    with protect(source, unit=unit, budget=budget) as private:
+    with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
         return chosen.run(private, rng=rng, progress=progress)
 
 
@@ -67,6 +86,13 @@ def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
             remedy=f"Give an instance, such as AIM(), or one of the names {', '.join(MECHANISMS)}.",
         )
     return choice
+
+
+def _seed_of(stored: Mapping[str, Any]) -> int:
+    """The seed of the run to resume, so that it asks what it asked before; a new one for a new run."""
+    facts = stored.get("facts")
+    seed = facts.get("seed") if isinstance(facts, dict) else None
+    return seed if isinstance(seed, int) and seed >= 0 else secrets.randbits(63)
 
 
 def check_schema(schema: Schema, unit: Unit) -> None:

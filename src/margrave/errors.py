@@ -54,3 +54,15 @@ class ReleaseError(MargraveError):
     """A release cannot be read, or cannot do what was asked of it."""
 
     exit_code = 7
+
+
+class LedgerError(MargraveError):
+    """A ledger file or a journal cannot be read or written, is damaged, is in use, or is of another run."""
+
+    exit_code = 8
+
+
+class PolicyError(MargraveError):
+    """The policy file forbids what was asked. Nothing was answered and nothing was spent."""
+
+    exit_code = 9

@@ -48,7 +48,12 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
-    _sync(target.parent, os.O_RDONLY)
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder reach the disk, so that a file made in it is there after a power cut."""
+    _sync(folder, os.O_RDONLY)
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "schema": ("schema", "Draft a schema from a file, or check a file against a schema."),
     "plan": ("plan", "Say what a run would do and cost, from public inputs alone."),
     "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
+    "ledger": ("ledger", "Set a cap for a data set, see what is spent, close a run."),
     "sample": ("sample", "Draw rows from a release."),
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("inspect", "Write a release's report as one HTML page."),

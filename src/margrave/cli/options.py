@@ -70,6 +70,27 @@ def budget_options(command: Command) -> Command:
     return command
 
 
+def books_options(command: Command) -> Command:
+    """``--ledger``, ``--dataset``, ``--policy``, ``--journal`` and ``--resume``."""
+    for option in (
+        click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, from its journal."),
+        click.option(
+            "--journal",
+            default=None,
+            metavar="FILE",
+            help="Where the run's answers are kept until its outputs are written; with --ledger or --resume, the"
+            " first output's name and .journal by default.",
+        ),
+        click.option("--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."),
+        click.option("--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."),
+        click.option(
+            "--ledger", default=None, metavar="FILE", help="The ledger file, in which the data set has a cap."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def load_schema(path: str, *, confirmed: bool = True) -> Schema:
     """The schema of a file; a draft is refused where a confirmed one is needed."""
     if not Path(path).is_file():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +13,7 @@ from margrave.api import check_schema, synthesize
 from margrave.cli.mechanism import build_mechanism, mechanism_options
 from margrave.cli.options import (
     DEFAULT_WORKLOAD,
+    books_options,
     budget_options,
     echo_json,
     json_option,
@@ -42,6 +46,7 @@ from margrave.report import write_report
     "--release", "release_path", default=None, metavar="FILE", help="Where the release goes: .margrave."
 )
 @click.option("--report", "report_path", default=None, metavar="FILE", help="Where the report goes: .html.")
+@books_options
 @click.option(
     "--seed", type=int, default=None, help="Makes fitting and sampling repeatable; the noise never is."
 )
@@ -61,14 +66,24 @@ def synthesize_command(
     output: str | None,
     release_path: str | None,
     report_path: str | None,
+    ledger: str | None,
+    dataset: str | None,
+    policy: str | None,
+    journal: str | None,
+    resume: bool,
     seed: int | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Make a private synthetic copy of FILE (CSV or Parquet). Spends what epsilon and delta allow, once."""
+    """Make a private synthetic copy of FILE (CSV or Parquet). Spends what epsilon and delta allow, once.
+
+    With a ledger, several runs can never exceed the data set's cap together. An interrupted run goes on from its
+    journal with --resume and all else as it was; nothing is spent twice.
+    """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
     _check_outputs(outputs, rows, overwrite=overwrite)
     _check_rows_exist(mechanism, output)
+    journal = _journal_of(journal, outputs, ledger, resume=resume)
     schema = load_schema(schema_path)
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
@@ -76,7 +91,7 @@ def synthesize_command(
     chosen = build_mechanism(
         mechanism, None if workload == DEFAULT_WORKLOAD else wanted, max_model_mb=max_model_mb, rounds=rounds
     )
-    with progress_bar(quiet=as_json) as progress:
+    with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(
             file,
             schema,
@@ -86,8 +101,15 @@ def synthesize_command(
             mechanism=chosen,
             seed=seed,
             progress=progress,
+            ledger=ledger,
+            dataset=dataset,
+            policy=policy,
+            journal=journal,
+            resume=resume,
         )
-    _write(release, outputs, rows, seed, overwrite=overwrite)
+        _write(release, outputs, rows, seed, overwrite=overwrite)
+    if journal is not None:
+        Path(journal).unlink(missing_ok=True)  # all that it was kept for is on the disk
     facts = release.certificate()
     if as_json:
         echo_json({"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts})
@@ -105,6 +127,33 @@ def _check_outputs(outputs: dict[str, str | None], rows: int | None, *, overwrit
         raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
     check_format(outputs["-o"])
     check_outputs(outputs, overwrite=overwrite)
+
+
+def _journal_of(
+    journal: str | None, outputs: dict[str, str | None], ledger: str | None, *, resume: bool
+) -> str | None:
+    """The journal that is named, or the one beside the first output where there has to be one."""
+    if journal is None and (ledger is not None or resume):
+        first = next(p for p in (outputs["--release"], outputs["-o"], outputs["--report"]) if p)
+        journal = f"{first}.journal"
+    others = {**outputs, "--ledger": ledger}
+    for option, path in others.items():
+        if journal is not None and path is not None and Path(path).resolve() == Path(journal).resolve():
+            raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
+    return journal
+
+
+@contextmanager
+def _advice(journal: str | None) -> Iterator[None]:
+    """After an interrupt, say that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if journal is not None and Path(journal).exists():
+            click.echo(
+                f"All answers so far are in {journal}: go on by the same command with --resume.", err=True
+            )
+        raise
 
 
 def _check_rows_exist(mechanism: str, output: str | None) -> None:

@@ -3,7 +3,9 @@
 from margrave.privacy.budget import Budget
 from margrave.privacy.gate import Private, protect
 from margrave.privacy.ledger import Ledger
+from margrave.privacy.ledger_file import LedgerFile
 from margrave.privacy.noise import Gaussian, Randomness, SeededRandomness, SystemRandomness
+from margrave.privacy.policy import Policy
 from margrave.privacy.scores import GridScores, MarginalGap, Score
 from margrave.privacy.unit import (
     AddRemovePerson,
@@ -24,7 +26,9 @@ __all__ = [
     "Gaussian",
     "GridScores",
     "Ledger",
+    "LedgerFile",
     "MarginalGap",
+    "Policy",
     "Private",
     "Randomness",
     "ReplacePerson",

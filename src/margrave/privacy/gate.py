@@ -13,20 +13,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex, TypeVar, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
 from margrave.errors import DataError, InputError, MargraveError, SchemaError
 from margrave.marginal import IDENTITY, Query
+from margrave.privacy.books import Books, open_books
 from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of
 from margrave.privacy.ledger import Ledger, exact_rho
-from margrave.privacy.noise import Gaussian, Price, Randomness, SystemRandomness
+from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
+from margrave.privacy.policy import Policy, policy_of
+from margrave.privacy.question import Answer, Question, choosing, measuring
 from margrave.privacy.scores import Score
-from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public
+from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
 from margrave.schema.domain import Domain
 from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
 from margrave.typing import Clique, IntArray
@@ -38,15 +42,34 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def protect(table: Table, *, unit: Unit, budget: Budget, randomness: Randomness | None = None) -> Private:
+def protect(
+    table: Table,
+    *,
+    unit: Unit,
+    budget: Budget,
+    randomness: Randomness | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    policy: Policy | str | Path | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> Private:
     """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
 
     Under a unit of persons the rows of each are first cut to ``max_rows``. Without ``randomness``, noise comes from
     the operating system, after a self-test of the sampler; tests may pass another, and the account then says so.
 
+    ``ledger`` is a ledger file in which ``dataset`` has a cap: the whole budget is reserved there now, every debit is
+    written there before its answer is drawn, and what was not spent is given back when the gate closes. ``policy`` is a
+    policy or its file. ``journal`` is a file for the questions and answers of this run; with ``resume`` the answers in
+    it are given again to the same questions, at no further cost, and ``facts`` (the mechanism and its seed, say: plain
+    and public) must be those that it was begun with.
+
     **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
     the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
-    persons without a column that identifies them.
+    persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
+    cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run.
     """
     sensitivity(unit)  # refuses what is no unit
     if not isinstance(budget, Budget):
@@ -62,7 +85,31 @@ def protect(table: Table, *, unit: Unit, budget: Budget, randomness: Randomness 
             f"The unit is to {unit}, but the schema names no column that identifies persons.",
             remedy="Name it as the schema's person, or choose a unit of rows.",
         )
-    return Private(table, limit, unit, budget, SystemRandomness() if randomness is None else randomness)
+    policy_of(policy).check(table.schema, unit, budget, ledger=ledger is not None)
+    source = SystemRandomness() if randomness is None else randomness
+    head = {} if journal is None else _facts(table.schema, unit, budget, source, facts or {})
+    where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
+    books = open_books(unit, budget.rho, head, **where)
+    try:
+        return Private(table, limit, unit, budget, source, books)
+    except BaseException:
+        books.abandon()
+        raise
+
+
+def _facts(
+    schema: Schema, unit: Unit, budget: Budget, source: Randomness, facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a run is of, for its journal: a journal of anything else is not resumed."""
+    return {
+        "schema": schema.hash(),
+        "unit": unit_name(unit),
+        "rho": str(budget.rho),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "sampler": source.describe(),
+        "facts": dict(facts),
+    }
 
 
 @final
@@ -73,6 +120,7 @@ class Private:
     """
 
     __slots__ = (
+        "_books",
         "_budget",
         "_counts",
         "_entries",
@@ -85,12 +133,18 @@ class Private:
     )
 
     def __init__(
-        self, table: Table, rows_each: int | None, unit: Unit, budget: Budget, randomness: Randomness
+        self,
+        table: Table,
+        rows_each: int | None,
+        unit: Unit,
+        budget: Budget,
+        randomness: Randomness,
+        books: Books,
     ) -> None:
         self._table: Table | None = table
         self._schema = table.schema
         self._unit, self._budget, self._randomness = unit, budget, randomness
-        self._ledger = Ledger(budget.rho)
+        self._books, self._ledger = books, Ledger(budget.rho, on_charge=books.charge)
         self._counts: dict[Clique, IntArray] = {}
         self._entries: tuple[Entry, ...] = ()
         self._lock = threading.RLock()
@@ -98,6 +152,7 @@ class Private:
             self._table = self._read(lambda: table.bounded(rows_each))
         if size_is_public(unit):
             self._entries = (PublicTotal(int(self._read(table.rows))),)
+            books.public_rows(self._entries[0].total)
 
     # What is public.
 
@@ -162,9 +217,12 @@ class Private:
             asked = self._asked(cliques)
             check_query(query, self.domain)
             price = noise.price(sensitivity(self._unit, query), len(asked))
-            self._count(asked)
-            self._ledger.charge(f"measure {_names(asked)}", price.rho_each * len(asked))
-            entries = self._answer(lambda: self._noisy(asked, price, query))
+            question = measuring(self.domain, asked, price.scale, price.rho_each, query)
+            answer = self._ask(question, asked, lambda: self._noisy(asked, price.scale, query))
+            entries = tuple(
+                Measurement(clique, values, price.scale, price.rho_each, query)
+                for clique, values in zip(asked, answer, strict=True)
+            )
             self._entries += entries
             return Transcript(entries)
 
@@ -185,17 +243,21 @@ class Private:
             score.check(self.domain, asked)
             terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            self._count(asked)
-            self._ledger.charge(f"choose one of {len(asked)} marginals", rho)
-            chosen = asked[self._answer(lambda: self._chosen(asked, score, epsilon / (2 * moved)))]
+            question = choosing(asked, float(epsilon), float(moved), rho, terms)
+            answer = self._ask(question, asked, lambda: self._chosen(asked, score, epsilon / (2 * moved)))
+            chosen = asked[int(answer[0])]
             self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
             return chosen
 
     def close(self) -> None:
-        """Let go of the table and of every true count. Whatever is asked afterwards is refused."""
+        """Let go of the table and of every true count. Whatever is asked afterwards is refused.
+
+        The run has then ended well: a ledger file gets back what was reserved and not spent. Leaving a ``with`` block
+        by an exception ends it otherwise, and a run with a journal can then be resumed.
+        """
         with self._lock:
-            self._table = None
-            self._counts.clear()
+            self._forget()
+            self._books.finish()
 
     # Behind the gate.
 
@@ -228,21 +290,29 @@ class Private:
             counts.flags.writeable = False
             self._counts[clique] = counts
 
-    def _noisy(self, asked: Sequence[Clique], price: Price, query: Query) -> tuple[Measurement, ...]:
-        entries = []
+    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Callable[[], Answer]) -> Answer:
+        """The stored answer of a resumed run; or a new one, counted, charged, drawn and stored, in this order."""
+        stored = self._books.recall(question)
+        if stored is None:
+            self._count(cliques)
+        self._ledger.charge(question.what, question.rho)
+        return self._answer(lambda: self._books.store(draw())) if stored is None else stored
+
+    def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answer:
+        answer = []
         for clique in asked:
             truth = query.apply(clique, self._counts[clique])
-            values = self._randomness.gaussian(truth, price.scale)
+            values = self._randomness.gaussian(truth, scale)
             if values.dtype != np.int64 or values.shape != truth.shape:
                 raise MargraveError("The noise has the wrong shape or type.")
-            entries.append(Measurement(clique, values, price.scale, price.rho_each, query))
-        return tuple(entries)
+            answer.append(values)
+        return tuple(answer)
 
-    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> int:
+    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answer:
         values, grid = score(asked, {c: self._counts[c] for c in asked})
         if len(values) != len(asked):
             raise MargraveError("The score does not have one value per candidate.")
-        return range(len(asked))[self._randomness.choose(values, temperature * grid)]
+        return (np.array(range(len(asked))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
@@ -255,22 +325,32 @@ class Private:
         """Work after a charge: if it fails, the gate closes and the charge stands."""
         result = _sealed(work)
         if isinstance(result, _Failure):
-            self.close()
+            self._forget()
+            self._books.abandon()
             _raise(
                 result,
                 MargraveError,
                 "An answer failed after its charge",
-                "The charge stands; the gate is closed.",
+                f"The charge stands; the gate is closed.{self._books.advice}",
             )
         return result
+
+    def _forget(self) -> None:
+        self._table = None
+        self._counts.clear()
 
     # Nothing leaves by the back door.
 
     def __enter__(self) -> Private:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+            return
+        with self._lock:
+            self._forget()
+            self._books.abandon()
 
     def __repr__(self) -> str:
         return f"Private(unit={str(self._unit)!r}, rho={float(self.rho):.6g}, spent={float(self._ledger.spent):.6g})"
@@ -336,8 +416,3 @@ def _lipschitz(score: Score) -> Fraction:
             "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
         )
     return lipschitz
-
-
-def _names(cliques: Sequence[Clique]) -> str:
-    shown = [" × ".join(c) for c in cliques[:4]]
-    return ", ".join(shown if len(cliques) <= 4 else [*shown[:3], f"and {len(cliques) - 3} more marginals"])

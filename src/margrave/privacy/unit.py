@@ -150,6 +150,23 @@ def parse_unit(text: str) -> Unit:
     )
 
 
+def unit_name(unit: Unit) -> str:
+    """The text that ``parse_unit`` reads as this unit.
+
+    >>> unit_name(ReplacePerson(max_rows=5))
+    'replace-person:5'
+    """
+    match unit:
+        case AddRemoveRow():
+            return "add-remove-row"
+        case ReplaceRow():
+            return "replace-row"
+        case AddRemovePerson(max_rows=k):
+            return f"add-remove-person:{k}"
+        case ReplacePerson(max_rows=k):
+            return f"replace-person:{k}"
+
+
 def _check_max_rows(max_rows: int) -> None:
     if not isinstance(max_rows, int) or isinstance(max_rows, bool) or not 1 <= max_rows <= 1_000_000:
         raise InputError(

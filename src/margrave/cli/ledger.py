@@ -1,0 +1,119 @@
+"""``margrave ledger``: set a cap for a data set, see what is spent, close a run that will not be resumed."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from margrave.cli.options import echo_json, json_option
+from margrave.cli.output import console, facts_table
+from margrave.errors import InputError
+from margrave.privacy import Budget, LedgerFile, parse_unit
+from margrave.privacy.ledger_state import DatasetState, epsilon_or_zero
+
+
+@click.group("ledger")
+def ledger_command() -> None:
+    """Set a cap for a data set, see what is spent, close a run."""
+
+
+@ledger_command.command("init")
+@click.argument("file", metavar="FILE")
+@click.option("--dataset", required=True, metavar="ID", help="The data set: a name of your choice.")
+@click.option("--epsilon", "-e", type=float, default=None, help="The cap as (epsilon, delta).")
+@click.option("--delta", type=float, default=None, help="The delta of the cap; with --rho 1e-9 by default.")
+@click.option("--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly.")
+@click.option(
+    "--unit", default="add-remove-row", show_default=True, help="What is protected; the runs' unit must be the same."
+)
+@json_option
+def init_command(
+    file: str,
+    dataset: str,
+    epsilon: float | None,
+    delta: float | None,
+    rho: str | None,
+    unit: str,
+    as_json: bool,
+) -> None:
+    """Set in FILE what all runs on a data set may spend together. FILE is made if it is not there."""
+    made = LedgerFile(file).init(dataset, unit=parse_unit(unit), cap=_cap(epsilon, delta, rho))
+    if as_json:
+        echo_json(made.to_dict())
+    else:
+        click.echo(
+            f"{dataset} may spend rho {float(made.cap.rho):.6g} in all: epsilon {made.cap.epsilon:.6g},"
+            f" delta {made.cap.delta:g}, unit {made.unit}."
+        )
+
+
+@ledger_command.command("show")
+@click.argument("file", metavar="FILE")
+@json_option
+def show_command(file: str, as_json: bool) -> None:
+    """Print the caps in FILE, what is charged against them, and every run."""
+    found = LedgerFile(file).datasets()
+    if as_json:
+        echo_json({"datasets": [d.to_dict() for d in found]})
+        return
+    for dataset in found:
+        _show(dataset)
+
+
+@ledger_command.command("close")
+@click.argument("file", metavar="FILE")
+@click.argument("run", metavar="RUN")
+@json_option
+def close_command(file: str, run: str, as_json: bool) -> None:
+    """Close a RUN that will not be resumed. What it was debited stays charged; the rest of its reservation is free."""
+    closed = LedgerFile(file).close(run)
+    given = closed.reserved - closed.debited
+    if as_json:
+        amounts = {"debited": str(closed.debited), "given_back": str(given)}
+        echo_json({"run": run, "dataset": closed.dataset, **amounts})
+    else:
+        click.echo(f"Closed {run}: rho {float(closed.debited):.6g} stays charged, {float(given):.6g} is given back.")
+
+
+def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
+    if (epsilon is None) == (rho is None):
+        raise InputError("The cap is given as --epsilon and --delta, or as --rho.", remedy="Give one of the two.")
+    if epsilon is not None:
+        if delta is None:
+            raise InputError("The cap has an epsilon and no delta.", remedy="Add --delta 1e-9, say.")
+        return Budget.approx(epsilon, delta)
+    if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):
+        raise InputError(f"--rho is {rho!r}.", remedy="Write a fraction or a decimal: 1/10 or 0.1.")
+    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta)
+
+
+def _show(dataset: DatasetState) -> None:
+    out, cap = console(), dataset.cap
+    spent = epsilon_or_zero(dataset.charged, cap.delta)
+    out.print(
+        facts_table(
+            escape(dataset.dataset),
+            [
+                ("protected", f"{dataset.unit}, since {dataset.day}"),
+                ("cap", f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"),
+                ("charged", f"rho {float(dataset.charged):.6g}: epsilon {spent:.6g} at that delta"),
+                ("remaining", f"rho {float(dataset.remaining):.6g}"),
+            ],
+        )
+    )
+    if dataset.runs:
+        runs = Table(box=None, pad_edge=False)
+        for name in ("run", "begun", "state", "reserved", "debited", "debits"):
+            runs.add_column(name, justify="left" if name in ("run", "begun", "state") else "right")
+        for r in dataset.runs:
+            amounts = f"{float(r.reserved):.6g}", f"{float(r.debited):.6g}", str(len(r.debits))
+            runs.add_row(r.run, r.day, "closed" if r.closed else "open", *amounts)
+        out.print(runs)
+    for r in dataset.unfinished:
+        kept = "" if r.journal is None else f" Its journal is {r.journal}: resume it, or close it."
+        out.print(escape(f"{r.run} is in progress, or was killed.{kept}"), style="dim")
+    out.print()

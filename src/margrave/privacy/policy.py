@@ -1,0 +1,135 @@
+"""The policy file: what the custodian allows a release to be, checked before anything is spent."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from margrave.errors import InputError, PolicyError
+from margrave.privacy.budget import Budget
+from margrave.privacy.unit import Unit, parse_unit, unit_name
+
+if TYPE_CHECKING:
+    from margrave.schema import Schema
+
+RULES = ("version", "max_epsilon", "max_delta", "units", "forbidden_columns", "require_ledger")
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The rules of a policy file; one that is not given forbids nothing.
+
+    ``max_epsilon`` and ``max_delta`` bound the (epsilon, delta) of one release. ``units`` are those allowed, written as
+    on the command line. ``forbidden_columns`` may be no columns of a schema, however their letters are capitalised; a
+    column that the schema ignores, or that only names persons, is never synthesised and is not forbidden.
+    ``require_ledger`` asks for a ledger file. ``name`` is what errors call the policy.
+    """
+
+    max_epsilon: float = math.inf
+    max_delta: float = 1.0
+    units: tuple[str, ...] | None = None
+    forbidden_columns: tuple[str, ...] = ()
+    require_ledger: bool = False
+    name: str = "The policy"
+
+    def __post_init__(self) -> None:
+        for rule in ("max_epsilon", "max_delta"):
+            value = getattr(self, rule)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise InputError(f"{self.name}: {rule} is {value!r}.", remedy=f"Write {rule} = a number above 0.")
+        if not isinstance(self.require_ledger, bool):
+            raise InputError(f"{self.name}: require_ledger is not true or false.", remedy="Write one of the two.")
+        if self.units is not None:
+            units = tuple(unit_name(parse_unit(u)) for u in _texts(self.name, "units", self.units))
+            object.__setattr__(self, "units", units)
+        columns = _texts(self.name, "forbidden_columns", self.forbidden_columns)
+        object.__setattr__(self, "forbidden_columns", columns)
+
+    @staticmethod
+    def load(path: str | Path) -> Policy:
+        """The policy in a TOML file; ``InputError`` for whatever is wrong with it. An unknown rule is wrong."""
+        try:
+            read = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+        except OSError as error:
+            why = error.strerror or "no file of that name"
+            raise InputError(f"The policy {path} cannot be read ({why}).", remedy="Name another file.") from None
+        except (ValueError, RecursionError):
+            raise InputError(f"The policy {path} is not TOML in UTF-8.", remedy="Mend it.") from None
+        rules = read.get("policy")
+        if set(read) != {"policy"} or not isinstance(rules, dict):
+            raise InputError(f"The policy {path} is not one [policy] table.", remedy="Begin it with [policy].")
+        return Policy._of(path, rules)
+
+    @staticmethod
+    def _of(path: str | Path, rules: Mapping[str, Any]) -> Policy:
+        for rule in rules:
+            if rule not in RULES:
+                raise InputError(
+                    f"The policy {path} has an unknown rule {rule[:60]!r}.",
+                    remedy=f"The rules are: {', '.join(RULES)}.",
+                )
+        version = rules.get("version")
+        if isinstance(version, bool) or version != VERSION:
+            raise InputError(
+                f"The policy {path} has no version that this margrave reads.", remedy=f"Write version = {VERSION}."
+            )
+        return Policy(**{k: v for k, v in rules.items() if k != "version"}, name=f"The policy {path}")
+
+    def check(self, schema: Schema, unit: Unit, budget: Budget, *, ledger: bool) -> None:
+        """Raise ``PolicyError`` for the first rule that a release would break. **Privacy:** none spent."""
+        if budget.epsilon > self.max_epsilon:
+            self._refuse(
+                "max_epsilon",
+                f"epsilon is {budget.epsilon:.9g}, and {self.max_epsilon:g} is the most for one release",
+                f"Ask for epsilon {self.max_epsilon:g} or less.",
+            )
+        if budget.delta > self.max_delta:
+            self._refuse(
+                "max_delta",
+                f"delta is {budget.delta:.9g}, and {self.max_delta:g} is the most for one release",
+                f"Ask for delta {self.max_delta:g} or less.",
+            )
+        if self.units is not None and unit_name(unit) not in self.units:
+            allowed = ", ".join(self.units) or "none"
+            self._refuse("units", f"the unit is {unit_name(unit)}", f"Choose one that it allows: {allowed}.")
+        self._check_columns(schema)
+        if self.require_ledger and not ledger:
+            self._refuse(
+                "require_ledger",
+                "no ledger file is given",
+                "Name it and the data set: --ledger FILE --dataset ID (in Python ledger=, dataset=).",
+            )
+
+    def _check_columns(self, schema: Schema) -> None:
+        forbidden = {_folded(c) for c in self.forbidden_columns}
+        if forbidden and (named := [c.name for c in schema.columns if _folded(c.name) in forbidden]):
+            self._refuse(
+                "forbidden_columns",
+                f"the schema has the column {named[0]!r}",
+                "Take its [[column]] table out of the schema, and name it in ignore.",
+            )
+
+    def _refuse(self, rule: str, what: str, remedy: str) -> None:
+        raise PolicyError(f"{self.name} forbids this release by {rule}: {what}.", remedy=f"{remedy} Nothing was spent.")
+
+
+def policy_of(policy: Policy | str | Path | None) -> Policy:
+    """The policy itself, the one in a file, or one without rules."""
+    if policy is None:
+        return Policy()
+    return policy if isinstance(policy, Policy) else Policy.load(policy)
+
+
+def _texts(name: str, rule: str, values: object) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
+        raise InputError(f"{name}: {rule} is not a list of texts.", remedy=f'Write {rule} = ["..."].')
+    return tuple(values)
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()

@@ -1,0 +1,73 @@
+"""A question put to the gate, as plain data: what a journal keeps of it, and compares when a run is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from margrave.marginal import Query
+from margrave.privacy.ledger_state import exact_text
+from margrave.schema.domain import Domain
+from margrave.typing import Clique, FloatArray, IntArray
+
+Plain = dict[str, Any]
+Answer = tuple[IntArray, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as plain data, with its price; the answer is one array of integers for each of ``shapes``."""
+
+    what: str
+    rho: Fraction
+    asked: Plain
+    shapes: tuple[tuple[int, ...], ...]
+
+    def plain(self) -> Plain:
+        """What the journal keeps of it, and compares: the texts and numbers that JSON gives back."""
+        plain: Plain = json.loads(json.dumps({**self.asked, "what": self.what, "rho": exact_text(self.rho)}))
+        return plain
+
+
+def measuring(
+    domain: Domain, asked: Sequence[Clique], scale: float, each: Fraction, query: Query
+) -> Question:
+    """Noisy marginals, at ``each`` (zCDP) a marginal."""
+    answers = query.domain(domain)
+    return Question(
+        what=f"measure {_names(asked)}",
+        rho=each * len(asked),
+        asked={
+            "kind": "measure",
+            "cliques": [list(c) for c in asked],
+            "scale": scale,
+            "query": {a: groups.tolist() for a, groups in sorted(query.groups.items())},
+        },
+        shapes=tuple(answers.shape(c) for c in asked),
+    )
+
+
+def choosing(
+    asked: Sequence[Clique], epsilon: float, moved: float, rho: Fraction, terms: Mapping[str, FloatArray]
+) -> Question:
+    """One of the candidates; the answer is its place among them."""
+    return Question(
+        what=f"choose one of {len(asked)} marginals",
+        rho=rho,
+        asked={
+            "kind": "select",
+            "candidates": [list(c) for c in asked],
+            "epsilon": epsilon,
+            "sensitivity": moved,
+            "terms": {name: values.tolist() for name, values in sorted(terms.items())},
+        },
+        shapes=((),),
+    )
+
+
+def _names(cliques: Sequence[Clique]) -> str:
+    shown = [" × ".join(c) for c in cliques[:4]]
+    return ", ".join(shown if len(cliques) <= 4 else [*shown[:3], f"and {len(cliques) - 3} more marginals"])
