@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow bench clean
+.PHONY: help demo test check fast slow trust bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test    lint, types, and every fast test"
 	@echo "make check   lint and types alone"
 	@echo "make slow    the tests that take minutes"
+	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty)"
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make clean   remove .venv and what the targets made"
 
@@ -30,6 +31,9 @@ fast: $(VENV)/.ready-dev
 
 slow: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -m slow
+
+trust: $(VENV)/.ready-dev
+	$(BIN)/python tests/trust.py
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks

@@ -105,7 +105,7 @@ BAD = {
     "Latin-1 header": (b"town,age\xe9\nYork,1\n", r"not text in UTF-8 \(line 1\)"),
     "UTF-16": ("town,age\nYork,1\n".encode("utf-16"), "not text in UTF-8"),
     "an open quote": (b'town,age\nYork,1\n"' + SECRET.encode() + b",2\n", "quote opened in line 3 is never closed"),
-    "mixed line ends": (b"town,age\nYork,1\r\nHull,2\nHull,3\r\n", "not clean CSV"),
+    "mixed line ends": (b"town,age\nYork,1\r\nHull,2\n" + SECRET.encode() + b",3\r\n", "not clean CSV"),
     "nothing": (b"", "has no header"),
     "a blank header": (b"\n\n", "has no header"),
     "a nameless column": (b"town,,age\nYork,x,1\n", "Column 2 of .* has no name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -267,6 +268,25 @@ HOSTILE = {
 def test_a_hostile_array_is_refused(saved: Path, what: str) -> None:
     with pytest.raises(ReleaseError):
         Release.load(edited(saved, lambda m: None, {"arrays/000000.npy": HOSTILE[what]}))
+
+
+class Trap:
+    """What a pickle of it does when it is read: it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.path), "w")
+
+
+def test_no_pickle_is_ever_run(saved: Path, tmp_path: Path) -> None:
+    trap = pickle.dumps(Trap(tmp_path / "sprung"))
+    pickle.loads(trap).close()  # noqa: S301 - it works
+    (tmp_path / "sprung").unlink()
+    with pytest.raises(ReleaseError):
+        Release.load(edited(saved, lambda m: None, {"arrays/000000.npy": npy("(1,)", "|O", trap)}))
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_strangers_in_the_zip_are_refused(saved: Path) -> None:

@@ -51,8 +51,8 @@ def draft_schema(source: Any) -> Schema:
 
 def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Preflight]:
     numbering = None if schema.person is None else Persons()
-    pieces, ids = [schema.read(_empty(schema))[0]], []
-    found = schema.read(_empty(schema))[1]
+    nothing, found = schema.read(_empty(schema))
+    pieces, ids = [nothing], []
     for frame in _frames(source, schema):
         codes, seen = schema.read(frame)
         if schema.person is not None and numbering is not None:

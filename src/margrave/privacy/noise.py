@@ -142,7 +142,7 @@ class SystemRandomness:
     def describe(self) -> str:
         """The sampler and its version."""
         return (
-            f"discrete Gaussian by OpenDP {version('opendp')}; exponential mechanism by exact rejection on the "
+            f"discrete Gaussian by OpenDP {_opendp_version()}; exponential mechanism by exact rejection on the "
             "operating system's entropy; start-up self-test passed"
         )
 
@@ -197,6 +197,11 @@ def _opendp_gaussian(counts: IntArray, scale: float) -> IntArray:
         with ThreadPoolExecutor(max_workers=2) as pool:
             noisy = list(pool.map(sampler, pieces))
     return np.array([value for piece in noisy for value in piece], dtype=np.int64).reshape(counts.shape)
+
+
+@functools.cache  # looking through the installed packages takes as long as a small release
+def _opendp_version() -> str:
+    return version("opendp")
 
 
 @functools.lru_cache(maxsize=64)

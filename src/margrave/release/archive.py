@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -109,7 +110,9 @@ def _array(data: bytes) -> AnyArray:
     stream = io.BytesIO(data)
     if npy.read_magic(stream) != (1, 0):
         raise ReleaseError("An array is of an unknown version.")
-    shape, by_column, dtype = npy.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a header that NumPy has to mend was not written by us
+        shape, by_column, dtype = npy.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
     if dtype.kind not in "biuf" or dtype.hasobject or by_column:
         raise ReleaseError("An array holds something other than plain numbers.")
     rest = data[stream.tell() :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Mapping
 from fractions import Fraction
@@ -17,13 +18,20 @@ NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests.
 
 def current_versions() -> dict[str, str]:
     """Versions of what a release's noise and numbers rest on."""
-    found = {"margrave": __version__, "python": platform.python_version()}
-    for package in ("numpy", "opendp"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return {
+        "margrave": __version__,
+        "python": platform.python_version(),
+        "numpy": _installed("numpy"),
+        "opendp": _installed("opendp"),
+    }
+
+
+@functools.cache  # looking through the installed packages takes as long as a small release
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def build_certificate(
