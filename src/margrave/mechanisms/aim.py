@@ -12,6 +12,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    Memory,
     Progress,
     check_size,
     expected_noise,
@@ -96,7 +97,7 @@ class AIM:
         rounds = max(self.rounds or 16 * len(domain), len(starts) + 1)
         rho = private.rho / rounds
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
-        model = self.fit(domain, private.transcript, rng=rng)
+        model, memory = self.fit(domain, private.transcript, rng=rng), Memory()
         while private.remaining > 0:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
@@ -111,12 +112,13 @@ class AIM:
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
+            memory.note(estimates, private.transcript)
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= expected_noise(scale, domain.cells(chosen)):
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
-        return release_of(private, model, self.config())
+        return release_of(private, model, self.config(), memory)
 
     def _candidates(
         self, domain: Domain, closure: tuple[Clique, ...], measured: tuple[Clique, ...], open_share: float
