@@ -45,6 +45,13 @@ class Bound:
     joint: bool
     how: str
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """Records and share as text: a dash for no bound; a share of 2 or more is no news."""
+        if self.records is None or self.share is None:
+            return "-", "-"
+        return f"{self.records:,.0f}", f"{self.share:.3g}" if self.share < 2.0 else "2 or more"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""
         return {**vars(self), "clique": list(self.clique)}

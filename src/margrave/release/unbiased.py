@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from margrave.marginal import Query, project_array
+from margrave.marginal import Query, covers, project_array
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -73,6 +73,8 @@ class Unbiased:
 
     def groups_of(self, clique: Clique) -> Groups | None:
         """How the finest measurement that contains the clique merges its codes (not at all: {}); None without one."""
+        if not covers(self.transcript.cliques, clique):
+            return None
         found = [
             {a: m.query.groups[a] for a in clique if a in m.query.groups}
             for m in self.transcript.measurements
