@@ -14,7 +14,7 @@ from margrave.models.protocol import Fit, Model
 from margrave.privacy import Private
 from margrave.privacy.scores import on_grid
 from margrave.release import Release
-from margrave.release.bounds import exact_answers
+from margrave.release.reference import exact_answers
 from margrave.schema.domain import Domain
 from margrave.transcript import Hindsight, Transcript
 from margrave.typing import Clique, FloatArray

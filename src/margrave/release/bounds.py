@@ -6,26 +6,28 @@ Nothing here was computed from rows; it costs no privacy. ``docs/bounds.md`` has
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.errors import InputError, ReleaseError
 from margrave.marginal import closure
-from margrave.models.protocol import Model
 from margrave.release import tails
-from margrave.release.unbiased import Estimate, Unbiased
+from margrave.release.reference import BATCH, Reference
+from margrave.release.rounds import Round, last_rounds, rounds_of
+from margrave.release.supports import Support
+from margrave.release.unbiased import Unbiased
 from margrave.schema.domain import Domain
-from margrave.transcript import Hindsight, Measurement, Selection, Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.transcript import Hindsight, Transcript
+from margrave.typing import Attribute, Clique, FloatArray
 from margrave.workload import Workload
 
-MEASURED, MERGED, CHOSEN = "measured", "measured, rare codes together", "not chosen in round {}"
+MEASURED, MERGED = "measured", "measured, rare codes together"
+CHOSEN, CHAINED = "not chosen in round {}", "not chosen in round {}, and columns measured"
 NOTHING = "no bound: not measured, and no choice tells of it"
 TOO_LARGE = "no bound: the model's marginal is too large"
-BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -82,92 +84,9 @@ class Intervals:
         return np.maximum(self.estimate + self.half_width, 0.0)
 
 
-class Reference(Protocol):
-    """What the real marginals are compared with."""
-
-    def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
-        """Its counts, scaled to the release's number of records, without those that are out of reach."""
-        ...
-
-    def beyond_model(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
-        """Its L1 distance from the model; cliques for which that is out of reach are left out."""
-        ...
-
-
-class ModelReference:
-    """The model itself."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
-        """Expected counts."""
-        return exact_answers(self.model, cliques)
-
-    def beyond_model(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
-        """No distance at all."""
-        return dict.fromkeys(cliques, 0.0)
-
-
-class TableReference:
-    """A table of synthetic rows, as counts of their codes."""
-
-    def __init__(self, model: Model, counts: Mapping[Clique, FloatArray]) -> None:
-        self.model, self.counts = model, counts
-
-    def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
-        """Scaled counts."""
-        return {r: self.counts[r] for r in cliques}
-
-    def beyond_model(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
-        """How far the rows are from the model that they were drawn from."""
-        expected = exact_answers(self.model, cliques)
-        return {r: _l1(self.counts[r] - m) for r, m in expected.items()}
-
-
-def exact_answers(model: Model, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
-    """The model's exact marginals, some at a time to bound the memory, without those that are out of reach."""
-    found: dict[Clique, FloatArray] = {}
-    for batch in batched(cliques):
-        with suppress(ModelTooLargeError, ReleaseError):
-            found |= model.answer(batch)
-    return found
-
-
-def batched(cliques: Sequence[Clique]) -> list[Sequence[Clique]]:
-    """The cliques in runs of ``BATCH``."""
-    return [cliques[start : start + BATCH] for start in range(0, len(cliques), BATCH)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """A choice, and the measurement of what it chose."""
-
-    number: int
-    selection: Selection
-    measurement: Measurement
-    hindsight: Hindsight
-
-    def slack(self, miss: float, paper: bool) -> tuple[FloatArray, FloatArray]:
-        """Intercept and slope: with probability 1 − 2 miss, for every candidate r at once,
-
-            ‖M_r(D) − estimate_r‖₁ ≤ penalty_r + (w_c (error_c − penalty_c) + gap) / w_r
-
-        c is the chosen one, ``error_c`` a bound on its own distance, ``gap`` how far a choice can fall below the best.
-        """
-        s, m = self.selection, self.measurement
-        beneath = tails.paper_l1_beneath if paper else tails.l1_beneath
-        gap = tails.paper_choice_gap if paper else tails.choice_gap
-        error = beneath(self.hindsight.surprise, m.scale, m.values.size, miss)
-        weight, penalty = s.terms["weight"], s.terms["penalty"]
-        c = s.candidates.index(s.chosen)
-        best = weight[c] * (error - penalty[c]) + gap(len(s.candidates), s.epsilon, s.sensitivity, miss)
-        return penalty, best / weight
-
-
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The maker of bounds for one transcript. ``miss`` is 1 − level; ``paper`` takes AIM's own form throughout."""
+    """The maker of bounds for one transcript. ``paper`` takes AIM's own estimator and constants throughout."""
 
     domain: Domain
     transcript: Transcript
@@ -183,80 +102,112 @@ class Bounds:
         """One bound per clique, in their order."""
         unbiased = Unbiased(self.domain, self.transcript, paper=self.paper)
         supported = [r for r in cliques if unbiased.groups_of(r) is not None]
-        last = self._last_rounds(set(cliques) - set(supported))
-        miss = 1.0 - self.level
-        each, half = miss, miss / 2.0
+        rounds = rounds_of(self.transcript, self.hindsight)
+        told = last_rounds(rounds, set(cliques) - set(supported))
+        around = [] if self.paper else [r for r in closure(told) if r not in told]
+        below = [r for r in around if unbiased.groups_of(r) is not None]
+        last = told | last_rounds(rounds, set(around) - set(below))
+        wanted = list(dict.fromkeys([*supported, *below]))
+        supports = self._supports(unbiased, wanted, reference)
+        known = Known(supports, last, reference.beyond_model(list(last)), self.paper)
+        total, miss = self.transcript.total(), 1.0 - self.level
         if self.joint:
-            each = half = miss / max(1, len(supported) + 2 * len({n.number for n, _ in last.values()}))
-        found = self._unsupported(last, reference, half)
-        for batch in batched(supported):
-            near = reference.marginals(batch)
-            found |= {r: self._supported(unbiased.estimate(r), near.get(r), each) for r in batch}
-        return tuple(found.get(r) or self._bound(r, False, None, NOTHING) for r in cliques)
+            miss /= max(1, len(wanted) + 2 * len({n.number for n, _ in last.values()}))
+        return tuple(self._bound(r, known, set(supported), miss, total) for r in cliques)
 
-    def _bound(self, clique: Clique, supported: bool, records: float | None, how: str) -> Bound:
-        share = None if records is None else records / self.transcript.total()
-        return Bound(clique, supported, records, share, self.level, self.joint, how)
-
-    def _supported(self, estimate: Estimate | None, near: FloatArray | None, miss: float) -> Bound:
-        assert estimate is not None
-        how = MERGED if estimate.groups else MEASURED
-        if near is None:
-            return self._bound(estimate.clique, True, None, TOO_LARGE)
-        cells = estimate.values.size
-        if self.paper:
-            noise = tails.paper_l1_tail(cells, estimate.widest, miss)
-        else:
-            noise = tails.l1_tail(
-                cells, estimate.spread, estimate.widest, estimate.least_scale, estimate.noisy_cells, miss
-            )
-        coarse = np.asarray(estimate.query.apply(estimate.clique, near))
-        records = _l1(estimate.values - coarse) + noise
-        if not self.paper:
-            possible = possible_counts(self.domain, estimate)
-            spent = _l1(estimate.values - possible)  # of the noise: the real counts are possible ones
-            records = min(records, _l1(possible - coarse) + max(0.0, noise - spent))
-        return self._bound(estimate.clique, True, records + 2.0 * _merged_mass(estimate, coarse), how)
-
-    def _last_rounds(self, cliques: set[Clique]) -> dict[Clique, tuple[_Round, int]]:
-        """For each clique the last round in which it was a candidate, and its place among them."""
-        return {
-            r: (n, i)
-            for n in rounds_of(self.transcript, self.hindsight)
-            for i, r in enumerate(n.selection.candidates)
-            if r in cliques and np.isfinite(n.hindsight.drift[i])
-        }
-
-    def _unsupported(
-        self, last: Mapping[Clique, tuple[_Round, int]], reference: Reference, miss: float
-    ) -> dict[Clique, Bound]:
-        slack = {n.number: n.slack(miss, self.paper) for n, _ in last.values()}
-        beyond = reference.beyond_model(list(last))
+    def _supports(
+        self, unbiased: Unbiased, cliques: Sequence[Clique], reference: Reference
+    ) -> dict[Clique, Support]:
         found = {}
-        for r, (n, i) in last.items():
-            if r not in beyond:
-                found[r] = self._bound(r, False, None, TOO_LARGE)
-                continue
-            penalty, rest = slack[n.number]
-            error = max(0.0, float(penalty[i] + rest[i])) + float(n.hindsight.drift[i])
-            found[r] = self._bound(r, False, error + beyond[r], CHOSEN.format(n.number))
+        for start in range(0, len(cliques), BATCH):
+            for r, near in reference.marginals(cliques[start : start + BATCH]).items():
+                estimate = unbiased.estimate(r)
+                if estimate is not None:
+                    found[r] = Support.of(self.domain, estimate, near)
         return found
 
+    def _bound(self, clique: Clique, known: Known, supported: set[Clique], miss: float, total: float) -> Bound:
+        records, how = None, NOTHING
+        if clique in supported:
+            records, how = known.supported(clique, miss), TOO_LARGE
+            if records is not None:
+                how = MERGED if known.supports[clique].estimate.groups else MEASURED
+        elif clique in known.last:
+            each = miss if self.joint else miss / known.events(clique)
+            records, how = known.unsupported(clique, each)
+        share = None if records is None else records / total
+        return Bound(clique, clique in supported, records, share, self.level, self.joint, how)
 
-def rounds_of(transcript: Transcript, hindsight: Sequence[Hindsight]) -> list[_Round]:
-    """The choices that hindsight tells about, each with the whole measurement that came next, in order."""
-    told = {h.selection: h for h in hindsight}
-    rounds, number = [], -1
-    for position, entry in enumerate(transcript.entries):
-        if not isinstance(entry, Selection):
-            continue
-        number += 1
-        after = transcript.entries[position + 1 : position + 2]
-        if number in told and {"weight", "penalty"} <= entry.terms.keys():
-            for m in after:
-                if isinstance(m, Measurement) and m.clique == entry.chosen and m.query.is_identity:
-                    rounds.append(_Round(number + 1, entry, m, told[number]))
-    return rounds
+
+@dataclass(eq=False)
+class Known:
+    """What bounds on unsupported marginals are put together from: distances, and the last round that tells of each."""
+
+    supports: Mapping[Clique, Support]
+    last: Mapping[Clique, tuple[Round, int]]
+    beyond: Mapping[Clique, float]
+    paper: bool
+    _errors: dict[tuple[int, float], FloatArray] = field(default_factory=dict)
+    _found: dict[tuple[Clique, float], tuple[float | None, str]] = field(default_factory=dict)
+
+    def supported(self, clique: Clique, miss: float) -> float | None:
+        """The bound of a marginal that lies in a measured one."""
+        return self.supports[clique].bound(miss, paper=self.paper) if clique in self.supports else None
+
+    def events(self, clique: Clique) -> int:
+        """How many things must all be as likely for a bound: a choice, a measurement, and the measured ones below."""
+        below = (r for k in range(1, len(clique)) for r in combinations(clique, k))
+        return 2 + (0 if self.paper else sum(r in self.supports for r in below))
+
+    def unsupported(self, clique: Clique, miss: float) -> tuple[float | None, str]:
+        """The bound of another marginal: directly, or by way of a smaller one and what was measured of one column.
+
+        Let c be a column's commonest code in the reference B, and A the real counts. Then for r = s and that column
+
+            ‖A_r − B_r‖₁ ≤ ‖A_s − B_s‖₁ + 2 (A(not c) + B(not c)),    A(not c) ≤ B(not c) + ‖A_column − B_column‖₁
+        """
+        key = (clique, miss)
+        if key not in self._found:
+            round_, _ = self.last[clique]
+            direct = self._direct(clique, miss)
+            ways = [] if self.paper else self._chained(clique, round_, miss)
+            best = min([*ways, *([] if direct is None else [direct])], default=None)
+            how = TOO_LARGE if best is None else CHOSEN if best == direct else CHAINED
+            self._found[key] = best, how.format(round_.number)
+        return self._found[key]
+
+    def _chained(self, clique: Clique, round_: Round, miss: float) -> list[float]:
+        """The bounds by way of each column."""
+        ways = []
+        for a in clique:
+            inner, outside = self._below(tuple(b for b in clique if b != a), round_, miss), self._outside(a, miss)
+            if inner is not None and outside is not None:
+                ways.append(inner + outside)
+        return ways
+
+    def _direct(self, clique: Clique, miss: float) -> float | None:
+        if clique not in self.beyond:
+            return None
+        round_, place = self.last[clique]
+        key = (round_.number, miss)
+        if key not in self._errors:
+            self._errors[key] = round_.errors(miss, paper=self.paper)
+        return float(self._errors[key][place]) + self.beyond[clique]
+
+    def _below(self, clique: Clique, round_: Round, miss: float) -> float | None:
+        """The bound of a smaller marginal, where it needs nothing to hold that the larger one's does not."""
+        if clique in self.supports:
+            return self.supported(clique, miss)
+        if clique in self.last and self.last[clique][0] is round_:
+            return self.unsupported(clique, miss)[0]
+        return None
+
+    def _outside(self, attribute: Attribute, miss: float) -> float | None:
+        """2 (A(not c) + B(not c)) of one column, at most; None where its codes are not told apart."""
+        one: Clique = (attribute,)
+        if one not in self.supports or self.supports[one].estimate.groups:
+            return None
+        return 2.0 * (2.0 * self.supports[one].outside + self.supports[one].bound(miss, paper=self.paper))
 
 
 def intervals_of(
@@ -265,13 +216,12 @@ def intervals_of(
     """The unbiased estimate of a supported marginal with the half-width of its cells' intervals."""
     check_level(level)
     unbiased = Unbiased(domain, transcript)
-    if not unbiased.supports(clique):
+    estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
+    if estimate is None:
         raise ReleaseError(
             f"The marginal of {', '.join(clique)} has no error bars per cell: no measured marginal has all its cells.",
             remedy="bounds() may bound its error as a whole.",
         )
-    estimate = unbiased.estimate(clique)
-    assert estimate is not None
     miss = (1.0 - level) / (estimate.values.size if simultaneous else 1)
     half = tails.cell_tail(estimate.spread, estimate.least_scale, estimate.noisy_cells, miss)
     return Intervals(clique, estimate.values, half, level, simultaneous)
@@ -291,33 +241,7 @@ def cliques_of_interest(domain: Domain, transcript: Transcript, config: Mapping[
     return closure(dict.fromkeys(asked))
 
 
-def possible_counts(domain: Domain, estimate: Estimate) -> FloatArray:
-    """The nearest counts that are possible: none below 0, and 0 where the schema rules records out."""
-    counts = np.maximum(estimate.values, 0.0)
-    for zeros in domain.zeros:
-        if set(zeros.clique) <= set(estimate.clique) and not set(zeros.clique) & set(estimate.groups):
-            shape = [n if a in zeros.clique else 1 for a, n in zip(estimate.clique, counts.shape, strict=True)]
-            counts = counts * zeros.possible.reshape(shape)
-    return np.asarray(counts, dtype=np.float64)
-
-
 def check_level(level: float) -> None:
     """A level is a probability, and not a certainty."""
     if not 0.0 < level < 1.0:
         raise InputError(f"The level is {level}.", remedy="It lies between 0 and 1, such as 0.95.")
-
-
-def _merged_mass(estimate: Estimate, coarse: FloatArray) -> float:
-    """What lies in cells of merged codes: Σ |a_i − b_i| ≤ |Σ a_i − Σ b_i| + 2 Σ b_i for counts a, b of one cell."""
-    if not estimate.groups:
-        return 0.0
-    sizes = np.ones(coarse.shape)
-    for axis, a in enumerate(estimate.clique):
-        if a in estimate.groups:
-            members = np.bincount(estimate.groups[a], minlength=coarse.shape[axis])
-            sizes = sizes * members.reshape([-1 if i == axis else 1 for i in range(coarse.ndim)])
-    return float(np.maximum(coarse, 0.0)[sizes > 1].sum())
-
-
-def _l1(values: FloatArray) -> float:
-    return float(np.abs(values).sum())

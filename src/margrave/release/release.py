@@ -11,24 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import Marginal
+from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS
 from margrave.models.protocol import Fit, Model
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
-from margrave.release.bounds import (
-    Bound,
-    Bounds,
-    Intervals,
-    ModelReference,
-    Reference,
-    TableReference,
-    cliques_of_interest,
-    intervals_of,
-)
+from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of
 from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.evidence import Condition, codes_of
+from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -150,8 +142,8 @@ class Release:
         codes = table if isinstance(table, Codes) else self.schema.encode(table)
         if codes.domain != self.schema.domain or not len(codes):
             raise InputError("The table has no rows of this release's schema.", remedy="Draw some with sample().")
-        scale = self.model.total / len(codes)
-        counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in count_cliques(codes, cliques).items()}
+        scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
+        counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
         return TableReference(self.model, counts)
 
     def certificate(self) -> dict[str, Any]:
