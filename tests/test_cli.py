@@ -124,6 +124,28 @@ def test_sampling_a_part_that_is_none(here: Path, capsys: pytest.CaptureFixture[
     assert not (here / "a.csv").exists()
 
 
+def test_the_bounds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave")
+    release = Release.load("r.margrave")
+    plain = json.loads(ok(capsys, "bounds", "r.margrave", "--json"))
+    assert plain == [b.to_dict() for b in release.bounds()]
+    assert {tuple(b["clique"]) for b in plain} >= {("age",), ("age", "job"), ("age", "sex", "job")}
+    (one,) = json.loads(
+        ok(capsys, "bounds", "r.margrave", "--columns", "job, age", "--level", "0.5", "--joint", "--json")
+    )
+    assert one == release.bounds([("age", "job")], level=0.5, joint=True)[0].to_dict()
+    shown = ok(capsys, "bounds", "r.margrave", "--rows", "2")
+    assert "95 % (each on its own)" in " ".join(shown.split())
+    assert "And 5 looser ones" in shown
+
+
+def test_bounds_of_nonsense_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave")
+    for wrong in (["--level", "1.5"], ["--columns", "nobody"], ["--columns", ","], ["--rows", "-1"]):
+        assert run(["bounds", "r.margrave", *wrong]) == 2
+    assert run(["bounds", "none.margrave"]) == 7
+
+
 def test_the_certificate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(capsys, "-m", "independent", "--release", "r.margrave")
     facts = json.loads(ok(capsys, "certificate", "r.margrave", "--json"))

@@ -218,7 +218,7 @@ def test_a_negative_number_of_rows(refused: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["certificate RELEASE", "sample RELEASE -o o.csv", "report RELEASE -o o.html"]
+    "command", ["certificate RELEASE", "bounds RELEASE", "sample RELEASE -o o.csv", "report RELEASE -o o.html"]
 )
 def test_a_broken_release(here: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     (here / "broken.margrave").write_bytes(b"PK\x03\x04 not really")

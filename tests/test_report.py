@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import fake_model
 from margrave.errors import InputError
 from margrave.report import render, write_report
-from margrave.report.content import column_views, mutual_information, noisy_counts, pair_views
+from margrave.report.content import bound_views, column_views, mutual_information, noisy_counts, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.words import guarantee
 from margrave.schema import Schema
@@ -97,20 +98,35 @@ def measurement(clique: tuple[str, ...], values: Any, scale: float) -> Measureme
     return Measurement(clique, np.asarray(values, dtype=np.int64), scale, Fraction(1, 10))
 
 
-def test_noisy_counts_are_weighted_by_their_noise() -> None:
-    once = Transcript((measurement(("a",), [10, 20], 3.0),))
-    values, error = noisy_counts(once, "a")
+def test_noisy_counts_come_with_their_intervals() -> None:
+    once = measurement(("a",), [10, 20], 30.0)
+    values, error = noisy_counts(release_of(once), "a")
     assert values is not None
     assert values.tolist() == pytest.approx([10.0, 20.0])
-    assert error == pytest.approx(3.0)
-    twice = once + Transcript(
-        (measurement(("a", "b"), [[1, 2, 3, 10], [4, 5, 6, 15]], 1.5),)
-    )  # four cells: also 3.0
-    values, error = noisy_counts(twice, "a")
+    assert 1.96 * 30 < error < 2.1 * 30
+    more = measurement(("a", "b"), [[1, 2, 3], [4, 5, 6]], 30.0 / np.sqrt(3))  # three cells to a code: also 30
+    values, error = noisy_counts(release_of(once, more), "a")
     assert values is not None
-    assert values.tolist() == pytest.approx([13.0, 25.0])
-    assert error == pytest.approx(3.0 / np.sqrt(2))
-    assert noisy_counts(twice, "c") == (None, 0.0)
+    assert values.tolist() == pytest.approx([8.0, 17.5])
+    assert 1.96 * 30 / np.sqrt(2) < error < 2.15 * 30 / np.sqrt(2)
+    assert noisy_counts(release_of(once), "c") == (None, 0.0)
+
+
+def release_of(*entries: Measurement) -> Any:
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    return replace(fake_model.release(schema=schema), transcript=Transcript(entries))
+
+
+def test_bounds_are_listed_supported_first_and_tightest_first() -> None:
+    views = bound_views(fake_model.release())
+    assert [(v.clique, v.supported) for v in views[:2]] == [(("sex",), True), (("age",), True)]
+    told = [v.records for v in views if v.supported]
+    assert told == sorted(told, key=lambda r: r or 0.0)
+    text = " ".join(read(render(fake_model.release())).text)
+    assert "Error bounds" in text
+    assert "measured, rare codes together" in text
+    assert "of all" in text
+    assert views[0].words[0] in text
 
 
 def test_grouped_columns_are_not_shown_as_counted() -> None:

@@ -42,6 +42,21 @@ class Selection:
     terms: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Hindsight:
+    """What became of the estimates that one choice was scored with: L1 distances, in records.
+
+    ``selection`` is the choice's position among the transcript's. ``surprise`` is the distance from the chosen
+    marginal's estimate to the noisy answer it then got; ``drift`` has one number per candidate, the distance from its
+    estimate to the released model: NaN where a later choice had it among its candidates, where a measurement tells
+    more, or where the model's exact marginal was too large. Both are functions of the noisy answers.
+    """
+
+    selection: int
+    surprise: float
+    drift: FloatArray
+
+
 @dataclass(frozen=True)
 class PublicTotal:
     """The number of records, where the unit of privacy makes it public (replacing a record)."""

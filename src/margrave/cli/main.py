@@ -24,6 +24,7 @@ COMMANDS = {
     "sample": ("sample", "Draw rows from a release."),
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("inspect", "Write a release's report as one HTML page."),
+    "bounds": ("bounds", "Bound how far a release can be from the real table."),
     "certificate": ("inspect", "Print what a release promises, measured and spent."),
 }
 

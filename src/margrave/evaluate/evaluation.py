@@ -11,6 +11,7 @@ import numpy as np
 
 from margrave.data import MemoryTable, Table
 from margrave.errors import InputError
+from margrave.evaluate.subsample import Subsampling
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -40,6 +41,8 @@ class Evaluation:
 
     ``errors[r] = sum |p_real − p_synthetic|`` over the cells of marginal r (0 to 2), for the workload;
     ``one_way`` and ``two_way`` are total variations (half of that, 0 to 1), for all columns and all pairs.
+    ``matching_rows``: so many real rows, drawn with replacement and without privacy, have the same workload error in
+    expectation; None where no number has.
     """
 
     private: ClassVar[bool] = False
@@ -51,6 +54,12 @@ class Evaluation:
     one_way: Mapping[Attribute, float]
     two_way: Mapping[Clique, float]
     columns: tuple[ColumnSummary, ...]
+    matching_rows: int | None = None
+
+    @property
+    def matching_share(self) -> float | None:
+        """``matching_rows`` as a share of the real rows."""
+        return None if self.matching_rows is None else self.matching_rows / self.real_rows
 
     @property
     def mean_one_way(self) -> float:
@@ -61,6 +70,12 @@ class Evaluation:
     def mean_two_way(self) -> float:
         """The mean total variation over pairs of columns."""
         return float(np.mean(list(self.two_way.values()))) if self.two_way else 0.0
+
+    def price(self) -> str:
+        """The matching subsample in words."""
+        if self.matching_share is None:
+            return "no random sample of the real rows is as far from them"
+        return f"as accurate as a random {100 * self.matching_share:.3g} % of the real rows"
 
     def worst(self, count: int = 5) -> list[tuple[Clique, float]]:
         """The marginals of the workload with the largest errors."""
@@ -74,6 +89,7 @@ class Evaluation:
             "real_rows": self.real_rows,
             "synthetic_rows": self.synthetic_rows,
             "workload_error": self.workload_error,
+            "matching_subsample": {"rows": self.matching_rows, "share": self.matching_share},
             "total_variation": {"one_way_mean": self.mean_one_way, "two_way_mean": self.mean_two_way},
             "columns": [vars(c) for c in self.columns],
             "worst": [{"marginal": list(c), "error": e} for c, e in self.worst(10)],
@@ -85,6 +101,7 @@ class Evaluation:
             WARNING,
             f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
             f"workload error {self.workload_error:.4f} over {len(self.errors)} marginals (0 is none, 2 the most)",
+            f"the price of privacy: {self.price()}",
             f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
             *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
         ]
@@ -100,7 +117,7 @@ def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None 
     **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone; the result is marked so
     and a release has no place for it.
 
-    Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2.
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
     other = _drawn(synthetic) if isinstance(synthetic, Release) else synthetic
     if other.domain != real.domain:
@@ -119,19 +136,24 @@ def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None 
             )
     errors: dict[Clique, float] = {}
     shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
-    for clique, p, q in _shares(real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))):
+    weights, subsampling = chosen.weights, Subsampling(real.rows())
+    for clique, left, right in _counts(real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))):
+        p, q = _share(left), _share(right)
         errors[clique] = float(np.abs(p - q).sum())
+        if clique in weights:
+            subsampling.add(left, weights[clique] / len(weights))
         if len(clique) == 1:
             shares[clique] = (p, q)
-    weights = chosen.weights
+    workload_error = sum(c * errors[r] for r, c in weights.items()) / len(weights)
     return Evaluation(
         real_rows=real.rows(),
         synthetic_rows=other.rows(),
-        workload_error=sum(c * errors[r] for r, c in weights.items()) / len(weights),
+        workload_error=workload_error,
         errors={r: errors[r] for r in weights},
         one_way={a: errors[(a,)] / 2 for a in domain},
         two_way={r: errors[r] / 2 for r in pairs},
         columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
+        matching_rows=subsampling.matching(workload_error),
     )
 
 
@@ -140,14 +162,14 @@ def _drawn(release: Release) -> Table:
     return MemoryTable(release.schema, release.schema.encode(release.sample()))
 
 
-def _shares(
+def _counts(
     real: Table, other: Table, cliques: Iterable[Clique]
-) -> Iterator[tuple[Clique, FloatArray, FloatArray]]:
-    """Shares of real and synthetic records in every cell, some cliques at a time to bound the memory."""
+) -> Iterator[tuple[Clique, IntArray, IntArray]]:
+    """Real and synthetic records in every cell, some cliques at a time to bound the memory."""
     for batch in _batches(real, cliques):
         left, right = real.count(batch), other.count(batch)
         for clique in batch:
-            yield clique, _share(left[clique]), _share(right[clique])
+            yield clique, left[clique], right[clique]
 
 
 def _batches(table: Table, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:

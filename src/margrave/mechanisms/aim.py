@@ -12,6 +12,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    Memory,
     Progress,
     Step,
     check_size,
@@ -109,7 +110,7 @@ class AIM:
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
         rho = private.rho / rounds
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
-        model = self.fit(domain, private.transcript, rng=rng)
+        model, memory = self.fit(domain, private.transcript, rng=rng), Memory()
         while private.remaining > 0:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
@@ -124,13 +125,14 @@ class AIM:
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
+            memory.note(estimates, private.transcript)
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= expected_noise(scale, domain.cells(chosen)):
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
         model = self.fit(domain, private.transcript, rng=rng)
-        return release_of(private, model, self.config())
+        return release_of(private, model, self.config(), memory)
 
     def _first(self, domain: Domain, workload: Workload) -> tuple[list[Clique], int]:
         """The columns of the workload, measured first, and how many such measurements the budget is meant for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -10,11 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from margrave.errors import ModelTooLargeError
+from margrave.marginal import closure
 from margrave.models.protocol import Fit, Model
 from margrave.privacy import Gaussian, Private, Unit
+from margrave.privacy.scores import on_grid
 from margrave.release import Release
+from margrave.release.reference import exact_answers
 from margrave.schema.domain import Domain
-from margrave.typing import Clique
+from margrave.transcript import Hindsight, Transcript
+from margrave.typing import Clique, FloatArray
 from margrave.workload import Workload
 
 Progress = Callable[[str, float], None]
@@ -111,6 +115,43 @@ def workload_config(workload: Workload | None) -> Any:
     return [[list(c), w] for c, w in workload.weights.items()]
 
 
-def release_of(private: Private, model: Model, config: dict[str, Any]) -> Release:
-    """What the custodian gets: the model, the transcript and the books."""
-    return Release(private.schema, model, private.transcript, private.account(), config)
+class Memory:
+    """The estimates that choices were scored with, kept until it is known how far they were off: for error bounds.
+
+    Of each candidate only the latest is kept. **Privacy:** none spent; all of it follows from noisy answers.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[Clique, tuple[int, FloatArray]] = {}
+        self._surprise: list[float] = []
+
+    def note(self, estimates: Mapping[Clique, FloatArray], transcript: Transcript) -> None:
+        """Remember the last choice, made with these estimates, once its marginal has been measured whole."""
+        selection, answer = transcript.selections[-1], transcript.measurements[-1]
+        self._latest |= {r: (len(self._surprise), estimates[r]) for r in selection.candidates}
+        self._surprise.append(float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum()))
+
+    def against(self, model: Model, transcript: Transcript) -> tuple[Hindsight, ...]:
+        """What became of the estimates, for candidates that no measurement contains."""
+        supported = set(closure(transcript.cliques))
+        left = {r: kept for r, kept in self._latest.items() if r not in supported}
+        drift = [np.full(len(s.candidates), np.nan) for s in transcript.selections]
+        for r, expected in exact_answers(model, list(left)).items():
+            t, estimate = left[r]
+            place = transcript.selections[t].candidates.index(r)
+            drift[t][place] = np.abs(on_grid(estimate) - expected).sum()
+        return tuple(
+            Hindsight(t, self._surprise[t], distances)
+            for t, distances in enumerate(drift)
+            if not np.isnan(distances).all()
+        )
+
+
+def release_of(
+    private: Private, model: Model, config: dict[str, Any], memory: Memory | None = None
+) -> Release:
+    """What the custodian gets: the model, the transcript and the books, and what error bounds need besides."""
+    hindsight = () if memory is None else memory.against(model, private.transcript)
+    return Release(
+        private.schema, model, private.transcript, private.account(), config, hindsight=hindsight
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    Memory,
     Progress,
     Step,
     check_size,
@@ -96,20 +97,23 @@ class MWEMPGM:
         rho = private.rho / (rounds + self.start)
         if self.start:
             private.measure(one_way(domain), Gaussian(rho=rho))
-        model = self.fit(domain, private.transcript, rng=rng)
+        model, memory = self.fit(domain, private.transcript, rng=rng), Memory()
         for t in range(rounds):
             candidates = self._candidates(domain, workload, private.transcript.cliques)
             scale = Gaussian.scale_for(rho / 2, private.unit)
+            estimates = model.answer(candidates, rng=rng, scale=scale)
             score = MarginalGap(
-                model.answer(candidates, rng=rng, scale=scale),
+                estimates,
                 weights=dict.fromkeys(candidates, 1.0),
                 penalties={r: float(domain.cells(r)) for r in candidates},
             )
             chosen = private.select(candidates, score, rho=rho / 2)
             private.measure([chosen], Gaussian(rho=rho / 2))
+            memory.note(estimates, private.transcript)
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             progress("measuring", (t + 1) / rounds)
-        return release_of(private, self.fit(domain, private.transcript, rng=rng), self.config())
+        model = self.fit(domain, private.transcript, rng=rng)
+        return release_of(private, model, self.config(), memory)
 
     def _candidates(
         self, domain: Domain, workload: tuple[Clique, ...], measured: tuple[Clique, ...]

@@ -130,6 +130,11 @@ def grid_gap(counts: IntArray, estimate: FloatArray) -> int:
     return total
 
 
+def on_grid(estimate: FloatArray) -> FloatArray:
+    """The estimate as ``MarginalGap`` compares it: rounded to multiples of 2^-10, half to even."""
+    return np.asarray(np.rint(estimate * float(1 << _GRID_BITS)) / float(1 << _GRID_BITS), dtype=np.float64)
+
+
 def _l1_bound(estimate: FloatArray) -> float:
     """At least ``‖m‖₁``, from the extremes where that is enough; NaN or infinite where m is."""
     quick = max(float(estimate.max()), -float(estimate.min())) * estimate.size

@@ -1,5 +1,6 @@
-"""What a custodian publishes: synthetic rows on demand, marginals, and the evidence of what was spent."""
+"""What a custodian publishes: rows on demand, marginals with error bars, and the evidence of what was spent."""
 
+from margrave.release.bounds import Bound, Intervals
 from margrave.release.release import Conditional, Release
 
-__all__ = ["Conditional", "Release"]
+__all__ = ["Bound", "Conditional", "Intervals", "Release"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,16 @@ from margrave.errors import ReleaseError
 from margrave.marginal import Query
 from margrave.models.protocol import ModelState
 from margrave.schema.domain import Domain
-from margrave.transcript import Account, Debit, Entry, Measurement, PublicTotal, Selection, Transcript
+from margrave.transcript import (
+    Account,
+    Debit,
+    Entry,
+    Hindsight,
+    Measurement,
+    PublicTotal,
+    Selection,
+    Transcript,
+)
 from margrave.typing import AnyArray, Clique
 
 _FRACTION = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
@@ -153,6 +162,25 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
         rho=_fraction(plain["rho"]),
         terms=terms,
     )
+
+
+def hindsight_to_plain(hindsight: Sequence[Hindsight], shelf: Shelf) -> list[Plain]:
+    """One table of facts per choice told about; distances go on the shelf."""
+    return [{"selection": h.selection, "surprise": h.surprise, "drift": shelf.put(h.drift)} for h in hindsight]
+
+
+def hindsight_from_plain(plain: object, shelf: Shelf, transcript: Transcript) -> tuple[Hindsight, ...]:
+    """The distances back; each choice at most once, with a distance, or none known, per candidate."""
+    selections, told = transcript.selections, {}
+    for entry in _list(plain):
+        number, drift = entry["selection"], shelf.get(entry["drift"])
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(selections):
+            raise ReleaseError("The release looks back on a choice that was not made.")
+        fits = drift.dtype == np.float64 and drift.shape == (len(selections[number].candidates),)
+        if not fits or number in told or (drift < 0).any() or np.isinf(drift).any():
+            raise ReleaseError("What the release tells of a choice does not fit its candidates.")
+        told[number] = Hindsight(number, _number(entry["surprise"]), drift)
+    return tuple(told.values())
 
 
 def model_to_plain(state: ModelState, shelf: Shelf) -> Plain:

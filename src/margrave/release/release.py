@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import Marginal
+from margrave.marginal import Marginal, closure
+from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS
 from margrave.models.protocol import Fit, Model
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
+from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of
 from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.evidence import Condition, codes_of
-from margrave.schema import Schema
-from margrave.transcript import Account, Transcript
-from margrave.typing import Attribute
+from margrave.release.reference import ModelReference, Reference, TableReference
+from margrave.schema import Codes, Schema
+from margrave.transcript import Account, Hindsight, Transcript
+from margrave.typing import Attribute, Clique, FloatArray
 
 FORMAT = "margrave-release"
 FORMAT_VERSION = 1
@@ -39,6 +42,7 @@ class Release:
     account: Account
     config: Mapping[str, Any]
     versions: Mapping[str, str] = field(default_factory=current_versions)
+    hindsight: tuple[Hindsight, ...] = ()
 
     def __post_init__(self) -> None:
         if not _is_plain(dict(self.config)) or not _is_plain(dict(self.versions)):
@@ -87,7 +91,60 @@ class Release:
         """
         rng = np.random.default_rng(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
-        return replace(self, model=model, config={**self.config, "refit": type(fit).__name__})
+        config = {**self.config, "refit": type(fit).__name__}
+        return replace(self, model=model, config=config, hindsight=())  # which told about the model before
+
+    def bounds(
+        self,
+        cliques: Iterable[Iterable[Attribute]] | None = None,
+        *,
+        level: float = 0.95,
+        joint: bool = False,
+        table: pa.Table | Codes | None = None,
+        paper: bool = False,
+    ) -> tuple[Bound, ...]:
+        """For each marginal a number that ``||M_r(D) − M_r(model)||_1`` does not exceed, with probability ``level``.
+
+        None means the downward closure of the workload. With a ``table`` of synthetic rows, the bounds are on the
+        distance to its marginals, scaled to the release's number of records. ``joint``: the level is for all of them
+        together. ``paper``: AIM's own constants and estimator instead of tighter ones. A release that was refitted
+        bounds only marginals that lie in a measured one.
+
+        **Privacy:** none spent. A function of the transcript, the model, and the table given.
+        Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), Section 5; ``docs/bounds.md``.
+        """
+        domain = self.schema.domain
+        if cliques is None:
+            asked = cliques_of_interest(domain, self.transcript, self.config)
+        else:
+            asked = tuple(dict.fromkeys(domain.clique(c) for c in cliques))
+        if not all(asked):
+            raise InputError("A marginal of no columns is asked for.", remedy="Name at least one column.")
+        maker = Bounds(domain, self.transcript, self.hindsight, level, joint, paper)
+        return maker.of(asked, self._reference(asked, table))
+
+    def intervals(
+        self, attributes: Iterable[Attribute], *, level: float = 0.95, simultaneous: bool = False
+    ) -> Intervals:
+        """The unbiased estimate of every cell of a marginal that lies in a measured one, and an interval around it.
+
+        ``simultaneous``: all intervals hold together with probability ``level``, else each on its own. A ReleaseError
+        for other marginals.
+
+        **Privacy:** none spent.
+        """
+        clique = self.schema.domain.clique(attributes)
+        return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
+
+    def _reference(self, cliques: Sequence[Clique], table: pa.Table | Codes | None) -> Reference:
+        if table is None:
+            return ModelReference(self.model)
+        codes = table if isinstance(table, Codes) else self.schema.encode(table)
+        if codes.domain != self.schema.domain or not len(codes):
+            raise InputError("The table has no rows of this release's schema.", remedy="Draw some with sample().")
+        scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
+        counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
+        return TableReference(self.model, counts)
 
     def certificate(self) -> dict[str, Any]:
         """What was promised, measured and spent, as plain data that fits in JSON.
@@ -112,6 +169,7 @@ class Release:
             "account": manifest.account_to_plain(self.account),
             "transcript": manifest.transcript_to_plain(self.transcript, shelf),
             "model": manifest.model_to_plain(self.model.state(), shelf),
+            "hindsight": manifest.hindsight_to_plain(self.hindsight, shelf),
             "versions": dict(self.versions),
         }
         write_archive(path, plain, shelf.arrays, overwrite=overwrite)
@@ -194,4 +252,5 @@ def _from_plain(plain: Mapping[str, Any], shelf: manifest.Shelf) -> Release:
     model = MODELS[state.kind](schema.domain, state.facts, state.arrays)
     if model.domain != schema.domain or not (np.isfinite(model.total) and model.total >= 0):
         raise ReleaseError("Its model does not fit its schema.")
-    return Release(schema, model, transcript, account, config, versions)
+    hindsight = manifest.hindsight_from_plain(plain.get("hindsight", []), shelf, transcript)
+    return Release(schema, model, transcript, account, config, versions, hindsight)

@@ -9,17 +9,21 @@ from itertools import combinations
 import numpy as np
 
 from margrave.errors import ReleaseError
-from margrave.release import Release
-from margrave.transcript import Measurement, Transcript
+from margrave.release import Bound, Release
+from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique, FloatArray
 
 MAX_PAIRS = 6
+LEVEL = 0.95
 _MAX_RANKED = 400
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnView:
-    """A column's codes: labels, the model's counts, and the noisy counts with their standard error, where measured."""
+    """A column's codes: labels, the model's counts, and the noisy counts with their intervals, where measured.
+
+    ``error`` is the half-width of each interval, which holds the real count with probability ``LEVEL``.
+    """
 
     name: Attribute
     labels: list[str]
@@ -42,32 +46,25 @@ def column_views(release: Release) -> list[ColumnView]:
     """One view per column, in the schema's order."""
     views = []
     for column in release.schema.columns:
-        measured, error = noisy_counts(release.transcript, column.name)
+        measured, error = noisy_counts(release, column.name)
         model = _project(release, (column.name,))
         views.append(ColumnView(column.name, list(column.labels()), model, measured, error))
     return views
 
 
-def noisy_counts(transcript: Transcript, attribute: Attribute) -> tuple[FloatArray | None, float]:
-    """A column's counts from all measurements of it, by inverse variance, and the standard error of each.
-
-    A measurement of clique r summed down to one column of size k has variance ``(cells of r / k) scale^2`` a cell.
-    """
-    total: FloatArray | None = None
-    weight = 0.0
-    for m in transcript.measurements:
-        if attribute in m.clique and attribute not in m.query.groups:
-            summed, precision = _summed(m, attribute)
-            total = precision * summed if total is None else total + precision * summed
-            weight += precision
-    return (None, 0.0) if total is None else (total / weight, float(weight**-0.5))
+def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | None, float]:
+    """A column's counts by all measurements together, and the half-width of each count's interval."""
+    try:
+        found = release.intervals([attribute], level=LEVEL)
+    except ReleaseError:
+        return None, 0.0
+    return found.estimate, found.half_width
 
 
-def _summed(measurement: Measurement, attribute: Attribute) -> tuple[FloatArray, float]:
-    axis = measurement.clique.index(attribute)
-    others = tuple(i for i in range(measurement.values.ndim) if i != axis)
-    summed = measurement.values.sum(axis=others).astype(np.float64)
-    return summed, summed.size / (measurement.values.size * measurement.scale**2)
+def bound_views(release: Release) -> list[Bound]:
+    """The bounds of the workload's marginals: supported ones first, tightest first, those without a bound last."""
+    found = release.bounds(level=LEVEL)
+    return sorted(found, key=lambda b: (b.share is None, not b.supported, b.share or 0.0))
 
 
 def pair_views(release: Release) -> list[PairView]:

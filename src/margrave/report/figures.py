@@ -18,7 +18,7 @@ _MAX_SIDE = 40
 
 
 def bars(view: ColumnView) -> str:
-    """A column's counts: a bar for the model, a dot and a line of ± 2 standard errors for the noisy answer."""
+    """A column's counts: a bar for the model, a dot and a line for the noisy answer and its interval."""
     labels, model, measured, error = _coarse(view)
     shown = [v for v in (model, measured) if v is not None]
     top = max([1.0, *(float(v.max()) for v in shown)])
@@ -74,7 +74,7 @@ def _lying(
 
 def _whisker_across(value: float, error: float, axis: tuple[float, float, float], y: float) -> str:
     left, top, room = axis
-    low, mid, high = (left + _fit(v, top, room) for v in (value - 2 * error, value, value + 2 * error))
+    low, mid, high = (left + _fit(v, top, room) for v in (value - error, value, value + error))
     return (
         f'<path class="w" d="M{low:.1f} {y}H{high:.1f}"/><circle class="d" cx="{mid:.1f}" cy="{y}" r="2.6"/>'
     )
@@ -113,7 +113,7 @@ def _standing(
 
 def _whisker_up(value: float, error: float, top: float, height: float, x: float, radius: float) -> str:
     low, mid, high = (
-        height - _fit(v, top, height - 20) for v in (value - 2 * error, value, value + 2 * error)
+        height - _fit(v, top, height - 20) for v in (value - error, value, value + error)
     )
     return (
         f'<path class="w" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from margrave.files import written_whole
-from margrave.release import Release
-from margrave.report.content import column_views, pair_views
+from margrave.release import Bound, Release
+from margrave.report.content import LEVEL, bound_views, column_views, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
@@ -41,6 +41,7 @@ def render(release: Release) -> str:
         _section("What was measured", [_steps(release)]),
         _section("Columns", [_key(), _columns(release)]),
         _pairs(release),
+        _bounds(release),
         _section("The ledger", [_ledger(release)]),
         _section("The certificate", [_certificate(facts)]),
     ]
@@ -145,7 +146,8 @@ def _folded(head: str, rows: list[str], left_out: int) -> str:
 def _key() -> str:
     return (
         '<div class="key"><span><i></i>the model, which the synthetic rows follow</span>'
-        '<span><i class="n"></i>the noisy count, \N{PLUS-MINUS SIGN}2 standard errors</span></div>'
+        '<span><i class="n"></i>the noisy count, and its interval</span></div>'
+        f"<p>The real count lies in its interval with probability {LEVEL:g}, each on its own.</p>"
     )
 
 
@@ -154,7 +156,7 @@ def _columns(release: Release) -> str:
     for view in column_views(release):
         note = "not measured by itself"
         if view.measured is not None:
-            note = f"noise \N{PLUS-MINUS SIGN}{view.error:.3g} a bar"
+            note = f"the real counts within \N{PLUS-MINUS SIGN}{view.error:.3g} of the noisy ones"
         cards.append(
             f'<div class="card"><h3>{escape(view.name)}</h3>{bars(view)}'
             f'<p class="soft">{len(view.labels)} codes, {note}</p></div>'
@@ -176,6 +178,32 @@ def _pairs(release: Release) -> str:
         " the more records."
     )
     return _section("Pairs", [intro, f'<div class="cards">{cards}</div>'])
+
+
+def _bounds(release: Release) -> str:
+    views = bound_views(release)
+    if not views:
+        return ""
+    intro = _paragraph(
+        "How far the model's marginals can be from the real ones: the sum over all cells of the difference in counts is"
+        f" no larger than this with probability {LEVEL:g}, each on its own. As a share of all records, 0 is no"
+        " difference and 2 no overlap. Marginals inside a measured one are bounded by its noise; the others by not"
+        " having been chosen, which says less. It takes the list of what was measured as given."
+    )
+    head = (
+        '<table><thead><tr><th>Marginal</th><th class="n">records</th><th class="n">of all</th>'
+        "<th>how</th></tr></thead>"
+    )
+    rows = [_bound(b) for b in views[:_MAX_ROWS]]
+    return _section("Error bounds", [intro, _folded(head, rows, len(views) - len(rows))])
+
+
+def _bound(bound: Bound) -> str:
+    records, share = bound.words
+    return (
+        f'<tr><td>{escape(", ".join(bound.clique))}</td><td class="n">{records}</td><td class="n">{share}</td>'
+        f"<td>{escape(bound.how)}</td></tr>"
+    )
 
 
 def _ledger(release: Release) -> str:

@@ -1,0 +1,75 @@
+"""What a private choice tells of the marginals that it did not choose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.release import tails
+from margrave.transcript import Hindsight, Measurement, Selection, Transcript
+from margrave.typing import Clique, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A choice, and the measurement of what it chose. ``number`` counts from 1."""
+
+    number: int
+    selection: Selection
+    measurement: Measurement
+    hindsight: Hindsight
+
+    def errors(self, miss: float, *, paper: bool) -> FloatArray:
+        """With probability 1 − 2 miss, for every candidate r at once ‖M_r(D) − M_r(model)‖₁ is at most
+
+            penalty_r + (w_c (error_c − penalty_c) + gap) / w_r + drift_r
+
+        c is the chosen one, ``error_c`` bounds the distance of its own estimate, ``gap`` is how far below the best
+        score a choice can fall, and ``drift_r`` how far the model has moved since. NaN where that is not known.
+        """
+        s, m = self.selection, self.measurement
+        beneath = tails.paper_l1_beneath if paper else tails.l1_beneath
+        gap = tails.paper_choice_gap if paper else tails.choice_gap
+        error = beneath(self.hindsight.surprise, m.scale, m.values.size, miss)
+        weight, penalty = s.terms["weight"], s.terms["penalty"]
+        c = s.candidates.index(s.chosen)
+        best = weight[c] * (error - penalty[c]) + gap(len(s.candidates), s.epsilon, s.sensitivity, miss)
+        return np.asarray(np.maximum(penalty + best / weight, 0.0) + self.hindsight.drift, dtype=np.float64)
+
+
+def rounds_of(transcript: Transcript, hindsight: Sequence[Hindsight]) -> list[Round]:
+    """The choices that hindsight tells about, each with the measurement that came next, in order."""
+    told = {h.selection: h for h in hindsight}
+    rounds, number = [], -1
+    for entry, following in zip(transcript.entries, (*transcript.entries[1:], None), strict=True):
+        if not isinstance(entry, Selection):
+            continue
+        number += 1
+        if number in told and isinstance(following, Measurement) and _is_told(entry, following):
+            rounds.append(Round(number + 1, entry, following, told[number]))
+    return rounds
+
+
+def _is_told(selection: Selection, measurement: Measurement) -> bool:
+    """Whether the score was weights and penalties, and the answer has every cell that it was about."""
+    terms = selection.terms
+    if not {"weight", "penalty"} <= terms.keys():
+        return False
+    if measurement.clique != selection.chosen or not measurement.query.is_identity:
+        return False
+    return bool((terms["weight"] > 0).all() and np.isfinite(terms["penalty"]).all() and selection.epsilon > 0)
+
+
+def last_rounds(rounds: Sequence[Round], cliques: Collection[Clique]) -> dict[Clique, tuple[Round, int]]:
+    """For each clique the last round in which it was a candidate, and its place among them.
+
+    Which round is used must not depend on the bound that it gives.
+    """
+    return {
+        r: (n, i)
+        for n in rounds
+        for i, r in enumerate(n.selection.candidates)
+        if r in cliques and np.isfinite(n.hindsight.drift[i])
+    }

@@ -1,0 +1,138 @@
+"""How large noise can be: bounds that hold with a probability stated beforehand, for discrete Gaussian noise.
+
+Two facts about discrete Gaussian noise X of scale σ carry everything here. It is sub-Gaussian of that scale:
+E exp(tX) ≤ exp(t²σ²/2) (Canonne, Kamath, Steinke 2020). And with a little continuous noise added it is all but
+Gaussian: for U ~ N(0, η²) and s² = σ²η² / (σ² + η²), the density of X + U is at most 1 + 2θ times that of
+N(0, σ² + η²), where θ = Σ_{k≥1} exp(−2π²k²s²) (complete the square, and use Poisson's summation formula). Here s² is
+chosen so that over all noisy cells together the factor is at most exp(SLACK); every scale then grows by no more than
+κ = 1 / sqrt(1 − s²/σ²), two parts in a thousand at σ = 20.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+SLACK = 0.0101
+"""log of the factor by which probabilities grow between Gaussian noise and discrete noise: 1 %."""
+
+MEAN_ABS = math.sqrt(2.0 / math.pi)
+"""E|Z| of a standard normal."""
+
+_NORMAL = NormalDist()
+
+
+def inflation(scale: float, noisy_cells: int) -> float | None:
+    """κ: by how much scales grow when discrete noise stands for Gaussian; None where the scale is too small for it.
+
+    ``scale`` is the least of all, ``noisy_cells`` the number of noisy cells that the statistic is made of. With
+    s² = log(200 cells) / 2π², θ < 1.001 / (200 cells), and (1 + 2θ)^cells < exp(SLACK).
+    """
+    width = math.log(200.0 * noisy_cells) / (2.0 * math.pi**2)
+    return None if scale**2 <= 2.0 * width else 1.0 / math.sqrt(1.0 - width / scale**2)
+
+
+def l1_tail(
+    cells: int, spread: float, widest: float, least_scale: float, noisy_cells: int, miss: float
+) -> float:
+    """t with P(‖e‖₁ > t) ≤ miss, for a linear function e of the noise.
+
+    ``spread`` is the standard deviation of each cell of e, ``widest²`` the largest eigenvalue of its covariance. The
+    smaller of two bounds:
+
+        sqrt(2 cells (cells log 2 + log(1/miss))) · widest                              all sign vectors, sub-Gaussian
+        κ (sqrt(2/π) · spread · cells + sqrt(2 cells (log(1/miss) + SLACK)) · widest)   concentration around the mean
+
+    The second is Gaussian concentration (‖·‖₁ is sqrt(cells)-Lipschitz) carried over to discrete noise X: by convexity
+    E exp(u‖AX‖₁) ≤ E exp(u‖A(X+U)‖₁) ≤ exp(SLACK) · E exp(u‖AG‖₁).
+    """
+    surprise = math.log(1.0 / miss)
+    signs = math.sqrt(2.0 * cells * (cells * math.log(2.0) + surprise)) * widest
+    grown = inflation(least_scale, noisy_cells)
+    if grown is None:
+        return signs
+    mean = MEAN_ABS * spread * cells
+    return min(signs, grown * (mean + math.sqrt(2.0 * cells * (surprise + SLACK)) * widest))
+
+
+def paper_l1_tail(cells: int, scale: float, miss: float) -> float:
+    """AIM's Theorem 2: sqrt(2 log 2) · scale · cells + λ · scale · sqrt(2 cells), with λ = sqrt(log(1/miss))."""
+    return scale * (
+        math.sqrt(2.0 * math.log(2.0)) * cells + math.sqrt(2.0 * cells * math.log(1.0 / miss))
+    )
+
+
+def cell_tail(spread: float, least_scale: float, noisy_cells: int, miss: float) -> float:
+    """t with P(|e| > t) ≤ miss, for one linear function e of the noise with standard deviation ``spread``.
+
+    The smaller of the sub-Gaussian sqrt(2 log(2/miss)) · spread and (κ z + 2 sqrt(κ² − 1)) · spread. The second adds U
+    and forgives it two of its standard deviations, which it stays within, to one side, with probability Φ(2): so z is
+    the normal quantile with miss · Φ(2) / (2 exp(SLACK)) above it.
+    """
+    rough = math.sqrt(2.0 * math.log(2.0 / miss))
+    grown = inflation(least_scale, noisy_cells)
+    if grown is None:
+        return rough * spread
+    z = -_NORMAL.inv_cdf(miss * _NORMAL.cdf(2.0) / (2.0 * math.exp(SLACK)))
+    return min(rough, grown * z + 2.0 * math.sqrt(grown**2 - 1.0)) * spread
+
+
+def paper_l1_beneath(observed: float, scale: float, cells: int, miss: float) -> float:
+    """‖x‖₁ is below this with probability 1 − miss, given ‖x + noise‖₁: observed + λ · scale · sqrt(cells).
+
+    λ = sqrt(2 log(1/miss)). It holds for any sub-Gaussian noise, as |x + X| ≥ sign(x) (x + X).
+    Source: the proof of AIM's Theorem 4.
+    """
+    return observed + math.sqrt(2.0 * cells * math.log(1.0 / miss)) * scale
+
+
+def l1_beneath(observed: float, scale: float, cells: int, miss: float) -> float:
+    """The same, less the noise's own share of what was observed.
+
+    ‖x + G‖₁ has the mean Σ h(x_i), h(u) = E|u + N(0, scale²)|, and stays above it less λ · scale · sqrt(cells). As the
+    inverse of h is concave, ‖x‖₁ ≤ cells · h⁻¹(T / cells) where T is what was observed and that allowance. For
+    discrete noise G = X + U, and ‖U‖₁, at most its mean and 2 η sqrt(cells) with probability 1 − e⁻², is allowed for
+    too. Where the scale is too small for that, the paper's form.
+    """
+    grown = inflation(scale, cells)
+    if grown is None:
+        return paper_l1_beneath(observed, scale, cells, miss)
+    added = scale * math.sqrt(grown**2 - 1.0)
+    scale *= grown
+    surprise = math.log(1.0 / miss) + SLACK - math.log1p(-math.exp(-2.0))
+    allowance = math.sqrt(2.0 * cells * surprise) * scale
+    allowance += added * (MEAN_ABS * cells + 2.0 * math.sqrt(cells))
+    return cells * scale * _inverse_folded((observed + allowance) / (cells * scale))
+
+
+def _folded(u: float) -> float:
+    """E|u + Z| for a standard normal Z."""
+    return u * math.erf(u / math.sqrt(2.0)) + MEAN_ABS * math.exp(-u * u / 2.0)
+
+
+def _inverse_folded(mean: float) -> float:
+    """The u ≥ 0 with E|u + Z| = mean, from above; 0 where there is none."""
+    if mean <= MEAN_ABS:
+        return 0.0
+    low, high = 0.0, mean  # E|u + Z| ≥ u
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _folded(middle) < mean else (low, middle)
+    return high
+
+
+def choice_gap(candidates: int, epsilon: float, sensitivity: float, miss: float) -> float:
+    """The exponential mechanism's choice scores at least the best less this, with probability 1 − miss.
+
+    With probability weights exp(a q), a = epsilon / (2 sensitivity), all candidates that score at least c less than
+    the best are chosen with probability at most k e^{−ac} / (1 + k e^{−ac}), k = candidates − 1.
+    """
+    if candidates < 2:
+        return 0.0
+    odds = (candidates - 1) * (1.0 - miss) / miss
+    return max(0.0, 2.0 * sensitivity / epsilon * math.log(odds))
+
+
+def paper_choice_gap(candidates: int, epsilon: float, sensitivity: float, miss: float) -> float:
+    """(2 sensitivity / epsilon) (log(candidates) + log(1/miss)), as in AIM's Theorem 4."""
+    return 2.0 * sensitivity / epsilon * (math.log(candidates) + math.log(1.0 / miss))
