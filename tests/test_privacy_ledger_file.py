@@ -293,6 +293,8 @@ def test_a_full_disk_is_told_and_nothing_is_drawn(path: Path, monkeypatch: pytes
         private.measure([A], Gaussian(rho=Fraction(1, 8)))
     assert private.account().debits == ()
     assert path.read_bytes() == before
+    with pytest.raises(MargraveError, match="gate is closed"):
+        private.measure([A], Gaussian(rho=Fraction(1, 8)))
     with pytest.raises(LedgerError):
         opened(path, Fraction(1, 100))
     assert path.read_bytes() == before
@@ -316,15 +318,16 @@ def test_a_ledger_held_by_another(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_ledger_moved_away_during_a_run(path: Path) -> None:
-    private = opened(path, Fraction(1, 2))
-    content = path.read_bytes()
-    path.rename(path.with_name("elsewhere"))
-    for put_back in (None, content):
-        if put_back is not None:
-            path.write_bytes(put_back)
+    for put_back in (False, True):
+        private = opened(path, Fraction(1, 3))
+        content = path.read_bytes()
+        path.rename(path.with_name("elsewhere"))
+        if put_back:
+            path.write_bytes(content)
         with pytest.raises(LedgerError, match="moved or replaced"):
             private.measure([A], Gaussian(rho=Fraction(1, 8)))
-    assert len(private.transcript) == 0
+        assert len(private.transcript) == 0
+        path.with_name("elsewhere").rename(path)
 
 
 RUNS = """
@@ -350,18 +353,16 @@ print(granted)
 
 @pytest.mark.parametrize("runs", [25, pytest.param(100, marks=pytest.mark.slow)])
 def test_two_processes_share_one_cap(path: Path, runs: int) -> None:
-    """Their runs need up to five times what there is: exactly 37 are granted, and every debit of them is there."""
+    """Their runs need more than there is: exactly 37 are granted, and every debit of them is there."""
     command = [sys.executable, "-c", RUNS, str(path), str(runs)]
     folder = Path(__file__).parent
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) for _ in range(2)]
     granted = [int(process.communicate()[0]) for process in both]
     assert [p.returncode for p in both] == [0, 0]
     (dataset,) = LedgerFile(path).datasets()
-    assert sum(granted) == len([r for r in dataset.runs if r.debits]) <= 37
-    assert dataset.charged == Fraction(sum(granted), 37)
+    assert sum(granted) == len(dataset.runs) == 37
+    assert dataset.charged == dataset.cap.rho == 1
     assert all(len(r.debits) == 3 and r.closed for r in dataset.runs)
-    if min(granted) < runs:  # somebody was refused, which happens only while all is spent or reserved
-        assert sum(granted) >= 36
 
 
 def test_a_forked_run_cannot_go_on_in_both(path: Path) -> None:

@@ -6,6 +6,7 @@ is on the disk before the next begins. So a kill leaves a debit too many, never 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ class Books:
         self._journal, self._run = journal, run
         self._new: Question | None = None  # the question that waits for an answer
         self._number = 0
-        self._ended = False
+        self._ended, self._owner = False, os.getpid()
 
     @property
     def advice(self) -> str:
@@ -67,7 +68,7 @@ class Books:
 
     def finish(self) -> None:
         """The run ended well: what it reserved and did not spend is given back."""
-        if self._ended:
+        if self._ended or self._owner != os.getpid():  # a forked child must not end its parent's run
             return
         self._ended = True
         try:
@@ -80,14 +81,14 @@ class Books:
 
     def abandon(self) -> None:
         """The run ended otherwise. With answers in a journal it can be resumed, and keeps its reservation."""
-        if self._ended:
+        if self._ended or self._owner != os.getpid():  # a forked child must not end its parent's run
             return
         self._ended = True
         try:
             if self._journal is None or not self._journal.stored.questions:
                 with suppress(LedgerError):  # what went wrong before is what should be heard of
                     if self._run is not None:
-                        self._run.finish()
+                        self._run.give_up()
                     if self._journal is not None:
                         self._journal.discard()
         finally:

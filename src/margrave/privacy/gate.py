@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, Type
 
 import numpy as np
 
-from margrave.errors import DataError, InputError, MargraveError, SchemaError
+from margrave.errors import BudgetError, DataError, InputError, MargraveError, SchemaError
 from margrave.marginal import IDENTITY, Query
 from margrave.privacy.books import Books, open_books
 from margrave.privacy.budget import Budget
@@ -295,8 +295,19 @@ class Private:
         stored = self._books.recall(question)
         if stored is None:
             self._count(cliques)
-        self._ledger.charge(question.what, question.rho)
+        self._charge(question)
         return self._answer(lambda: self._books.store(draw())) if stored is None else stored
+
+    def _charge(self, question: Question) -> None:
+        """Write the debit, or refuse it. If writing fails half way, nothing is drawn and the gate closes."""
+        try:
+            self._ledger.charge(question.what, question.rho)
+        except (BudgetError, InputError):
+            raise
+        except BaseException:
+            self._forget()
+            self._books.abandon()
+            raise
 
     def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answer:
         answer = []

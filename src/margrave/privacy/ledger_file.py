@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -175,6 +175,12 @@ class OpenRun:
             if not self.state.closed:
                 self._books.add({"event": "close", "run": self._run})
 
+    def give_up(self) -> None:
+        """Close the run after a failure. The file is opened anew: what this object knows of it may be wrong."""
+        self.release()
+        with suppress(InputError):  # it is closed already
+            LedgerFile(self._books.path).close(self._run)
+
     def release(self) -> None:
         """Let go of the file; the run stays as it is."""
         self._books.close()
@@ -185,6 +191,7 @@ class _Books:
 
     def __init__(self, path: Path, *, write: bool = True, create: bool = False) -> None:
         self._create, self.path, self.state = create, path, LedgerState()
+        self._sound = True  # whether the state is that of the file
         self._file = ChainedFile(path, FORM, write=write, create=create)
 
     @staticmethod
@@ -199,6 +206,8 @@ class _Books:
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
         """Hold the file, with every line in it taken into account."""
+        if not self._sound:
+            raise LedgerError(f"{self.path} could not be written a moment ago.", remedy="Open it anew.")
         with self._file.locked(shared=shared):
             for line, event in self._file.news():
                 try:
@@ -217,9 +226,14 @@ class _Books:
         return str(self._file.head["id"])
 
     def add(self, event: Event) -> None:
-        """Write a line, and take it into account once it is on the disk."""
+        """Write a line that adds up with those before. If it fails half way, this object does nothing more."""
+        self._sound = False
+        try:
+            self.state.apply(event)
+        except ValueError as error:
+            raise LedgerError(f"What was to be written to {self.path} {error}.") from None
         self._file.append(event)
-        self.state.apply(event)
+        self._sound = True
 
     def close(self) -> None:
         self._file.close()

@@ -1,0 +1,278 @@
+"""The custodian's commands: set a cap, run, look, stop and go on, close."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import margrave.api
+import margrave.cli.synthesize
+from margrave.cli.main import run
+from margrave.privacy import Budget, LedgerFile
+from margrave.release import Release
+from margrave.schema import Schema
+from margrave.transcript import Measurement
+
+RUN = ["synthesize", "table.csv", "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-9"]
+BOOKS = ["--ledger", "v.ledger", "--dataset", "visits"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder with a table, its schema, and a ledger with room for two runs."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = zip(*(rng.integers(0, size, 500) for size in (4, 2, 3)), strict=True)
+    (tmp_path / "table.csv").write_text("age,sex,job\n" + "".join(f"{a},{s},{j}\n" for a, s, j in rows))
+    Schema.coded({"age": 4, "sex": 2, "job": 3}).save("schema.toml")
+    cap = str(2 * Budget.approx(1.0, 1e-9).rho)
+    assert run(["ledger", "init", "v.ledger", "--dataset", "visits", "--rho", cap]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["ledger", "show", "v.ledger", "--json"]) == 0
+    (dataset,) = json.loads(capsys.readouterr().out)["datasets"]
+    found: dict[str, Any] = dataset
+    return found
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Ctrl-C in the place of the so-manieth draw of the next run."""
+    draw, drawn = margrave.privacy.SystemRandomness.gaussian, [0]
+
+    def gaussian(self: Any, counts: Any, scale: float) -> Any:
+        drawn[0] += 1
+        if drawn[0] > after:
+            raise KeyboardInterrupt
+        return draw(self, counts, scale)
+
+    monkeypatch.setattr(margrave.privacy.SystemRandomness, "_tested", True)
+    monkeypatch.setattr(margrave.privacy.SystemRandomness, "gaussian", gaussian)
+
+
+def test_caps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init = ["ledger", "init", "w.ledger", "--dataset"]
+    assert run([*init, "a", "--epsilon", "1", "--delta", "1e-6", "--unit", "replace-person:3", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert Fraction(made["cap"]["rho"]) == Budget.approx(1.0, 1e-6).rho
+    assert (made["unit"], made["cap"]["epsilon"], made["cap"]["delta"]) == ("replace-person:3", 1.0, 1e-6)
+    for text, rho in (("1/7", Fraction(1, 7)), ("0.1", Fraction(1, 10)), ("2", Fraction(2))):
+        assert run([*init, text, "--rho", text]) == 0
+        assert LedgerFile("w.ledger").datasets()[-1].cap.rho == rho
+    before = Path("w.ledger").read_bytes()
+    for wrong in (
+        ["a", "--rho", "1"],
+        ["b"],
+        ["b", "--epsilon", "1"],
+        ["b", "--epsilon", "1", "--delta", "2"],
+        ["b", "--epsilon", "1", "--delta", "1e-9", "--rho", "1"],
+        ["b", "--rho", "0"],
+        ["b", "--rho", "1e999999999"],
+        ["b", "--rho", "1/0"],
+        ["b", "--rho", "1", "--unit", "person"],
+        [" ", "--rho", "1"],
+    ):
+        assert run([*init, *wrong]) == 2, wrong
+    assert Path("w.ledger").read_bytes() == before
+    assert run(["ledger", "init", "none/w.ledger", "--dataset", "a", "--rho", "1"]) == 2
+    assert run(["ledger", "init", "table.csv", "--dataset", "a", "--rho", "1"]) == 8
+    assert run(["ledger", "show", "none.ledger"]) == 8
+
+
+def test_two_runs_fit_and_a_third_does_not(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for i in range(2):
+        assert run([*RUN, *BOOKS, "-m", "independent", "--release", f"{i}.margrave"]) == 0
+    found = shown(capsys)
+    assert found["charged"]["rho"] == found["cap"]["rho"]
+    assert [r["state"] for r in found["runs"]] == ["closed", "closed"]
+    before = sorted(here.iterdir()), Path("v.ledger").read_bytes()
+    assert run([*RUN, *BOOKS, "--release", "2.margrave"]) == 5
+    assert "0 remains" in capsys.readouterr().err
+    assert (sorted(here.iterdir()), Path("v.ledger").read_bytes()) == before
+    assert not list(here.glob("*.journal"))
+    assert run(["ledger", "show", "v.ledger"]) == 0
+    said = capsys.readouterr().out
+    assert "visits" in said
+    assert found["runs"][1]["run"] in said
+
+
+def test_stopped_and_gone_on_with(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        interrupted(context, after=4)
+        assert run([*RUN, *BOOKS, "--release", "r.margrave"]) == 130
+    assert "--resume" in capsys.readouterr().err
+    assert not Path("r.margrave").exists()
+    found = shown(capsys)
+    assert found["runs"][0]["state"] == "open"
+    assert found["charged"]["rho"] == found["runs"][0]["reserved"]["rho"]
+    stored = [json.loads(line) for line in Path("r.margrave.journal").read_text().splitlines()]
+    assert run(["ledger", "show", "v.ledger"]) == 0
+    assert "r.margrave.journal" in "".join(capsys.readouterr().out.split("\n"))
+
+    assert run([*RUN, *BOOKS, "--release", "r.margrave"]) == 8
+    said = capsys.readouterr().err
+    assert "unfinished run" in said
+    assert "--resume" in said
+    assert "margrave ledger close" in said
+    for other in (["-m", "mst"], ["--unit", "replace-row"], ["--workload", "all-1way"], ["--seed", "3"]):
+        assert run([*RUN, *BOOKS, "--release", "r.margrave", "--resume", *other]) == 8, other
+        assert "another run" in capsys.readouterr().err
+
+    assert run([*RUN, *BOOKS, "--release", "r.margrave", "--resume"]) == 0
+    release = Release.load("r.margrave")
+    assert release.account.rho_spent == release.account.rho_budget
+    asked = [line["question"]["what"] for line in stored if line.get("event") == "question"]
+    assert [d.what for d in release.account.debits][: len(asked)] == asked
+    found = shown(capsys)
+    assert len(found["runs"]) == 1
+    assert found["charged"]["rho"] == str(release.account.rho_spent)
+    assert not Path("r.margrave.journal").exists()
+
+
+def test_given_up(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        interrupted(context, after=3)
+        assert run([*RUN, *BOOKS, "--release", "r.margrave"]) == 130
+    (held,) = shown(capsys)["runs"]
+    assert run(["ledger", "close", "v.ledger", held["run"], "--json"]) == 0
+    closed = json.loads(capsys.readouterr().out)
+    assert Fraction(closed["debited"]) + Fraction(closed["given_back"]) == Fraction(held["reserved"]["rho"])
+    assert shown(capsys)["charged"]["rho"] == closed["debited"] == held["debited"]["rho"]
+    assert run([*RUN, *BOOKS, "--release", "r.margrave", "--resume"]) == 8
+    assert "closed" in capsys.readouterr().err
+    assert run(["ledger", "close", "v.ledger", held["run"]]) == 2
+    assert run(["ledger", "close", "v.ledger", "nobody"]) == 2
+
+
+def test_a_release_that_could_not_be_written_is_made_again_for_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(Release, "save", full)
+        assert run([*RUN, *BOOKS, "-m", "independent", "--release", "r.margrave"]) == 70
+    charged = shown(capsys)["charged"]
+    assert run([*RUN, *BOOKS, "-m", "independent", "--release", "r.margrave"]) == 8
+    assert "no cost" in capsys.readouterr().err
+    assert run([*RUN, *BOOKS, "-m", "independent", "--release", "r.margrave", "--resume"]) == 0
+    assert shown(capsys)["charged"] == charged
+    assert str(Release.load("r.margrave").account.rho_spent) == charged["rho"]
+
+
+def test_a_journal_without_a_ledger(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        interrupted(context, after=4)
+        assert run([*RUN, "--release", "r.margrave", "--journal", "kept"]) == 130
+    assert run([*RUN, "--release", "r.margrave", "--resume"]) == 8
+    assert "r.margrave.journal" in capsys.readouterr().err
+    assert run([*RUN, "--release", "r.margrave", "--journal", "kept", "--resume"]) == 0
+    assert not Path("kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "words"),
+    [
+        (["--ledger", "none.ledger", "--dataset", "visits"], 8, "none.ledger"),
+        (["--ledger", "v.ledger"], 2, "which data set"),
+        (["--ledger", "v.ledger", "--dataset", "other"], 2, "'other'"),
+        (["--dataset", "visits"], 2, "without a ledger"),
+        (["--ledger", "table.csv", "--dataset", "visits"], 8, "no margrave-ledger"),
+        ([*BOOKS, "--unit", "replace-row"], 2, "unit"),
+        ([*BOOKS, "--journal", "out.margrave"], 2, "same file"),
+        ([*BOOKS, "--journal", "v.ledger"], 2, "same file"),
+        ([*BOOKS, "--journal", "table.csv"], 8, "no margrave-journal"),
+        ([*BOOKS, "--journal", "none/j"], 2, "none"),
+        (["--journal", "."], 8, "plain file"),
+        (["--resume"], 8, "no journal"),
+        (["--policy", "none.toml"], 2, "none.toml"),
+        (["--policy", "strict.toml"], 9, "max_epsilon"),
+    ],
+)
+def test_bad_input_writes_and_spends_nothing(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    extra: list[str],
+    code: int,
+    words: str,
+) -> None:
+    Path("strict.toml").write_text("[policy]\nversion = 1\nmax_epsilon = 0.5\n")
+
+    def counted(*_: Any) -> None:
+        raise AssertionError("rows were counted")
+
+    monkeypatch.setattr(margrave.data.MemoryTable, "count", counted)
+    before = {p: p.read_bytes() for p in here.iterdir()}
+    assert run([*RUN, "--release", "out.margrave", *extra]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("Error: ")
+    assert words in said
+    assert {p: p.read_bytes() for p in here.iterdir()} == before
+
+
+def started(*extra: str) -> subprocess.Popen[bytes]:
+    """A run in a process of its own that asks many questions, once some of its answers are stored."""
+    command = [sys.executable, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", "--rounds", "400"]
+    process = subprocess.Popen([*command, *extra], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    had = answered()
+    while answered() < had + 5:
+        assert time.monotonic() < until
+        assert process.poll() is None, "the run ended before it could be stopped"
+        time.sleep(0.01)
+    return process
+
+
+def answered() -> int:
+    journal = Path("r.margrave.journal")
+    return journal.read_bytes().count(b'{"event":"answer"') if journal.exists() else 0
+
+
+def test_killed_and_interrupted_from_outside(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """kill -9, then Ctrl-C while it is being resumed, then to the end: one run, paid once, no answer drawn again."""
+    process = started()
+    process.kill()
+    process.wait()
+    first = Path("r.margrave.journal").read_bytes()
+    first = first[: first.rfind(b"\n") + 1]
+    process = started("--resume")
+    process.send_signal(signal.SIGINT)
+    asked_at = time.monotonic()
+    assert process.wait() == 130
+    assert time.monotonic() - asked_at < 5  # under a second where nothing else runs
+    second = Path("r.margrave.journal").read_bytes()
+    assert second.startswith(first)
+    assert run([*RUN, *BOOKS, "--release", "r.margrave", "--rounds", "400", "--resume"]) == 0
+    found = shown(capsys)
+    release = Release.load("r.margrave")
+    assert [r["state"] for r in found["runs"]] == ["closed"]
+    assert found["charged"]["rho"] == str(release.account.rho_spent) == str(release.account.rho_budget)
+    texts = [t for line in second.splitlines() for t in json.loads(line).get("values", [])]
+    given = [_text(e) for e in release.transcript]
+    assert len(texts) >= 10
+    assert given[: len(texts)] == texts
+
+
+def _text(entry: Any) -> str:
+    """An answer as the journal keeps it."""
+    answer = entry.values if isinstance(entry, Measurement) else np.array(entry.candidates.index(entry.chosen))
+    return base64.b64encode(answer.astype("<i8").tobytes()).decode()
