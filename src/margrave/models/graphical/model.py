@@ -13,6 +13,7 @@ from margrave.marginal.counting import count_cliques
 from margrave.models.evidence import allowed_codes
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_calibrate, wide
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
@@ -42,15 +43,23 @@ class GraphicalModel:
         self.potentials = dict(potentials)
         cliques = list(self.potentials)
         self.tree = JunctionTree.of(domain, cliques)
-        self._program = Program(self.tree, cliques)
-        self._buffer = self._program.buffer()
-        self.log_partition, self._mass = self._calibrate(self.potentials)
-        if (
-            self._mass < SMALL_MASS
-        ):  # factors that cancel have outgrown floats: balance them, and see what is left
-            self.log_partition, self._mass = self._calibrate(balanced(self.potentials))
+        self._prepare(self.potentials)
+        if self._mass < SMALL_MASS or wide(self.potentials.values()):
+            # factors that cancel have outgrown floats: add them up before they are exponentiated
+            if self.tree.cells() <= MAX_CELLS:
+                self.log_partition, tables = log_calibrate(self.tree, self.potentials)
+                if self.log_partition > -np.inf:
+                    self._prepare(conditionals(self.tree, tables))
+            elif self._mass < SMALL_MASS:
+                self._prepare(balanced(self.potentials))
         if self._mass < SMALL_MASS:
             raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
+
+    def _prepare(self, potentials: Mapping[Clique, FloatArray]) -> None:
+        """Lay the potentials out and calibrate them."""
+        self._program = Program(self.tree, list(potentials))
+        self._buffer = self._program.buffer()
+        self.log_partition, self._mass = self._calibrate(potentials)
 
     def _calibrate(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, float]:
         """Fill the buffer from potentials; the log partition function, and the mass at the root."""
