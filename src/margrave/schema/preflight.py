@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from margrave.errors import DataError
 from margrave.schema.checks import POLICIES
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.domain import Codes
-from margrave.schema.zeros import StructuralZeros
+from margrave.schema.zeros import StructuralZeros, violating
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,7 @@ class ConstraintCheck:
     @staticmethod
     def of(constraint: Constraint, zeros: Sequence[StructuralZeros], codes: Codes) -> ConstraintCheck:
         """The count of some rows."""
-        wrong = np.zeros(len(codes), dtype=np.bool_)
-        for z in zeros:
-            wrong |= ~z.possible[tuple(codes.column(a) for a in z.clique)]
+        wrong = violating(zeros, codes.column, len(codes))
         return ConstraintCheck(name_of(constraint), constraint.violating, int(wrong.sum()))
 
     def __add__(self, other: ConstraintCheck) -> ConstraintCheck:

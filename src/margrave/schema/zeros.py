@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from margrave.typing import Attribute, Clique
+from margrave.typing import AnyArray, Attribute, Clique
 
 Size = Callable[[Attribute], int]
 """How many codes an attribute has."""
 
-MAX_JOINED = 1 << 22
+MAX_JOINED = 1 << 20
 """The largest table of combinations, in cells, that is built to see what several declarations say together."""
 
 
@@ -37,6 +37,14 @@ def joined(zeros: Sequence[StructuralZeros], onto: Clique, size: Size) -> NDArra
         shape = [size(a) if a in z.clique else 1 for a in onto]
         possible &= z.possible.transpose(order).reshape(shape)
     return possible
+
+
+def violating(zeros: Sequence[StructuralZeros], codes: Callable[[Attribute], AnyArray], rows: int) -> NDArray[np.bool_]:
+    """Which of so many records have a combination that is impossible; ``codes`` gives a column's codes."""
+    wrong = np.zeros(rows, dtype=np.bool_)
+    for z in zeros:
+        wrong |= ~z.possible[tuple(codes(a) for a in z.clique)]
+    return wrong
 
 
 def connected(zeros: Sequence[StructuralZeros]) -> list[list[StructuralZeros]]:
@@ -89,7 +97,7 @@ def any_possible(zeros: Sequence[StructuralZeros], size: Size) -> bool | None:
         scopes = {a: tuple(dict.fromkeys(b for z in tables if a in z.clique for b in z.clique)) for a in names}
         cells = {a: math.prod(map(size, scope)) for a, scope in scopes.items()}
         first = min(names, key=cells.__getitem__)
-        if cells[first] > 16 * MAX_JOINED:
+        if cells[first] > 64 * MAX_JOINED:
             return None
         scope = scopes[first]
         table = joined([z for z in tables if first in z.clique], scope, size).any(axis=scope.index(first))

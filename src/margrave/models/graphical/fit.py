@@ -103,7 +103,7 @@ class GraphicalFit:
         return best
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The cells of the junction tree's cliques together (8 bytes each in the literature's measure of size)."""
+        """The possible cells of the junction tree's cliques together (8 bytes each in the literature's measure)."""
         return JunctionTree.of(domain, _with_zeros(domain, cliques)).cells()
 
     def cells_with(
@@ -250,7 +250,7 @@ class Problem:
     def _calibrate(self, theta: FloatArray) -> float:
         """Fill the buffer with the marginals; log Σ exp(Σ theta), or −inf where floats cannot tell."""
         cells, program = self.program.cells, self.program
-        if self.domain.zeros and program.tree.cells() <= MAX_CELLS:
+        if self.domain.zeros and program.tree.table_cells() <= MAX_CELLS:
             potentials = {c: self._taken(theta, c) for c in self.cliques}
             if wide(potentials.values()):
                 log_partition, tables = log_calibrate(program.tree, potentials)

@@ -1,8 +1,8 @@
 """Calibration in logarithms: slower, and exact where factors cancel that are too far apart for floats.
 
-Noise, or rows, that contradict structural zeros pull potentials against each other without bound: their sum in a node is
-moderate, each alone is not. Here they are added before anything is exponentiated. A node's table is held in full, so
-this is for the few models that need it.
+Noise, or rows, that contradict structural zeros pull potentials against each other without bound: their sum in a node
+is moderate, each alone is not. Here they are added before anything is exponentiated. Nodes are held in full, so this
+is for the few models that need it.
 """
 
 from __future__ import annotations
