@@ -52,7 +52,7 @@ class Constraint(Protocol):
 
     @abstractmethod
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """The combinations of codes that cannot occur. SchemaError for columns or values that there are not."""
+        """The combinations of codes that cannot occur; SchemaError for values that there are not."""
         ...
 
 
@@ -233,6 +233,17 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
             ordered.update(dict.fromkeys(constraint.columns, constraint))
 
 
+def zeros_of(constraint: Constraint, columns: Columns) -> tuple[StructuralZeros, ...]:
+    """What a constraint rules out. SchemaError for columns or values that there are not."""
+    for name in constraint.columns:
+        if name not in columns:
+            raise SchemaError(
+                f"A constraint names column {name!r}, which the schema does not have.",
+                remedy=f"The columns are: {', '.join(columns)}.",
+            )
+    return tuple(constraint.zeros(columns))
+
+
 def check_possible(declared: Declared, size: Size) -> None:
     """Refuse constraints that no row can satisfy, and name the one that is too many."""
     zeros: list[StructuralZeros] = []
@@ -325,12 +336,6 @@ def _rows(rows: Any, names: tuple[str, ...], kind: str) -> tuple[tuple[Element, 
 
 def _table(names: Sequence[str], columns: Columns) -> Table:
     """All combinations of the columns' codes, possible."""
-    for name in names:
-        if name not in columns:
-            raise SchemaError(
-                f"A constraint names column {name!r}, which the schema does not have.",
-                remedy=f"The columns are: {', '.join(columns)}.",
-            )
     shape = [columns[c].size for c in names]
     if math.prod(shape) > MAX_CELLS:
         widest = max(names, key=lambda c: columns[c].size)

@@ -50,12 +50,12 @@ def element(value: Any, where: str) -> Element:
     return plain  # type: ignore[no-any-return]
 
 
-def elements(value: Any, where: str) -> tuple[Element, ...]:
-    """One element, or a list of them."""
+def elements(value: Any, where: str) -> list[Element]:
+    """One element, or a list of them, as a list: a tuple would be a range."""
     listed = value if isinstance(value, list | set | frozenset) else [value]
     if not listed:
         raise SchemaError(f"{where}: a column is held to no value at all.", remedy="Name at least one.")
-    return tuple(element(v, where) for v in listed)
+    return [element(v, where) for v in listed]
 
 
 def codes_of(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:

@@ -16,7 +16,7 @@ from margrave.errors import InputError, SchemaError
 from margrave.files import written_whole
 from margrave.schema import checks, toml
 from margrave.schema.column import Column, encode_each_once
-from margrave.schema.constraints import Constraint, check_constraints, check_possible
+from margrave.schema.constraints import Constraint, check_constraints, check_possible, zeros_of
 from margrave.schema.discrete import Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
@@ -147,7 +147,7 @@ class Schema:
     def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
         """Each constraint with the combinations of codes that it rules out."""
         by_name = {c.name: c for c in self.columns}
-        return tuple((c, tuple(c.zeros(by_name))) for c in self.constraints)
+        return tuple((c, zeros_of(c, by_name)) for c in self.constraints)
 
     def encode(self, frame: Any) -> Codes:
         """The codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). It never raises for a value.
