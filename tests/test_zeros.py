@@ -21,6 +21,7 @@ from conformance import CASES, NO_RECORDS, SIZES, codes_of, pairs, run_on, some_
 from explicit import allowed, graphical, joint_of
 from margrave.cli.main import cli
 from margrave.data import MemoryTable
+from margrave.errors import ModelTooLargeError
 from margrave.mechanisms import AIM, MST, GaussianMechanism, Independent
 from margrave.mechanisms.common import CELLS_PER_MB
 from margrave.models import AnswersFit, ExpandedModel, GraphicalFit, GraphicalModel
@@ -29,7 +30,7 @@ from margrave.models.graphical import model as models
 from margrave.models.graphical import propagation
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import conditionals, log_calibrate, marginal_of
-from margrave.privacy import AddRemoveRow, Budget, SeededRandomness
+from margrave.privacy import AddRemoveRow, Budget, SeededRandomness, protect
 from margrave.release import Release
 from margrave.schema import Categorical, Codes, Depends, Domain, Impossible, Integer, Ordered, Schema
 from margrave.schema.zeros import StructuralZeros, any_possible, count_possible
@@ -364,6 +365,15 @@ def test_a_contradiction_never_ends_in_an_error_after_spending(rho: int) -> None
         for mechanism in (GaussianMechanism(workload=pairs(domain), fit=fit), few):
             release = run_on(mechanism, table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed))
             assert violating(domain, release.model.sample(500, rng=rng_of(seed))) == 0
+
+
+def test_constraints_too_large_for_a_model_are_found_before_anything_is_spent() -> None:
+    table = MemoryTable(SCHEMA, some_codes(SCHEMA, 50))
+    for mechanism in (Independent(max_model_mb=3e-4), AIM(max_model_mb=3e-4), MST(max_model_mb=3e-4)):
+        gate = protect(table, unit=AddRemoveRow(), budget=Budget.zcdp(1), randomness=SeededRandomness(0))
+        with gate as private, pytest.raises(ModelTooLargeError, match="and its constraints has"):
+            mechanism.run(private)
+        assert private.account().rho_spent == 0
 
 
 def test_answers_are_nothing_where_nothing_can_be() -> None:
