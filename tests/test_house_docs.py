@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import types
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import margrave
 from margrave.cli.main import cli
 from margrave.privacy import AddRemoveRow, Budget, protect
-from margrave.schema import Schema
+from margrave.schema import Categorical, Date, Integer, Schema
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -39,6 +40,27 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert release.transcript.cliques == (("a",), ("b",), ("c",), ("a", "b"), ("b", "c"))
     assert release.account.rho_spent == release.account.rho_budget
     assert release.sample(5).num_rows == 5
+
+
+def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "schema.md"
+    (made,) = (b for b in blocks(page, "python") if "Depends(" in b)
+    names: dict[str, Any] = {}
+    exec(made, names)
+    assert names["schema"].domain.possible(("city", "state")) == 3
+    (written,) = (b for b in blocks(page, "toml") if "[[constraint]]" in b)
+    columns = [
+        Integer("age", 0, 110, edges=[15]),
+        Categorical("marital", ["never", "married", "widowed"]),
+        Categorical("city", ["York", "Hull"]),
+        Categorical("zip", ["YO1", "HU1"]),
+        Categorical("state", ["England"]),
+        *(Date(n, date(2020, 1, 1), date(2020, 12, 31)) for n in ("admitted", "discharged")),
+    ]
+    (tmp_path / "city_state.csv").write_text("city,state\nYork,England\nHull,England\n")
+    schema = Schema.from_toml(Schema(columns).to_toml() + written, folder=tmp_path)
+    assert [c.kind for c in schema.constraints] == ["impossible", "allowed", "depends", "ordered"]
+    assert [c.violating for c in schema.constraints] == ["keep", "keep", "refuse", "keep"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -71,6 +71,8 @@ def _show(found: Preflight, *, draft: bool) -> None:
     for c in found.columns:
         table.add_row(escape(c.name), f"{c.empty:,}", f"{c.outside:,}", f"{c.unreadable:,}", c.policy)
     out.print(table)
+    for k in found.constraints:
+        out.print(escape(f"constraint {k.name}: {k.rows:,} rows violate it, policy {k.policy}"))
     for sentence in (*found.notes, *found.refusals):
         out.print(escape(sentence))
     if draft:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -58,7 +59,7 @@ def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Pr
         if schema.person is not None and numbering is not None:
             numbered, nameless = numbering.number(columns_of(frame, [schema.person])[schema.person])
             ids.append(numbered)
-            seen = Preflight(seen.rows, seen.columns, nameless)
+            seen = replace(seen, nameless=nameless)
         pieces.append(codes)
         found = found + seen
     persons = None if numbering is None else np.concatenate([np.empty(0, dtype=np.int64), *ids])

@@ -121,14 +121,14 @@ class AIM:
             score = MarginalGap(
                 estimates,
                 weights={r: relevance[r] for r in candidates},
-                penalties={r: expected_noise(scale, domain.cells(r)) for r in candidates},
+                penalties={r: expected_noise(scale, domain.possible(r)) for r in candidates},
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
             memory.note(estimates, private.transcript)
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
-            if learned <= expected_noise(scale, domain.cells(chosen)):
+            if learned <= expected_noise(scale, domain.possible(chosen)):
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
         model = self.fit(domain, private.transcript, rng=rng)

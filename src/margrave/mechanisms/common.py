@@ -101,8 +101,9 @@ def check_size(fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_
     cells = fit.cells(domain, cliques)
     if not cells <= max_model_mb * CELLS_PER_MB:
         widest = max(domain, key=domain.size)
+        constrained = " and its constraints" if domain.zeros else ""
         raise ModelTooLargeError(
-            f"The smallest model of this domain has {cells:,} cells, above {max_model_mb:g} MB;"
+            f"The smallest model of this domain{constrained} has {cells:,} cells, above {max_model_mb:g} MB;"
             f" column {widest!r} has the most codes, {domain.size(widest):,}.",
             remedy="Give it fewer bins or categories, leave it out, or raise max_model_mb.",
         )

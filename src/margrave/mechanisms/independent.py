@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, Step, one_way, release_of
+from margrave.mechanisms.common import Progress, Step, check_size, one_way, release_of
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -21,11 +21,14 @@ from margrave.typing import Clique
 class Independent:
     """All one-way marginals with Gaussian noise, and a model in which columns are independent.
 
+    Columns that the schema's constraints join are as independent as these allow; ``max_model_mb`` bounds their model.
+
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
     Source: the baseline of McKenna, Mullins, Sheldon, Miklau (2022), Section 6.1.
     """
 
+    max_model_mb: float = 1000.0
     fit: Fit = field(default_factory=GraphicalFit)
 
     def reads(self, domain: Domain) -> Collection[Clique]:
@@ -38,13 +41,14 @@ class Independent:
 
     def config(self) -> dict[str, Any]:
         """The parameters."""
-        return {"name": "independent", "fit": repr(self.fit)}
+        return {"name": "independent", "max_model_mb": self.max_model_mb, "fit": repr(self.fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Measure and fit."""
         rng = np.random.default_rng() if rng is None else rng
+        check_size(self.fit, private.domain, one_way(private.domain), self.max_model_mb)
         private.measure(one_way(private.domain), Gaussian(rho=private.rho))
         if progress:
             progress("fitting", 1.0)

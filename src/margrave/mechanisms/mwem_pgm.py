@@ -105,7 +105,7 @@ class MWEMPGM:
             score = MarginalGap(
                 estimates,
                 weights=dict.fromkeys(candidates, 1.0),
-                penalties={r: float(domain.cells(r)) for r in candidates},
+                penalties={r: float(domain.possible(r)) for r in candidates},
             )
             chosen = private.select(candidates, score, rho=rho / 2)
             private.measure([chosen], Gaussian(rho=rho / 2))

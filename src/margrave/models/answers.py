@@ -13,6 +13,7 @@ from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import Model, ModelState
 from margrave.models.terms import Term, terms_of
 from margrave.schema.domain import Codes, Domain
+from margrave.schema.zeros import joined
 from margrave.transcript import Transcript
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
@@ -41,7 +42,10 @@ class Answers:
         return self._total
 
     def project(self, clique: Clique) -> Marginal:
-        """The inverse-variance average of all measured marginals that contain this one, each summed down to it."""
+        """The inverse-variance average of all measured marginals that contain this one, each summed down to it.
+
+        What the domain declares impossible is 0.
+        """
         above = [t for t in self.terms if set(clique) <= set(t.clique)]
         if not above:
             raise ReleaseError(
@@ -53,7 +57,9 @@ class Answers:
             precision = 1.0 / project_array(term.scales**2, term.clique, clique)
             weighted += precision * project_array(term.values, term.clique, clique)
             weight += precision
-        return Marginal(clique, weighted / weight)
+        inside = [z for z in self._domain.zeros if set(z.clique) <= set(clique)]
+        possible = joined(inside, clique, self._domain.size)
+        return Marginal(clique, np.where(possible, weighted / weight, 0.0))
 
     def answer(
         self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0

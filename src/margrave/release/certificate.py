@@ -6,11 +6,14 @@ import functools
 import platform
 from collections.abc import Mapping
 from fractions import Fraction
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave import __version__
 from margrave.schema import Schema
+from margrave.schema.constraints import name_of
+from margrave.schema.toml_constraints import write_constraint
 from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
@@ -55,6 +58,7 @@ def build_certificate(
             "columns": len(schema.columns),
             "cells": str(schema.domain.cells()),
         },
+        "constraints": _constraints(schema),
         "sampler": account.sampler,
         "versions": dict(versions),
         "size": size,
@@ -66,6 +70,19 @@ def build_certificate(
     if not account.private:
         facts["warning"] = NOT_PRIVATE
     return facts
+
+
+def _constraints(schema: Schema) -> list[dict[str, Any]]:
+    """What was declared to be impossible: its kind and columns, how many combinations it rules out, and its hash."""
+    return [
+        {
+            "what": name_of(constraint),
+            "combinations": sum(int(z.possible.size) for z in zeros),
+            "impossible": sum(int((~z.possible).sum()) for z in zeros),
+            "sha256": sha256("\n".join(write_constraint(constraint)).encode()).hexdigest(),
+        }
+        for constraint, zeros in schema.declared
+    ]
 
 
 def _exact(rho: Fraction) -> dict[str, Any]:
@@ -96,8 +113,7 @@ def _line(entry: Entry) -> dict[str, Any]:
 
 def _public_inputs(schema: Schema, transcript: Transcript) -> list[str]:
     inputs = [f"the schema, sha256 {schema.hash()}"]
-    if schema.domain.zeros:
-        inputs.append(f"{len(schema.domain.zeros)} declarations of combinations that cannot occur")
+    inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
     inputs += [
         f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)
     ]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from margrave.errors import InputError
 from margrave.schema import Column, Schema
+from margrave.schema.column import some_of
 from margrave.typing import Attribute
 
 Value = str | int | float | bool | date | datetime | None
@@ -42,7 +43,7 @@ def _code(column: Column, value: Value) -> int:
     if outside:
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
-            remedy=f"It has {_some(column.labels())}.",
+            remedy=f"It has {some_of(column.labels())}.",
         )
     return code
 
@@ -76,10 +77,6 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     nowhere = bool(encoded.unreadable[0]) or (bool(encoded.empty[0]) and not column.missing)
     if nowhere:
         raise InputError(
-            f"{value!r} is no value of column {column.name!r}.", remedy=f"It has {_some(column.labels())}."
+            f"{value!r} is no value of column {column.name!r}.", remedy=f"It has {some_of(column.labels())}."
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])
-
-
-def _some(labels: list[str]) -> str:
-    return ", ".join(labels) if len(labels) <= 12 else f"{', '.join(labels[:11])}, ... {labels[-1]}"

@@ -101,6 +101,25 @@ class Cells:
             entered = reached = np.ones(self.count, dtype=np.bool_)
         return list(zip(starts.tolist(), stops.tolist(), entered.tolist(), reached.tolist(), strict=True))
 
+    @cached_property
+    def extremes(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest value that ``draw`` gives for each cell.
+
+        >>> least, greatest = Cells(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True).extremes
+        >>> least.tolist(), greatest.tolist()
+        ([0.0, 1.0, 10.0], [0.0, 9.0, 20.0])
+        """
+        at = self._layout
+        entered, reached = ~np.isin(at.starts, self.atoms), at.closed & ~np.isin(at.stops, self.atoms)
+        least = np.where(at.atom | entered, at.starts, np.nextafter(at.starts, np.inf))
+        greatest = np.where(at.atom | reached, at.stops, np.nextafter(at.stops, -np.inf))
+        if self.whole or self.decimals is not None:
+            first, last = self._ranks
+            several = last > first
+            least = np.where(several, self._unrank(first), least)
+            greatest = np.where(several, self._unrank(last - 1), greatest)
+        return least, greatest
+
     def draw(self, cells: IntArray, rng: np.random.Generator) -> FloatArray:
         """A value for every cell given: an atom's own, otherwise uniform over the values of its bin."""
         at = self._layout

@@ -97,6 +97,11 @@ def with_missing(labels: list[str], missing: bool) -> list[str]:
     return [*labels, MISSING_LABEL] if missing else labels
 
 
+def some_of(labels: list[str]) -> str:
+    """The labels in a line, the middle of a long list left out."""
+    return ", ".join(labels) if len(labels) <= 12 else f"{', '.join(labels[:11])}, ... {labels[-1]}"
+
+
 def settled(column: Any, **fields: Any) -> None:
     """Set checked fields of a frozen column, while it is being made."""
     for key, value in fields.items():

@@ -7,21 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from margrave.errors import InputError
+from margrave.schema.zeros import StructuralZeros, count_possible
 from margrave.typing import AnyArray, Attribute, Clique
-
-
-@dataclass(frozen=True, eq=False)
-class StructuralZeros:
-    """Combinations of codes that cannot occur, as public knowledge.
-
-    ``possible`` has one axis per attribute of ``clique`` and is False where the combination is impossible.
-    """
-
-    clique: Clique
-    possible: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +29,7 @@ class Domain:
     zeros: tuple[StructuralZeros, ...] = ()
     _index: dict[Attribute, int] = field(init=False, repr=False)
     _size: dict[Attribute, int] = field(init=False, repr=False)
+    _possible: dict[Clique, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.attributes) != len(self.sizes) or len(set(self.attributes)) != len(self.attributes):
@@ -51,6 +41,7 @@ class Domain:
                 )
         object.__setattr__(self, "_index", {a: i for i, a in enumerate(self.attributes)})
         object.__setattr__(self, "_size", dict(zip(self.attributes, self.sizes, strict=True)))
+        object.__setattr__(self, "_possible", {})
         for zeros in self.zeros:
             if zeros.possible.shape != self.shape(zeros.clique):
                 raise InputError(f"The structural zeros of {zeros.clique} do not have the domain's shape.")
@@ -102,6 +93,14 @@ class Domain:
     def cells(self, clique: Iterable[Attribute] | None = None) -> int:
         """The number of cells of a marginal, or of the whole domain: an exact integer, however large."""
         return math.prod(self.sizes if clique is None else [self.size(a) for a in clique])
+
+    def possible(self, clique: Clique) -> int:
+        """How many cells of a marginal the structural zeros inside it leave possible (at most; see ``zeros.py``)."""
+        if not self.zeros:
+            return self.cells(clique)
+        if clique not in self._possible:
+            self._possible[clique] = count_possible(self.zeros, clique, self.size)
+        return self._possible[clique]
 
     def project(self, attributes: Iterable[Attribute]) -> Domain:
         """The domain of some attributes only, with those structural zeros that concern only them."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from margrave.schema import checks
 from margrave.schema.cells import EXACT, Cells, equal_width, given_edges
 from margrave.schema.column import Encoded, placed, settled, with_missing
-from margrave.schema.values import EPOCH, Mask, moments, numbers, parser, units_since
+from margrave.schema.values import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
 from margrave.typing import FloatArray, IntArray
 
 BINS = 32
@@ -50,13 +50,18 @@ class Integer:
         _settle(self, lambda key, v: checks.whole(self.name, key, v, -EXACT + 1, EXACT - 1))
 
     @cached_property
-    def _cells(self) -> Cells:
-        return _cells(self, float, whole=True)
+    def cells(self) -> Cells:
+        """The cells of its line."""
+        return _cells(self, self.point, whole=True)
+
+    def point(self, value: int | float) -> float:
+        """Where a value lies on the line."""
+        return float(value)
 
     @property
     def size(self) -> int:
         """The cells and the missing state."""
-        return self._cells.count + self.missing
+        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -65,16 +70,23 @@ class Integer:
 
     def labels(self) -> list[str]:
         """The range of every cell."""
-        return _labels(self, self._cells, lambda v: str(int(v)))
+        return _labels(self, self.cells, lambda v: str(int(v)))
 
     def encode(self, values: pa.Array) -> Encoded:
         """The code of every value; one between two whole numbers is rounded."""
-        return _encoded(self, self._cells, *numbers(values))
+        return _encoded(self, self.cells, *self.points(values))
+
+    def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
+        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        return numbers(values)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A whole number from the cell of every code."""
-        drawn, null = _drawn(self._cells, codes, rng)
-        return pa.array(drawn.astype(np.int64), pa.int64(), mask=null)
+        return self.written(*drawn(self, codes, rng))
+
+    def written(self, values: FloatArray, null: Mask) -> pa.Array:
+        """Points of the line as whole numbers."""
+        return pa.array(values.astype(np.int64), pa.int64(), mask=null)
 
 
 @dataclass(frozen=True)
@@ -104,17 +116,22 @@ class Real:
             checks.whole(self.name, "decimals", self.decimals, 0, 15)
             if max(abs(self.low), abs(self.high)) * 10**self.decimals > EXACT:
                 raise checks.fail(self.name, "decimals go beyond the precision of its bounds.", "Give fewer.")
-        if (np.diff(self._cells.edges) <= 0).any():
+        if (np.diff(self.cells.edges) <= 0).any():
             raise checks.fail(self.name, "its bounds are too close for so many bins.", "Give it fewer bins.")
 
     @cached_property
-    def _cells(self) -> Cells:
-        return _cells(self, float, whole=False, decimals=self.decimals)
+    def cells(self) -> Cells:
+        """The cells of its line."""
+        return _cells(self, self.point, whole=False, decimals=self.decimals)
+
+    def point(self, value: int | float) -> float:
+        """Where a value lies on the line."""
+        return float(value)
 
     @property
     def size(self) -> int:
         """The cells and the missing state."""
-        return self._cells.count + self.missing
+        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -123,17 +140,24 @@ class Real:
 
     def labels(self) -> list[str]:
         """The interval of every cell."""
-        short = [f"{e:.6g}" for e in self._cells.edges]
-        return _labels(self, self._cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}")
+        short = [f"{e:.6g}" for e in self.cells.edges]
+        return _labels(self, self.cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}")
 
     def encode(self, values: pa.Array) -> Encoded:
         """The code of every value."""
-        return _encoded(self, self._cells, *numbers(values))
+        return _encoded(self, self.cells, *self.points(values))
+
+    def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
+        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        return numbers(values)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A number from the cell of every code."""
-        drawn, null = _drawn(self._cells, codes, rng)
-        return pa.array(drawn, pa.float64(), mask=null)
+        return self.written(*drawn(self, codes, rng))
+
+    def written(self, values: FloatArray, null: Mask) -> pa.Array:
+        """Points of the line as they are."""
+        return pa.array(values, pa.float64(), mask=null)
 
 
 @dataclass(frozen=True)
@@ -160,13 +184,18 @@ class Date:
         _check_format(self.name, self.format, datetime(2001, 12, 23))
 
     @cached_property
-    def _cells(self) -> Cells:
-        return _cells(self, _days, whole=True)
+    def cells(self) -> Cells:
+        """The cells of its line."""
+        return _cells(self, self.point, whole=True)
+
+    def point(self, value: date) -> float:
+        """Where a value lies on the line: days since 1970."""
+        return float((datetime(value.year, value.month, value.day) - EPOCH).days)
 
     @property
     def size(self) -> int:
         """The cells and the missing state."""
-        return self._cells.count + self.missing
+        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -175,16 +204,23 @@ class Date:
 
     def labels(self) -> list[str]:
         """The range of every cell."""
-        return _labels(self, self._cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
+        return _labels(self, self.cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
 
     def encode(self, values: pa.Array) -> Encoded:
         """The code of every value; a time counts as its day."""
-        return _encoded(self, self._cells, *moments(values, 86400, parser(self.format)))
+        return _encoded(self, self.cells, *self.points(values))
+
+    def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
+        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        return moments(values, 86400, parser(self.format))
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A day from the cell of every code."""
-        drawn, null = _drawn(self._cells, codes, rng)
-        return pa.array(drawn.astype(np.int32), pa.int32(), mask=null).cast(pa.date32())
+        return self.written(*drawn(self, codes, rng))
+
+    def written(self, values: FloatArray, null: Mask) -> pa.Array:
+        """Points of the line (days since 1970) as dates."""
+        return pa.array(values.astype(np.int32), pa.int32(), mask=null).cast(pa.date32())
 
 
 @dataclass(frozen=True)
@@ -221,13 +257,18 @@ class Timestamp:
         return UNITS[self.unit]
 
     @cached_property
-    def _cells(self) -> Cells:
-        return _cells(self, lambda v: units_since(v, self._seconds), whole=True)
+    def cells(self) -> Cells:
+        """The cells of its line."""
+        return _cells(self, self.point, whole=True)
+
+    def point(self, value: date) -> float:
+        """Where a value lies on the line: units since 1970, rounded down."""
+        return units_since(at_midnight(value), self._seconds)
 
     @property
     def size(self) -> int:
         """The cells and the missing state."""
-        return self._cells.count + self.missing
+        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -239,18 +280,25 @@ class Timestamp:
         shown = "seconds" if self._seconds == 1 else "minutes"
         return _labels(
             self,
-            self._cells,
+            self.cells,
             lambda v: (EPOCH + timedelta(seconds=v * self._seconds)).isoformat(" ", timespec=shown),
         )
 
     def encode(self, values: pa.Array) -> Encoded:
         """The code of every value."""
-        return _encoded(self, self._cells, *moments(values, self._seconds, parser(self.format)))
+        return _encoded(self, self.cells, *self.points(values))
+
+    def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
+        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        return moments(values, self._seconds, parser(self.format))
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A time from the cell of every code."""
-        drawn, null = _drawn(self._cells, codes, rng)
-        ticks = drawn.astype(np.int64) * (self._seconds * 1_000_000)
+        return self.written(*drawn(self, codes, rng))
+
+    def written(self, values: FloatArray, null: Mask) -> pa.Array:
+        """Points of the line (units since 1970) as times."""
+        ticks = values.astype(np.int64) * (self._seconds * 1_000_000)
         return pa.array(ticks, pa.int64(), mask=null).cast(self.type)
 
 
@@ -302,9 +350,10 @@ def _encoded(column: Numeric, cells: Cells, values: FloatArray, empty: Mask) -> 
     return placed(codes, empty, outside, unreadable, home)
 
 
-def _drawn(cells: Cells, codes: IntArray, rng: np.random.Generator) -> tuple[FloatArray, Mask]:
-    null = codes >= cells.count
-    return cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
+def drawn(column: Numeric, codes: IntArray, rng: np.random.Generator) -> tuple[FloatArray, Mask]:
+    """A point of the column's line for every code, and which codes say missing."""
+    null = codes >= column.cells.count
+    return column.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
 
 
 def _labels(column: Numeric, cells: Cells, show: Callable[[float], str]) -> list[str]:
@@ -316,10 +365,6 @@ def _labels(column: Numeric, cells: Cells, show: Callable[[float], str]) -> list
         return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
 
     return with_missing([span(*s) for s in cells.spans()], column.missing)
-
-
-def _days(day: date) -> float:
-    return float((datetime(day.year, day.month, day.day) - EPOCH).days)
 
 
 def _day(column: str, key: str, value: Any) -> date:

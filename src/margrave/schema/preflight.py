@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from margrave.errors import DataError
 from margrave.schema.checks import POLICIES
 from margrave.schema.column import Column, Encoded
+from margrave.schema.constraints import Constraint, name_of
+from margrave.schema.domain import Codes
+from margrave.schema.zeros import StructuralZeros, violating
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,24 @@ class ColumnCheck:
 
 
 @dataclass(frozen=True)
+class ConstraintCheck:
+    """How many rows lie in cells that a constraint rules out. Of bins in order, rows within one pair are not judged."""
+
+    name: str
+    policy: str
+    rows: int
+
+    @staticmethod
+    def of(constraint: Constraint, zeros: Sequence[StructuralZeros], codes: Codes) -> ConstraintCheck:
+        """The count of some rows."""
+        wrong = violating(zeros, codes.column, len(codes))
+        return ConstraintCheck(name_of(constraint), constraint.violating, int(wrong.sum()))
+
+    def __add__(self, other: ConstraintCheck) -> ConstraintCheck:
+        return ConstraintCheck(self.name, self.policy, self.rows + other.rows)
+
+
+@dataclass(frozen=True)
 class Preflight:
     """What the custodian learns about a table before it is protected. Not for publication.
 
@@ -77,10 +98,12 @@ class Preflight:
     rows: int
     columns: tuple[ColumnCheck, ...]
     nameless: int = 0
+    constraints: tuple[ConstraintCheck, ...] = ()
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
-        return Preflight(self.rows + other.rows, columns, self.nameless + other.nameless)
+        constraints = tuple(a + b for a, b in zip(self.constraints, other.constraints, strict=True))
+        return Preflight(self.rows + other.rows, columns, self.nameless + other.nameless, constraints)
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -91,12 +114,24 @@ class Preflight:
                 f"{_values(self.nameless)} missing in the column of persons. A row without a person cannot be"
                 " protected: complete it or leave the row out."
             )
+        found += [
+            f"{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
+            " Correct the rows or the constraint, or write violating = \"keep\"."
+            for c in self.constraints
+            if c.rows and c.policy == "refuse"
+        ]
         return tuple(found)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What will be moved, one sentence each."""
-        return tuple(sentence for column in self.columns for sentence in column.notes())
+        """What will be moved, and what the release will not show, one sentence each."""
+        found = [sentence for column in self.columns for sentence in column.notes()]
+        found += [
+            f"{_rows(c.rows)} the constraint {c.name}: counted, but no row of the release will."
+            for c in self.constraints
+            if c.rows and c.policy == "keep"
+        ]
+        return tuple(found)
 
     @property
     def passed(self) -> bool:
@@ -108,6 +143,10 @@ class Preflight:
         if self.refusals:
             raise DataError("\n".join(self.refusals))
         return self
+
+
+def _rows(count: int) -> str:
+    return "1 row violates" if count == 1 else f"{count:,} rows violate"
 
 
 def _values(count: int) -> str:

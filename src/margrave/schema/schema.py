@@ -16,11 +16,15 @@ from margrave.errors import InputError, SchemaError
 from margrave.files import written_whole
 from margrave.schema import checks, toml
 from margrave.schema.column import Column, encode_each_once
+from margrave.schema.constraints import Constraint, check_constraints, check_possible, zeros_of
 from margrave.schema.discrete import Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
-from margrave.schema.preflight import ColumnCheck, Preflight
+from margrave.schema.ordered import decode_in_order
+from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.values import chunks
+from margrave.schema.zeros import StructuralZeros, joined
+from margrave.typing import Clique
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,9 @@ class Schema:
     """The columns of a table, each with its public values: everything the codes mean.
 
     ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
-    it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``remarks`` are comments
-    for the file, by column ("" for its head); they are no part of the schema.
+    it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``constraints`` say which
+    combinations of values cannot occur. ``remarks`` are comments for the file, by column ("" for its head); they are no
+    part of the schema.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -42,6 +47,7 @@ class Schema:
     draft: bool = False
     person: str | None = None
     ignore: Sequence[str] = ()
+    constraints: Sequence[Constraint] = ()
     remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +71,9 @@ class Schema:
         for name in self.ignore:
             if name in names or name == self.person:
                 raise SchemaError(f"Column {name!r} is ignored and used.", remedy="Take it out of ignore.")
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        check_constraints(self.constraints)
+        check_possible(self.declared, {c.name: c.size for c in self.columns}.__getitem__)
 
     @staticmethod
     def coded(sizes: Mapping[str, int]) -> Schema:
@@ -83,7 +92,7 @@ class Schema:
         except ValueError:
             raise SchemaError("The path of the schema is not a path.") from None
         try:
-            return Schema.from_toml(written.decode("utf-8"))
+            return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent)
         except UnicodeDecodeError:
             raise SchemaError(
                 f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8."
@@ -92,14 +101,19 @@ class Schema:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
 
     @staticmethod
-    def from_toml(text: str) -> Schema:
-        """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text."""
-        head, columns = toml.parse(text)
-        return Schema(columns, **head)
+    def from_toml(text: str, *, folder: Path | None = None) -> Schema:
+        """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text.
+
+        Lists of combinations that lie in files of their own are read from ``folder``; without one they are refused.
+        """
+        head, columns, constraints = toml.parse(text, folder)
+        return Schema(columns, constraints=constraints, **head)
 
     def to_toml(self) -> str:
         """The schema as TOML: the same text for the same schema, but for its remarks."""
-        return toml.write(self.columns, self.draft, self.person, self.ignore, self.remarks)
+        return toml.write(
+            self.columns, self.draft, self.person, self.ignore, self.constraints, self.remarks
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the TOML file, whole or not at all."""
@@ -120,8 +134,20 @@ class Schema:
 
     @cached_property
     def domain(self) -> Domain:
-        """The columns with their numbers of codes."""
-        return Domain.of({c.name: c.size for c in self.columns})
+        """The columns with their numbers of codes, and the combinations that the constraints rule out."""
+        merged: dict[Clique, StructuralZeros] = {}
+        plain = Domain.of({c.name: c.size for c in self.columns})
+        for zeros in (z for _, declared in self.declared for z in declared):
+            clique = plain.clique(zeros.clique)
+            both = [zeros, merged[clique]] if clique in merged else [zeros]
+            merged[clique] = StructuralZeros(clique, joined(both, clique, plain.size))
+        return Domain(plain.attributes, plain.sizes, tuple(merged.values()))
+
+    @cached_property
+    def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
+        """Each constraint with the combinations of codes that it rules out."""
+        by_name = {c.name: c for c in self.columns}
+        return tuple((c, zeros_of(c, by_name)) for c in self.constraints)
 
     def encode(self, frame: Any) -> Codes:
         """The codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). It never raises for a value.
@@ -145,7 +171,9 @@ class Schema:
                 values[i, at : at + len(piece)] = encoded.codes
                 check, at = check + ColumnCheck.of(column, encoded), at + len(piece)
             found.append(check)
-        return Codes(self.domain, values), Preflight(rows[0], tuple(found))
+        codes = Codes(self.domain, values)
+        violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.declared)
+        return codes, Preflight(rows[0], tuple(found), constraints=violated)
 
     def preflight(self, frame: Any) -> Preflight:
         """How many values lie outside the schema, by column. For the custodian alone.
@@ -175,6 +203,10 @@ class Schema:
             raise InputError(
                 "These codes are not of this schema.", remedy="Decode with the schema that made them."
             )
-        drawn = [c.decode(codes.column(c.name).astype(np.int64), rng) for c in self.columns]
+        whole = {c.name: codes.column(c.name).astype(np.int64) for c in self.columns}
+        ordered = decode_in_order(self.constraints, {c.name: c for c in self.columns}, whole, rng)
+        drawn = [
+            ordered[c.name] if c.name in ordered else c.decode(whole[c.name], rng) for c in self.columns
+        ]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))

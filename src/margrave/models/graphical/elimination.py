@@ -116,6 +116,61 @@ def _maximal_cells(order, neighbours, log_sizes):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
+def _constrained(order, neighbours, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
+    """The maximal cliques that hold a whole row of ``zeros``, and their separators that do; the cells of other cliques.
+
+    Rows of the last two arguments mark members. A clique takes the eliminated variables that it absorbs, one after the
+    other; what the last of them still borders on is its separator (Blair and Peyton 1993).
+    """
+    n = len(order)
+    position = np.empty(n, np.int64)
+    for i in range(n):
+        position[order[i]] = i
+    degree = np.zeros(n, np.int64)
+    for v in range(n):
+        for u in range(n):
+            degree[v] += neighbours[v, u]
+    absorbed = np.zeros(n, np.uint8)
+    following = np.full(n, -1, np.int64)
+    for i in range(n):
+        v, parent = order[i], -1
+        for u in range(n):
+            if neighbours[v, u] and (parent < 0 or position[u] < position[parent]):
+                parent = u
+        if parent >= 0 and degree[v] == degree[parent] + 1 and not absorbed[parent]:
+            absorbed[parent] = 1
+            following[v] = parent
+    n_cliques, n_separators, total = 0, 0, 0.0
+    for v in range(n):
+        if absorbed[v]:
+            continue
+        last = v
+        while following[last] >= 0:
+            last = following[last]
+        inside, shared, weight = False, False, log_sizes[v]
+        for u in range(n):
+            if neighbours[v, u]:
+                weight += log_sizes[u]
+        for z in range(len(zeros)):
+            whole, split = True, True
+            for u in range(n):
+                if zeros[z, u]:
+                    whole = whole and (u == v or neighbours[v, u] != 0)
+                    split = split and neighbours[last, u] != 0
+            inside, shared = inside or whole, shared or split
+        if not inside:
+            total += np.exp(weight)
+            continue
+        cliques[n_cliques] = neighbours[v]
+        cliques[n_cliques, v] = 1
+        n_cliques += 1
+        if shared:
+            separators[n_separators] = neighbours[last]
+            n_separators += 1
+    return n_cliques, n_separators, total
+
+
+@njit(cache=True, nogil=True)
 def _cells_with(adjacency, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
     """The size of the junction tree with each candidate clique added in turn."""
     n = len(log_sizes)
@@ -148,15 +203,64 @@ def log_sizes(domain: Domain) -> FloatArray:
     return np.log(np.array(domain.sizes, dtype=np.float64))
 
 
+class Sizes:
+    """The size of a junction tree in cells, from an elimination: impossible ones do not count, for no walk visits them.
+
+    Separators are held in full, so what they hold of impossible cells counts. Sizes of cliques are remembered.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        n = len(domain)
+        self.domain, self.log_sizes = domain, log_sizes(domain)
+        self.zeros = np.zeros((len(domain.zeros), n), np.uint8)
+        for i, z in enumerate(domain.zeros):
+            self.zeros[i, [domain.index(a) for a in z.clique]] = 1
+        self._cliques, self._separators = np.empty((n, n), np.uint8), np.empty((n, n), np.uint8)
+        self._known: dict[tuple[bool, bytes], float] = {}
+
+    def eliminated(
+        self, adjacency: Adjacency, rule: int, order: NDArray[np.int64], neighbours: Adjacency
+    ) -> float:
+        """Eliminate by a rule; ``adjacency`` is overwritten, ``order`` and ``neighbours`` are filled."""
+        cells = float(_eliminate(adjacency, self.log_sizes, rule, order, neighbours))
+        if not len(self.zeros):
+            return cells
+        n_cliques, n_separators, total = _constrained(
+            order, neighbours, self.log_sizes, self.zeros, self._cliques, self._separators
+        )
+        total += sum(self._cells(row, separator=False) for row in self._cliques[:n_cliques])
+        return float(total + sum(self._cells(row, separator=True) for row in self._separators[:n_separators]))
+
+    def _cells(self, row: NDArray[np.uint8], *, separator: bool) -> float:
+        key = (separator, row.tobytes())
+        if key not in self._known:
+            clique = tuple(self.domain.attributes[i] for i in np.flatnonzero(row))
+            self._known[key] = float(counted_cells(self.domain, clique, separator=separator))
+        return self._known[key]
+
+
+def counted_cells(domain: Domain, clique: Clique, *, separator: bool) -> int:
+    """What a node of a junction tree adds to its size: its possible cells; a separator: its impossible ones.
+
+    A node counts no less than the largest declaration inside it: that is held in full, and every cell of it looked at.
+    """
+    possible = domain.possible(clique)
+    if separator:
+        return domain.cells(clique) - possible
+    held = (domain.cells(z.clique) for z in domain.zeros if set(z.clique) <= set(clique))
+    return max(possible, *held, 0)
+
+
 def eliminate(
     domain: Domain, cliques: Collection[Clique]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
     n = len(domain)
+    sizes = Sizes(domain)
     best: tuple[float, NDArray[np.int64], Adjacency] | None = None
     for rule in range(RULES):
         order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
-        cells = _eliminate(adjacency_of(domain, cliques), log_sizes(domain), rule, order, neighbours)
+        cells = sizes.eliminated(adjacency_of(domain, cliques), rule, order, neighbours)
         if best is None or cells < best[0]:
             best = (cells, order, neighbours)
     assert best is not None
@@ -166,8 +270,28 @@ def eliminate(
 
 def cells_with(domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
     """Cells of the junction tree of ``cliques`` with each candidate added in turn; cost O(candidates · d³) at worst."""
+    if domain.zeros:
+        return _cells_with_zeros(domain, cliques, candidates)
     cells = np.empty(len(candidates))
     members = np.array([domain.index(a) for c in candidates for a in c], dtype=np.int64)
     starts = np.cumsum([0, *(len(c) for c in candidates)], dtype=np.int64)
     _cells_with(adjacency_of(domain, cliques), log_sizes(domain), members, starts, cells)
     return np.round(cells)
+
+
+def _cells_with_zeros(
+    domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+) -> FloatArray:
+    n = len(domain)
+    sizes, before = Sizes(domain), adjacency_of(domain, cliques)
+    order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
+    found = []
+    for candidate in candidates:
+        index = [domain.index(a) for a in candidate]
+        joined = before.copy()
+        joined[np.ix_(index, index)] = 1
+        np.fill_diagonal(joined, 0)
+        found.append(
+            min(sizes.eliminated(joined.copy(), rule, order, neighbours) for rule in range(RULES))
+        )
+    return np.asarray(np.round(found), dtype=np.float64)

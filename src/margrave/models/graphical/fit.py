@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margrave.errors import InputError
+from margrave.errors import InputError, ReleaseError
 from margrave.models.expanded import ExpandedModel
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.coordinates import Coordinates
 from margrave.models.graphical.elimination import cells_with
 from margrave.models.graphical.estimation import Operator, dot, minimise
 from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.logspace import MAX_CELLS, log_calibrate, marginal_of, wide
 from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Program
 from margrave.models.protocol import Model
@@ -108,7 +109,7 @@ class GraphicalFit:
         return best
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The cells of the junction tree's cliques together (8 bytes each in the literature's measure of size)."""
+        """The possible cells of the junction tree's cliques together (8 bytes each in the literature's measure)."""
         return JunctionTree.of(domain, _with_zeros(domain, cliques)).cells()
 
     def cells_with(
@@ -147,8 +148,9 @@ class Problem:
         for term in terms:
             self._place(self.y, term.clique, term.values)
             self._place(self.weight, term.clique, 1.0 / term.scales)
-        for zeros in domain.zeros:
-            self._place(self.base, zeros.clique, np.where(zeros.possible, 0.0, -np.inf))
+        if domain.zeros:
+            self._rule_out()
+            self.terms = {c: Term(c, self._taken(self.y, c), t.scales) for c, t in self.terms.items()}
         self.coordinates = Coordinates(
             domain,
             axes=dict(zip(cliques, program.factor_axes, strict=True)),
@@ -160,6 +162,25 @@ class Problem:
         order = np.argsort(program.starts, kind="stable")
         self.runs = program.starts[order]
         self.run_sizes = program.sizes[order]
+
+    def _rule_out(self) -> None:
+        """Give no cell of any factor a say in which, by all structural zeros together, no record can lie.
+
+        What was measured there is noise, or rows that the declarations deny: no model explains it, and left in place
+        it would only pull potentials apart. The optimum is the same without.
+        """
+        for zeros in self.domain.zeros:
+            self._place(self.base, zeros.clique, np.where(zeros.possible, 0.0, -np.inf))
+        cells, program = self.program.cells, self.program
+        self.buffer[:cells] = np.exp(self.base)
+        program.calibrate(self.buffer, 1.0)
+        reached = self.buffer[program.marginals : program.marginals + cells] > 0.0
+        if not reached.any():
+            raise ReleaseError(
+                "No record can satisfy all structural zeros at once.", remedy="Loosen one of the constraints."
+            )
+        self.base[~reached] = -np.inf
+        self.y[~reached] = 0.0
 
     def _slice(self, clique: Clique) -> tuple[slice, Clique]:
         i = self.cliques.index(clique)
@@ -219,20 +240,35 @@ class Problem:
         if not cells:
             return 0.0, point, np.copy
         theta = coordinates.to_cells(point) * self.weight + self.base
-        largest = np.maximum.reduceat(theta, self.runs)
-        np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
-        log_mass, mass = program.calibrate(self.buffer, self.total)
-        if mass < TINY:  # every cell underflowed, or nearly: much too far a step
+        log_partition = self._calibrate(theta)
+        if log_partition == -np.inf:  # every cell underflowed, or nearly: much too far a step
             return np.inf, point, np.copy
         mu = self.buffer[program.marginals : program.marginals + cells]
         gradient = coordinates.from_cells(mu * self.weight) - self.white + self.entropy * point
-        value = self.total * (log_mass + float(largest.sum())) - dot(point, self.white)
+        value = self.total * log_partition - dot(point, self.white)
         variance = 1.0 / (np.maximum(mu, self.y) * self.weight**2 + self.entropy)
 
         def inverse(vector: FloatArray) -> FloatArray:
             return coordinates.from_cells(coordinates.to_cells(vector) * variance)
 
         return value + self.entropy / 2 * dot(point, point), gradient, inverse
+
+    def _calibrate(self, theta: FloatArray) -> float:
+        """Fill the buffer with the marginals; log Σ exp(Σ theta), or −inf where floats cannot tell."""
+        cells, program = self.program.cells, self.program
+        if self.domain.zeros and program.tree.table_cells() <= MAX_CELLS:
+            potentials = {c: self._taken(theta, c) for c in self.cliques}
+            if wide(potentials.values()):
+                log_partition, tables = log_calibrate(program.tree, potentials)
+                marginals = np.empty(cells)
+                for c in self.cliques:
+                    self._place(marginals, c, self.total * marginal_of(program.tree, tables, c))
+                self.buffer[program.marginals : program.marginals + cells] = marginals
+                return log_partition
+        largest = np.maximum.reduceat(theta, self.runs)
+        np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
+        log_mass, mass = program.calibrate(self.buffer, self.total)
+        return log_mass + float(largest.sum()) if mass >= TINY else -np.inf
 
     def recentre(self, point: FloatArray) -> None:
         """Make a point the centre of the pull: from here on it is phi = 0."""

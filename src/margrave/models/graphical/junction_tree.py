@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from margrave.models.graphical.elimination import eliminate
+from margrave.models.graphical.elimination import counted_cells, eliminate
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
 
@@ -48,7 +48,15 @@ class JunctionTree:
         )
 
     def cells(self) -> int:
-        """The cells of all cliques together: what a pass over the tree costs."""
+        """The possible cells of all cliques together, and the impossible ones of separators.
+
+        Walks skip combinations that structural zeros rule out; separators are arrays of all their combinations.
+        """
+        nodes = sum(counted_cells(self.domain, c, separator=False) for c in self.cliques)
+        return nodes + sum(counted_cells(self.domain, s, separator=True) for s in self.separators)
+
+    def table_cells(self) -> int:
+        """The cells of all cliques together, were their tables held in full."""
         return sum(self.domain.cells(c) for c in self.cliques)
 
     def node_of(self, clique: Clique) -> int | None:

@@ -93,15 +93,18 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
             continue
         i = index[level]
         p = product[level]
-        for q in range(first[level + 1], n):  # only rows of this level or deeper ones move
+        for q in range(first[level + 1], first[level + 2]):
             f = rows[q]
             a = at[level, f] + i * strides[f, level]
             at[level + 1, f] = a
-            if f < n_in and step[f] == 0 and level_of[f] == level:
+            if f < n_in and step[f] == 0:
                 p *= buffer[a]
         if p == 0.0:
             index[level] += 1
             continue
+        for q in range(first[level + 2], n):  # of the other rows only deeper ones move
+            f = rows[q]
+            at[level + 1, f] = at[level, f] + i * strides[f, level]
         if level < last - 1:
             product[level + 1] = p
             here = source[level]

@@ -13,11 +13,13 @@ from margrave.marginal.counting import count_cliques
 from margrave.models.evidence import allowed_codes
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_calibrate, wide
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
 from margrave.models.sampling import deal, spread_order
 from margrave.schema.domain import Codes, Domain
+from margrave.schema.zeros import violating
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
 EXACT_CELLS = 60_000_000
@@ -42,15 +44,24 @@ class GraphicalModel:
         self.potentials = dict(potentials)
         cliques = list(self.potentials)
         self.tree = JunctionTree.of(domain, cliques)
-        self._program = Program(self.tree, cliques)
-        self._buffer = self._program.buffer()
-        self.log_partition, self._mass = self._calibrate(self.potentials)
-        if (
-            self._mass < SMALL_MASS
-        ):  # factors that cancel have outgrown floats: balance them, and see what is left
-            self.log_partition, self._mass = self._calibrate(balanced(self.potentials))
+        self.log_partition, self._mass = 0.0, 0.0
+        self._prepare(self.potentials)
+        if self._mass < SMALL_MASS or wide(self.potentials.values()):
+            # factors that cancel have outgrown floats: add them up before they are exponentiated
+            if self.tree.table_cells() <= MAX_CELLS:
+                self.log_partition, tables = log_calibrate(self.tree, self.potentials)
+                if self.log_partition > -np.inf:
+                    self._prepare(conditionals(self.tree, tables))
+            elif self._mass < SMALL_MASS:
+                self._prepare(balanced(self.potentials))
         if self._mass < SMALL_MASS:
             raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
+
+    def _prepare(self, potentials: Mapping[Clique, FloatArray]) -> None:
+        """Lay the potentials out and calibrate them."""
+        self._program = Program(self.tree, list(potentials))
+        self._buffer = self._program.buffer()
+        self.log_partition, self._mass = self._calibrate(potentials)
 
     def _calibrate(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, float]:
         """Fill the buffer from potentials; the log partition function, and the mass at the root."""
@@ -96,7 +107,7 @@ class GraphicalModel:
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
             return self._exact(wanted)
-        if self.tree.cells() <= EXACT_CELLS // 4:
+        if self.tree.table_cells() <= EXACT_CELLS // 4:
             plan = _Plan(self, wanted, EXACT_CELLS)
             if plan.fits:
                 return plan.run(wanted)
@@ -131,7 +142,15 @@ class GraphicalModel:
                 groups += columns[parent]
             others = {a: codes for a, codes in columns.items() if a not in parents}
             columns[attribute] = deal(groups, table, rng, spread_order(self._domain, others, n, rng))
-        return Codes.of(self._domain, columns)
+        codes = Codes.of(self._domain, columns)
+        # a combination of parents that has lost its mass to rounding leaves any code to be dealt
+        wrong = violating(self._domain.zeros, codes.column, n)
+        if wrong.any():
+            right = np.flatnonzero(~wrong)
+            if not right.size:
+                raise ReleaseError("No record drawn keeps the constraints.", remedy="Draw more records.")
+            codes.values[:, wrong] = codes.values[:, rng.choice(right, int(wrong.sum()))]
+        return codes
 
     def _conditionals(self) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
         """Each attribute in the tree's order: its weights, one row per combination of its parents, and the parents."""
@@ -297,4 +316,7 @@ def load_graphical(
         clique: floats_of(arrays, f"potential{i}", domain.shape(clique))
         for i, clique in enumerate(cliques_of(domain, facts))
     }
+    for zeros in domain.zeros:  # whatever the file says, what cannot occur does not
+        theta = potentials.get(zeros.clique, np.zeros(zeros.possible.shape))
+        potentials[zeros.clique] = np.where(zeros.possible, theta, -np.inf)
     return GraphicalModel(domain, total_of(facts), potentials)

@@ -32,15 +32,40 @@ def _workers() -> int:
     return min(8, os.cpu_count() or 1)
 
 
-def walk_order(tree: JunctionTree, node: int) -> Clique:
-    """A node's axes from the outermost to the innermost: small before large, since the innermost is the vector loop.
+def axis_order(tree: JunctionTree) -> Clique:
+    """One order of all attributes for every walk of a tree, outermost first.
 
-    It is one order of all attributes, the same in every node, so an array that varies along a node's innermost axis
-    has it as its own last axis: runs of cells lie side by side in memory.
+    Small before large, since the innermost axis is the vector loop. It is the same in every node, so an array that
+    varies along a node's innermost axis has it as its own last axis: runs of cells lie side by side in memory. With
+    structural zeros, the attributes they are about may come first, so that impossible combinations are skipped with all
+    that is under them; it is done where a rough count of steps says that it pays.
     """
-    return tuple(
-        sorted(tree.cliques[node], key=tree.domain.size)
-    )  # ties: the domain's order, which cliques keep
+    plain = sorted(tree.domain, key=tree.domain.size)  # ties: the domain's order
+    fixed = {a for z in tree.domain.zeros for a in z.clique}
+    if not fixed:
+        return tuple(plain)
+    first = [a for a in plain if a in fixed] + [a for a in plain if a not in fixed]
+    return min((tuple(plain), tuple(first)), key=lambda order: _steps(tree, order))
+
+
+STEP = 10.0
+"""What a step along an outer axis costs, in cells of the innermost one."""
+
+
+def _steps(tree: JunctionTree, order: Clique) -> float:
+    """About what the walks of all nodes cost in this order: a combination ruled out by outer axes is not gone into."""
+    domain, total = tree.domain, 0.0
+    for clique in tree.cliques:
+        axes = [a for a in order if a in clique]
+        for i, axis in enumerate(axes):
+            entered = domain.possible(domain.clique(axes[:i]))
+            total += entered * domain.size(axis) * (STEP if i < len(axes) - 1 else 1.0)
+    return total
+
+
+def walk_order(tree: JunctionTree, node: int, order: Clique) -> Clique:
+    """A node's axes from the outermost to the innermost."""
+    return tuple(a for a in order if a in tree.cliques[node])
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +87,8 @@ class Program:
         self.tree = tree
         self.factors = tuple(factors)
         domain = tree.domain
-        orders = [walk_order(tree, i) for i in range(len(tree.cliques))]
+        self.order = axis_order(tree)
+        orders = [walk_order(tree, i, self.order) for i in range(len(tree.cliques))]
         homes = [tree.node_of(f) for f in self.factors]
         assert None not in homes, "every factor lies in a node of its tree"
         self.homes = tuple(h for h in homes if h is not None)
@@ -87,8 +113,8 @@ class Program:
         self.room = self.length + max(
             (
                 spare_cells(shape.dims, shape.strides, shape.n_in)
-                for shape, cells in zip(self.walks, self.walk_cells, strict=True)
-                if cells >= LARGE
+                for shape in self.walks
+                if shape.cells >= LARGE
             ),
             default=0,
         )
@@ -134,7 +160,6 @@ class Program:
         self.kind = np.array([w[0] for w in walks], dtype=np.int64)
         self.message = np.array([(w[1], self.separator_cells[w[1]]) for w in walks], dtype=np.int64)
         self.walks = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
-        self.walk_cells = [int(np.prod(s.dims)) for s in self.walks]
         root = [
             (self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
             for i, h in enumerate(self.homes)
@@ -157,11 +182,7 @@ class Program:
         state[1] = total
         for w, shape in enumerate(self.walks):
             before(w, self.kind, self.message, self.separators, buffer, state)
-            dims, offsets, strides, n_in = shape.dims, shape.offsets, shape.strides, shape.n_in
-            if self.walk_cells[w] >= LARGE:
-                walked = split_walk(dims, offsets, strides, n_in, buffer, self.length)
-            else:
-                walked = walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0])
+            walked = split_walk(shape, buffer, self.length)
             if self.kind[w] == ROOT:
                 state[2] = walked
             after(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
@@ -175,7 +196,7 @@ class Program:
         domain = self.tree.domain
         sizes = [domain.cells(c) for c in cliques]
         starts = self.length + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        order = walk_order(self.tree, node)
+        order = walk_order(self.tree, node, self.order)
         outputs = [
             Slot(int(start), tuple(a for a in order if a in c))
             for start, c in zip(starts, cliques, strict=False)
@@ -184,7 +205,7 @@ class Program:
         room = int(starts[-1]) - self.length
         wide = np.zeros(self.length + room + spare_cells(shape.dims, shape.strides, shape.n_in))
         wide[: self.length] = buffer[: self.length]
-        split_walk(shape.dims, shape.offsets, shape.strides, shape.n_in, wide, self.length + room)
+        split_walk(shape, wide, self.length + room)
         scale = total / mass if node == 0 else 1.0
         results = []
         for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
@@ -197,12 +218,16 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets and strides."""
+    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets and strides.
+
+    ``cells`` is how many cells no structural zero rules out.
+    """
 
     dims: IntArray
     offsets: IntArray
     strides: IntArray
     n_in: int
+    cells: int
 
 
 def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> Walk:
@@ -218,23 +243,25 @@ def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs:
             step *= domain.size(attribute)
     offsets = np.array([s.offset for s in (*inputs, *outputs)], dtype=np.int64)
     assert strides.size == 0 or strides[:, -1].max() <= 1, "an array's last axis is the walk's"
-    return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs))
+    cells = domain.possible(domain.clique(order))
+    return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs), cells)
 
 
-def split_walk(
-    dims: IntArray, offsets: IntArray, strides: IntArray, n_in: int, buffer: FloatArray, spare: int
-) -> float:
-    """One walk over several threads: each takes a range of one axis and adds into outputs of its own.
+def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
+    """One walk, a large one over several threads: each takes a range of one axis and adds into outputs of its own.
 
     The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
 
     The axis split is the largest but the innermost. The sums of the parts are added in a fixed order, so the result
     does not depend on which thread was first.
     """
+    dims, offsets, strides, n_in = shape.dims, shape.offsets, shape.strides, shape.n_in
+    if shape.cells < LARGE:
+        return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
     axis = int(np.argmax(dims[:-1]))
     order = [axis, *(i for i in range(len(dims)) if i != axis)]
     dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
-    parts = min(_workers(), int(dims[0])) if int(np.prod(dims)) >= LARGE else 1
+    parts = min(_workers(), int(dims[0]))
     if parts == 1:
         return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
     cuts = np.linspace(0, dims[0], parts + 1).astype(int)

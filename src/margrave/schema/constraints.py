@@ -1,0 +1,347 @@
+"""Constraints between columns: what everybody knows cannot occur, declared in terms of values.
+
+A constraint is public knowledge like the rest of a schema: it is written down before anyone looks at the rows, and it
+is listed in every certificate. A model gives no probability to what it forbids, and no row of a release violates it.
+A missing value violates nothing, unless the constraint speaks of missing values of that column itself.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margrave.errors import SchemaError
+from margrave.schema import checks
+from margrave.schema.column import Column, settled
+from margrave.schema.discrete import OTHER, Categorical, Coded, Ordinal
+from margrave.schema.elements import LINES, Element, codes_of, element, elements, union_of
+from margrave.schema.numeric import Integer, Real, Timestamp
+from margrave.schema.zeros import Size, StructuralZeros, any_possible
+
+VIOLATING = ("keep", "refuse")
+"""What becomes of rows that violate a constraint: they stay in the counts, or are an error before anything is spent."""
+
+MAX_CELLS = 1 << 22
+"""The most combinations of codes that one constraint may be about."""
+
+Columns = Mapping[str, Column]
+Table = NDArray[np.bool_]
+
+
+class Constraint(Protocol):
+    """Columns that depend on each other in a way that is known beforehand."""
+
+    kind: ClassVar[str]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns it is about."""
+        ...
+
+    @property
+    def violating(self) -> str:
+        """What becomes of rows that violate it: one of ``VIOLATING``."""
+        ...
+
+    @abstractmethod
+    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+        """The combinations of codes that cannot occur; SchemaError for values that there are not."""
+        ...
+
+
+def name_of(constraint: Constraint) -> str:
+    """A constraint in words: its kind and columns."""
+    return f"{constraint.kind} ({', '.join(constraint.columns)})"
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """No row has one of the values of each column at once. Values are listed; a pair (low, high) is a range.
+
+    >>> Impossible({"age": (0, 14), "marital": ["married", "widowed"]}).columns
+    ('age', 'marital')
+    """
+
+    where: Mapping[str, Any] = field(hash=False)
+    violating: str = "keep"
+    kind: ClassVar[str] = "impossible"
+
+    def __post_init__(self) -> None:
+        _check_policy(self)
+        if not isinstance(self.where, Mapping) or not self.where:
+            raise SchemaError("A constraint 'impossible' names no column.", remedy='Write {"age": (0, 14), ...}.')
+        kept = {_named(c): elements(v, f"Impossible, column {c!r}") for c, v in self.where.items()}
+        settled(self, where=kept)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it is about."""
+        return tuple(self.where)
+
+    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+        """All combinations of the values."""
+        possible = _table(self.columns, columns)
+        possible[np.ix_(*(union_of(columns[c], v) for c, v in self.where.items()))] = False
+        yield StructuralZeros(self.columns, possible)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Every row has one of the combinations listed, and no other.
+
+    A row with a missing value agrees with a combination in what it has, unless one lists None for that column.
+
+    >>> Allowed(["city", "zip"], [("York", "YO1"), ("Hull", "HU1")]).columns
+    ('city', 'zip')
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    violating: str = "keep"
+    kind: ClassVar[str] = "allowed"
+
+    def __post_init__(self) -> None:
+        _check_policy(self)
+        names = _names(self.columns, "allowed")
+        settled(self, columns=names, rows=_rows(self.rows, names, "allowed"))
+
+    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+        """All combinations that are not listed."""
+        possible = _table(self.columns, columns)
+        possible[...] = False
+        taken = [codes_of(columns[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)]
+        for combination in zip(*taken, strict=True):
+            for cell in product(*combination):
+                possible[cell] = True
+        for axis, name in enumerate(self.columns):
+            if columns[name].missing and all(row[axis] is not None for row in self.rows):
+                np.moveaxis(possible, axis, 0)[-1] = possible.any(axis=axis)
+        yield StructuralZeros(tuple(self.columns), possible)
+
+
+@dataclass(frozen=True)
+class Depends:
+    """The value of ``column`` follows from that of ``on``, as the table says: a functional dependency.
+
+    Every value of ``on`` needs a line, but for the open category and missing values: without one they go with anything.
+
+    >>> Depends("city", "state", {"York": "England", "Hull": "England"}).columns
+    ('city', 'state')
+    """
+
+    on: str
+    column: str
+    table: Mapping[Any, Any] = field(hash=False)
+    violating: str = "keep"
+    kind: ClassVar[str] = "depends"
+
+    def __post_init__(self) -> None:
+        _check_policy(self)
+        _names([self.on, self.column], "depends")
+        if not isinstance(self.table, Mapping) or not self.table:
+            raise SchemaError("A constraint 'depends' has no table.", remedy='Write {"York": "England", ...}.')
+        where = f"Depends, columns {self.on!r} and {self.column!r}"
+        settled(self, table={element(k, where): element(v, where) for k, v in self.table.items()})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column that determines, and the one that is determined."""
+        return (self.on, self.column)
+
+    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+        """All combinations that are not in the table."""
+        on, column = columns[self.on], columns[self.column]
+        possible = _table(self.columns, columns)
+        given = codes_of(on, list(self.table))
+        follows = codes_of(column, list(self.table.values()))
+        known: dict[int, tuple[int, ...]] = {}
+        for keys, codes in zip(given, follows, strict=True):
+            for key in keys:
+                if known.setdefault(key, codes) != codes:
+                    raise checks.fail(
+                        self.on,
+                        f"the table of {self.column!r} has two lines for {on.labels()[key]!r}.",
+                        "Keep one; where several values are possible, declare allowed combinations.",
+                    )
+                possible[key, :] = False
+                possible[key, list(codes)] = True
+        free = {on.size - 1} if on.missing else set()
+        if isinstance(on, Categorical) and on.other:
+            free.add(on.labels().index(OTHER))
+        left = sorted(set(range(on.size)) - set(known) - free)
+        if left:
+            raise checks.fail(
+                self.on, f"the table of {self.column!r} has no line for {on.labels()[left[0]]!r}.", "Add one."
+            )
+        if column.missing and None not in self.table.values():
+            possible[:, -1] = True
+        yield StructuralZeros(self.columns, possible)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The values of the columns never fall from one to the next: ``Ordered(["admitted", "discharged"])``.
+
+    Columns of numbers, of dates, of times of one unit, of codes, or of one ordered list of categories. Of bins, a pair
+    is impossible only if no two values in them are in order; values are then drawn within the bins so that they are.
+    """
+
+    columns: Sequence[str]
+    violating: str = "keep"
+    kind: ClassVar[str] = "ordered"
+
+    def __post_init__(self) -> None:
+        _check_policy(self)
+        settled(self, columns=_names(self.columns, "ordered"))
+
+    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+        """All pairs of codes that cannot be in order, of every two of the columns."""
+        chain = [columns[c] for c in self.columns]
+        _check_line(chain)
+        for first, second in combinations(chain, 2):
+            possible = _table((first.name, second.name), columns)
+            least, greatest = _extremes(first)[0], _extremes(second)[1]
+            possible[: len(least), : len(greatest)] = least[:, None] <= greatest[None, :]
+            yield StructuralZeros((first.name, second.name), possible)
+
+
+CONSTRAINTS = (Impossible, Allowed, Depends, Ordered)
+Declared = Sequence[tuple[Constraint, Sequence[StructuralZeros]]]
+
+
+def check_constraints(constraints: Sequence[Constraint]) -> None:
+    """Refuse what is no constraint, and a column that stands in two orders: its values are drawn for one."""
+    ordered: dict[str, Constraint] = {}
+    for constraint in constraints:
+        if not isinstance(constraint, CONSTRAINTS):
+            raise SchemaError(
+                "A constraint is none.", remedy="Make it with Impossible, Allowed, Depends or Ordered."
+            )
+        if isinstance(constraint, Ordered):
+            twice = [c for c in constraint.columns if c in ordered]
+            if twice:
+                raise checks.fail(
+                    twice[0], "it stands in two orders.", "Join them into one chain: ordered = [first, second, third]."
+                )
+            ordered.update(dict.fromkeys(constraint.columns, constraint))
+
+
+def zeros_of(constraint: Constraint, columns: Columns) -> tuple[StructuralZeros, ...]:
+    """What a constraint rules out. SchemaError for columns or values that there are not."""
+    for name in constraint.columns:
+        if name not in columns:
+            raise SchemaError(
+                f"A constraint names column {name!r}, which the schema does not have.",
+                remedy=f"The columns are: {', '.join(columns)}.",
+            )
+    return tuple(constraint.zeros(columns))
+
+
+def check_possible(declared: Declared, size: Size) -> None:
+    """Refuse constraints that no row can satisfy, and name the one that is too many."""
+    zeros: list[StructuralZeros] = []
+    for constraint, own in declared:
+        if not all(z.possible.any() for z in own):
+            raise SchemaError(f"The constraint {name_of(constraint)} leaves nothing possible.", remedy="Loosen it.")
+        zeros += own
+    found = any_possible(zeros, size)
+    if found is None:
+        raise SchemaError(
+            "The constraints hang together in tables too large to hold.",
+            remedy="Give their columns fewer bins or categories, or leave constraints out.",
+        )
+    if found:
+        return
+    for i, (constraint, _) in enumerate(declared):
+        if not any_possible([z for _, own in declared[: i + 1] for z in own], size):
+            raise SchemaError(
+                f"The constraint {name_of(constraint)} and those before it leave no row possible.",
+                remedy="Loosen one of them.",
+            )
+
+
+def _extremes(column: Column) -> tuple[Any, Any]:
+    """The least and the greatest value of every code but the missing one."""
+    if isinstance(column, LINES):
+        return column.cells.extremes
+    codes = np.arange(column.size - column.missing)
+    return codes, codes
+
+
+def _check_line(chain: Sequence[Column]) -> None:
+    """The columns can be compared, and values in order exist in bins that are in order pair by pair."""
+    first = chain[0]
+    for column in chain:
+        if not isinstance(column, (*LINES, Ordinal, Coded)):
+            raise checks.fail(column.name, "it has no order to keep.", "Take it out of 'ordered'.")
+        numbers = all(isinstance(c, Integer | Real) for c in (first, column))
+        alike = numbers or column.kind == first.kind
+        if isinstance(column, Ordinal) and isinstance(first, Ordinal):
+            alike = column.categories == first.categories
+        if isinstance(column, Timestamp) and isinstance(first, Timestamp):
+            alike = column.unit == first.unit
+        if not alike:
+            raise checks.fail(
+                column.name,
+                f"its values cannot be compared with those of {first.name!r}.",
+                "Give both one kind (and one unit, or one list of categories).",
+            )
+        if len(chain) > 2 and isinstance(column, LINES) and (column.atoms or column.kind != first.kind):
+            raise checks.fail(
+                column.name,
+                "an order of three or more columns takes no atoms, and one kind of column.",
+                "Take its atoms out, or order two columns only.",
+            )
+
+
+def _check_policy(constraint: Constraint) -> None:
+    if constraint.violating not in VIOLATING:
+        raise SchemaError(
+            "violating names no policy of a constraint.", remedy=f"Choose one of: {', '.join(VIOLATING)}."
+        )
+
+
+def _named(column: Any) -> str:
+    return checks.name(column, "column of a constraint")
+
+
+def _names(columns: Any, kind: str) -> tuple[str, ...]:
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    names = tuple(map(_named, columns)) if listed else ()
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise SchemaError(f"A constraint {kind!r} is about two or more columns, each once.", remedy="List them.")
+    return names
+
+
+def _rows(rows: Any, names: tuple[str, ...], kind: str) -> tuple[tuple[Element, ...], ...]:
+    where = f"{kind.capitalize()}, columns {', '.join(names)}"
+    if isinstance(rows, str) or not isinstance(rows, Sequence) or not rows:
+        raise SchemaError(f"{where}: no combinations are listed.", remedy="List at least one.")
+    found = []
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(names):
+            raise SchemaError(
+                f"{where}: combination {number} does not have {len(names)} values.", remedy="One for each column."
+            )
+        found.append(tuple(element(v, where) for v in row))
+    return tuple(found)
+
+
+def _table(names: Sequence[str], columns: Columns) -> Table:
+    """All combinations of the columns' codes, possible."""
+    shape = [columns[c].size for c in names]
+    if math.prod(shape) > MAX_CELLS:
+        widest = max(names, key=lambda c: columns[c].size)
+        raise checks.fail(
+            widest,
+            f"a constraint on {', '.join(names)} has {math.prod(shape):,} combinations, too many to hold.",
+            "Give the columns fewer bins or categories, or split the constraint.",
+        )
+    return np.ones(shape, dtype=np.bool_)

@@ -1,0 +1,183 @@
+"""What a constraint may say of one column (a value, a range of values, missing), and the codes that it means.
+
+An element is a value, ``None`` for missing, or a pair (low, high) for a range whose ends belong to it; an end that is
+None is open. A column cut into bins must be spoken of in whole bins: half of a bin has no code of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import SchemaError
+from margrave.schema.checks import fail
+from margrave.schema.column import Column, some_of
+from margrave.schema.discrete import Coded, Ordinal
+from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
+from margrave.schema.values import arrow_of
+
+Scalar = str | int | float | bool | date | datetime
+Range = tuple[Scalar | None, Scalar | None]
+Element = Scalar | Range | None
+
+LINES = (Integer, Real, Date, Timestamp)
+
+
+def element(value: Any, where: str) -> Element:
+    """A checked element in its plain form; NumPy's scalars become Python's."""
+    if isinstance(value, tuple):
+        if len(value) != 2 or value == (None, None) or any(isinstance(v, tuple) for v in value):
+            raise SchemaError(f"{where}: a range does not have two ends.", remedy="Write (low, high).")
+        low, high = (element(v, where) for v in value)
+        return (low, high)  # type: ignore[return-value]
+    plain = value.item() if isinstance(value, np.generic) else value
+    usable = plain is None or isinstance(plain, str | bool | int | float | date)
+    number = isinstance(plain, int | float)
+    if not usable or (number and not -1e300 < plain < 1e300):  # NaN is neither
+        raise SchemaError(
+            f"{where}: an entry is no value, range or missing.",
+            remedy="Write a text, a number, a date, true or false, (low, high), or None for missing.",
+        )
+    if isinstance(plain, datetime) and (plain.tzinfo is not None or plain.microsecond):
+        raise SchemaError(
+            f"{where}: a time has a zone or a fraction of a second.", remedy="Write whole seconds in UTC."
+        )
+    return plain  # type: ignore[no-any-return]
+
+
+def elements(value: Any, where: str) -> list[Element]:
+    """One element, or a list of them, as a list: a tuple would be a range."""
+    listed = value if isinstance(value, list | set | frozenset) else [value]
+    if not listed:
+        raise SchemaError(f"{where}: a column is held to no value at all.", remedy="Name at least one.")
+    return [element(v, where) for v in listed]
+
+
+def codes_of(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
+    """The codes that each element means; SchemaError for one that the column cannot hold, or that splits a bin."""
+    distinct = list(dict.fromkeys(map(_keyed, found)))
+    known = dict(zip(distinct, _codes(column, [e for _, e in distinct]), strict=True))
+    return [known[_keyed(e)] for e in found]
+
+
+def union_of(column: Column, found: Sequence[Element]) -> tuple[int, ...]:
+    """The codes that elements mean together: numbers that fill a bin between them may be listed one by one."""
+    if isinstance(column, LINES):
+        spans = sorted(_span(column, e) for e in found if e is not None)
+        merged: list[tuple[float, float]] = []
+        for low, high in spans:
+            if merged and low <= merged[-1][1] + column.cells.whole:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+            else:
+                merged.append((low, high))
+        codes = {c for low, high in merged for c in _within(column, low, high)}
+        codes.update(c for e in found if e is None for c in _missing(column))
+    else:
+        codes = {c for own in codes_of(column, found) for c in own}
+    return tuple(sorted(codes))
+
+
+def _keyed(value: Element) -> tuple[str, Element]:
+    """Python takes 1, 1.0 and True for one key."""
+    return (type(value).__name__, value)
+
+
+def _codes(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
+    if isinstance(column, LINES):
+        return [_missing(column) if e is None else _within(column, *_span(column, e)) for e in found]
+    plain = [e for e in found if e is not None and not isinstance(e, tuple)]
+    single = iter(_listed(column, plain))
+    return [
+        _missing(column) if e is None else _between(column, e) if isinstance(e, tuple) else (next(single),)
+        for e in found
+    ]
+
+
+def _missing(column: Column) -> tuple[int, ...]:
+    if not column.missing:
+        raise fail(column.name, "a constraint speaks of missing values, but it has none.", "Add missing = true.")
+    return (column.size - 1,)
+
+
+def _listed(column: Column, values: Sequence[Scalar]) -> list[int]:
+    """The code of each value of a column of separate values."""
+    encoded = column.encode(arrow_of(values))
+    for i, value in enumerate(values):
+        if encoded.outside[i] or encoded.empty[i] or encoded.unreadable[i]:
+            raise fail(column.name, f"a constraint names {_shown(value)}, which it cannot hold.", _some(column))
+    codes: list[int] = encoded.codes.tolist()
+    return codes
+
+
+def _between(column: Column, ends: Range) -> tuple[int, ...]:
+    """The codes from one category or code to another."""
+    if not isinstance(column, Ordinal | Coded):
+        raise fail(column.name, "a constraint gives it a range, but it has no order.", "List the values instead.")
+    last = column.size - 1 - column.missing
+    low, high = (None if e is None else _listed(column, [e])[0] for e in ends)
+    codes = tuple(range(low or 0, (last if high is None else high) + 1))
+    if not codes:
+        raise fail(column.name, "a range of a constraint ends before it begins.", "Exchange its ends.")
+    return codes
+
+
+def _span(column: Any, value: Element) -> tuple[float, float]:
+    """An element as a stretch of the column's line."""
+    low, high = value if isinstance(value, tuple) else (value, value)
+    first = -math.inf if low is None else _point(column, low)
+    last = math.inf if high is None else _point(column, high)
+    if isinstance(column, Timestamp) and isinstance(high, date) and not isinstance(high, datetime):
+        last += 86400 // UNITS[column.unit] - 1  # a day ends when it is over
+    if first > last:
+        raise fail(column.name, "a range of a constraint ends before it begins.", "Exchange its ends.")
+    return first, last
+
+
+def _point(column: Any, value: Scalar) -> float:
+    """A value on the column's line. Texts are read as in a table: a CSV file has nothing else."""
+    timed = isinstance(column, Date | Timestamp)
+    if isinstance(value, date) if timed else isinstance(value, int | float) and not isinstance(value, bool):
+        return float(column.point(value))
+    if isinstance(value, str):
+        point = float(column.points(pa.array([value], pa.string()))[0][0])
+        if math.isfinite(point):
+            return point
+    raise fail(column.name, f"a constraint names {_shown(value)}, which it cannot hold.", _some(column))
+
+
+def _within(column: Any, low: float, high: float) -> tuple[int, ...]:
+    """The cells of a stretch of a line. Of real numbers, a bin belongs to it if its inside does."""
+    cells = column.cells
+    starts, stops = np.array([s[:2] for s in cells.spans()], dtype=np.float64).reshape(-1, 2).T
+    inside = (low <= starts) & (stops <= high)
+    if cells.whole:
+        touched = (low <= stops) & (starts <= high)
+    elif low == high and not (inside & (starts == stops)).any():  # no atom: somewhere within a bin
+        touched = np.arange(cells.count) == cells.locate(np.array([low]))[0]
+        touched &= (cells.edges[0] <= low) & (low <= cells.edges[-1])
+    else:
+        touched = (low < stops) & (starts < high)
+    split = np.flatnonzero(touched & ~inside)
+    if split.size:
+        raise fail(
+            column.name,
+            f"a constraint takes a part of the bin {column.labels()[split[0]]}.",
+            "Give the column edges where the constraint begins and ends, or atoms for single values.",
+        )
+    if not inside.any():
+        raise fail(column.name, "a constraint speaks of values that all lie outside its bounds.", _some(column))
+    return tuple(np.flatnonzero(inside).tolist())
+
+
+def _shown(value: Scalar) -> str:
+    written = repr(value) if isinstance(value, str | bool) else str(value)
+    return written if len(written) <= 60 else f"{written[:57]}..."
+
+
+def _some(column: Column) -> str:
+    return f"It has {some_of(column.labels())}."
