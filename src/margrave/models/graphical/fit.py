@@ -85,7 +85,7 @@ class GraphicalFit:
         potentials = problem.potentials(solution.point)
         if self.steps > 1 and warm is None:
             potentials = self._towards_least_squares(problem, solution.point, gap)
-        return GraphicalModel(domain, total, potentials)
+        return GraphicalModel(domain, total, potentials, problem.program)
 
     def _towards_least_squares(
         self, problem: Problem, point: FloatArray, gap: float

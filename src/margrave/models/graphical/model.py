@@ -35,17 +35,23 @@ PROJECT_CELLS = 400_000_000
 class GraphicalModel:
     """p(x) ∝ Π_r exp(theta_r(x_r)), scaled to ``total`` records.
 
-    ``potentials`` has one array per clique, axes in the clique's order; −inf marks impossible cells.
+    ``potentials`` has one array per clique, axes in the clique's order; −inf marks impossible cells. ``program`` is
+    that of a tree for these cliques, if there is one already.
     """
 
-    def __init__(self, domain: Domain, total: float, potentials: Mapping[Clique, FloatArray]) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        total: float,
+        potentials: Mapping[Clique, FloatArray],
+        program: Program | None = None,
+    ) -> None:
         self._domain = domain
         self._total = float(total)
         self.potentials = dict(potentials)
-        cliques = list(self.potentials)
-        self.tree = JunctionTree.of(domain, cliques)
+        self.tree = JunctionTree.of(domain, list(self.potentials)) if program is None else program.tree
         self.log_partition, self._mass = 0.0, 0.0
-        self._prepare(self.potentials)
+        self._prepare(self.potentials, program)
         if self._mass < SMALL_MASS or wide(self.potentials.values()):
             # factors that cancel have outgrown floats: add them up before they are exponentiated
             if self.tree.table_cells() <= MAX_CELLS:
@@ -57,9 +63,9 @@ class GraphicalModel:
         if self._mass < SMALL_MASS:
             raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
 
-    def _prepare(self, potentials: Mapping[Clique, FloatArray]) -> None:
+    def _prepare(self, potentials: Mapping[Clique, FloatArray], program: Program | None = None) -> None:
         """Lay the potentials out and calibrate them."""
-        self._program = Program(self.tree, list(potentials))
+        self._program = Program(self.tree, list(potentials)) if program is None else program
         self._buffer = self._program.buffer()
         self.log_partition, self._mass = self._calibrate(potentials)
 
