@@ -382,6 +382,11 @@ def test_a_bound_by_way_of_a_concentrated_column() -> None:
     assert found.records == pytest.approx((x.records or 0) + 2 * (2 * 50.0 + (y.records or 0)))
     (direct,) = Bounds(schema.domain, transcript, told, paper=True).of([pair], ModelReference(model))
     assert found.records < (direct.records or 0)
+    # it needs no drift of the pair's own
+    unknown = (Hindsight(0, 24.0, np.array([np.nan, np.nan])),)
+    assert Bounds(schema.domain, transcript, unknown).of([pair], ModelReference(model)) == (found,)
+    (none,) = Bounds(schema.domain, transcript, unknown, paper=True).of([pair], ModelReference(model))
+    assert (none.records, none.how) == (None, "no bound: the model's marginal is too large")
 
 
 def test_the_last_round_counts_and_what_no_round_tells_has_no_bound() -> None:
@@ -484,6 +489,27 @@ def test_what_is_remembered_is_what_choices_were_scored_with(monkeypatch: pytest
         )  # fmt: skip
         assert told[t].surprise == pytest.approx(l1(on_grid(scored[t][selection.chosen]) - answer.values))
     assert sum(int(np.isfinite(h.drift).sum()) for h in made.hindsight) == len(last)
+
+
+def test_a_model_too_large_to_answer_exactly_is_looked_back_on_as_far_as_it_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = made_by(AIM(rounds=8), 2.0, 4)
+    monkeypatch.setattr("margrave.mechanisms.common.LOOKED_BACK", 12)  # pairs of few codes, one at a time
+    small = made_by(AIM(rounds=8), 2.0, 4)
+    assert small.transcript.cliques == whole.transcript.cliques
+    for before, after in zip(small.hindsight, whole.hindsight, strict=False):
+        known = np.isfinite(before.drift)
+        np.testing.assert_allclose(before.drift[known], after.drift[known])
+    assert sum(np.isfinite(h.drift).sum() for h in small.hindsight) < sum(
+        np.isfinite(h.drift).sum() for h in whole.hindsight
+    )
+    bounds = {b.clique: b for b in whole.bounds()}
+    for b in small.bounds():
+        if b.records is None:
+            assert b.how.startswith("no bound")
+        else:
+            assert b.records >= (bounds[b.clique].records or 0.0) - 1e-9  # fewer ways to choose from
 
 
 def test_codes_merged_by_mst_are_bounded_with_what_lies_in_them() -> None:

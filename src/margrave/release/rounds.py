@@ -65,11 +65,9 @@ def _is_told(selection: Selection, measurement: Measurement) -> bool:
 def last_rounds(rounds: Sequence[Round], cliques: Collection[Clique]) -> dict[Clique, tuple[Round, int]]:
     """For each clique the last round in which it was a candidate, and its place among them.
 
-    Which round is used must not depend on the bound that it gives.
+    If any round knows how far its estimate drifted, the last that does. Which round is used must not depend on the
+    bound that it gives.
     """
-    return {
-        r: (n, i)
-        for n in rounds
-        for i, r in enumerate(n.selection.candidates)
-        if r in cliques and np.isfinite(n.hindsight.drift[i])
-    }
+    places = [(r, n, i) for n in rounds for i, r in enumerate(n.selection.candidates) if r in cliques]
+    told = {r: (n, i) for r, n, i in places if np.isfinite(n.hindsight.drift[i])}
+    return {r: (n, i) for r, n, i in places} | told
