@@ -615,6 +615,12 @@ def test_hindsight_told_twice_is_refused(tmp_path: Path) -> None:
         Release.load(broken)
 
 
+def test_a_transcript_without_a_question_bounds_nothing() -> None:
+    (found,) = release(Transcript()).bounds([["a"]])
+    assert (found.records, found.supported) == (None, False)
+    assert release(Transcript()).bounds() == ()
+
+
 def test_a_bound_is_plain_data() -> None:
     bound = Bound(("a", "b"), True, 12.0, 0.5, 0.95, False, "measured")
     assert bound.to_dict() == {

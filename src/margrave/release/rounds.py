@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def rounds_of(transcript: Transcript, hindsight: Sequence[Hindsight]) -> list[Ro
     """The choices that hindsight tells about, each with the measurement that came next, in order."""
     told = {h.selection: h for h in hindsight}
     rounds, number = [], -1
-    for entry, following in zip(transcript.entries, (*transcript.entries[1:], None), strict=True):
+    for entry, following in pairwise((*transcript.entries, None)):
         if not isinstance(entry, Selection):
             continue
         number += 1

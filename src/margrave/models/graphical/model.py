@@ -100,7 +100,7 @@ class GraphicalModel:
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
-            return self._exact(wanted, PROJECT_CELLS if limit is None else limit)
+            return self._exact(wanted, limit)
         if self.tree.cells() <= EXACT_CELLS // 4:
             plan = _Plan(self, wanted, EXACT_CELLS)
             if plan.fits:
@@ -114,8 +114,8 @@ class GraphicalModel:
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
-    def _exact(self, cliques: Sequence[Clique], limit: int = PROJECT_CELLS) -> dict[Clique, FloatArray]:
-        plan = _Plan(self, cliques, limit)
+    def _exact(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
+        plan = _Plan(self, cliques, PROJECT_CELLS if limit is None else limit)
         if not plan.fits:
             raise ModelTooLargeError(
                 "These marginals span so much of the model that answering them exactly takes too much memory.",
