@@ -31,7 +31,7 @@ class TableModel:
     def project(self, clique: tuple[str, ...]) -> Marginal:
         return Marginal(clique, project_array(self.counts, self.domain.attributes, clique))
 
-    def answer(self, cliques: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Any]:
+    def answer(self, cliques: Iterable[tuple[str, ...]], *, limit: int | None = None) -> dict[tuple[str, ...], Any]:
         return {c: self.project(c).values for c in cliques}
 
     def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:

@@ -20,7 +20,7 @@ import pytest
 import fake_model
 from conformance import CASES, memory_table, run_on, some_rows
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import Query, closure
+from margrave.marginal import closure
 from margrave.marginal.counting import count_cliques
 from margrave.mechanisms import AIM, MST, MWEMPGM, Independent
 from margrave.models import GraphicalFit
@@ -29,7 +29,7 @@ from margrave.privacy.scores import on_grid
 from margrave.release import Bound, Release
 from margrave.release.bounds import Bounds
 from margrave.release.reference import ModelReference
-from margrave.release.supports import possible_counts
+from margrave.release.supports import Support, possible_counts
 from margrave.release.unbiased import Unbiased
 from margrave.schema import Codes, Domain, Schema
 from margrave.schema.domain import StructuralZeros
@@ -382,6 +382,11 @@ def test_a_bound_by_way_of_a_concentrated_column() -> None:
     assert found.records == pytest.approx((x.records or 0) + 2 * (2 * 50.0 + (y.records or 0)))
     (direct,) = Bounds(schema.domain, transcript, told, paper=True).of([pair], ModelReference(model))
     assert found.records < (direct.records or 0)
+    # it needs no drift of the pair's own
+    unknown = (Hindsight(0, 24.0, np.array([np.nan, np.nan])),)
+    assert Bounds(schema.domain, transcript, unknown).of([pair], ModelReference(model)) == (found,)
+    (none,) = Bounds(schema.domain, transcript, unknown, paper=True).of([pair], ModelReference(model))
+    assert (none.records, none.how) == (None, "no bound: the model's marginal is too large")
 
 
 def test_the_last_round_counts_and_what_no_round_tells_has_no_bound() -> None:
@@ -486,6 +491,27 @@ def test_what_is_remembered_is_what_choices_were_scored_with(monkeypatch: pytest
     assert sum(int(np.isfinite(h.drift).sum()) for h in made.hindsight) == len(last)
 
 
+def test_a_model_too_large_to_answer_exactly_is_looked_back_on_as_far_as_it_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = made_by(AIM(rounds=8), 2.0, 4)
+    monkeypatch.setattr("margrave.mechanisms.common.LOOKED_BACK", 12)  # pairs of few codes, one at a time
+    small = made_by(AIM(rounds=8), 2.0, 4)
+    assert small.transcript.cliques == whole.transcript.cliques
+    for before, after in zip(small.hindsight, whole.hindsight, strict=False):
+        known = np.isfinite(before.drift)
+        np.testing.assert_allclose(before.drift[known], after.drift[known])
+    assert sum(np.isfinite(h.drift).sum() for h in small.hindsight) < sum(
+        np.isfinite(h.drift).sum() for h in whole.hindsight
+    )
+    bounds = {b.clique: b for b in whole.bounds()}
+    for b in small.bounds():
+        if b.records is None:
+            assert b.how.startswith("no bound")
+        else:
+            assert b.records >= (bounds[b.clique].records or 0.0) - 1e-9  # fewer ways to choose from
+
+
 def test_codes_merged_by_mst_are_bounded_with_what_lies_in_them() -> None:
     schema = Schema.coded({"a": 40, "b": 3})
     rng = np.random.default_rng(12)
@@ -509,8 +535,9 @@ def test_codes_merged_by_mst_are_bounded_with_what_lies_in_them() -> None:
     mass = float(made.marginal(["a"]).values[rare].sum())
     estimate = Unbiased(schema.domain, made.transcript).estimate(("a", "b"))
     assert estimate is not None
-    coarse = Query({"a": groups}).apply(("a", "b"), made.marginal(["a", "b"]).values)
-    assert pair.records > 2 * mass + l1(possible_counts(schema.domain, estimate) - coarse)
+    alone = replace(Support.of(schema.domain, estimate, made.marginal(["a", "b"]).values), merged=0.0)
+    assert mass > 1.0
+    assert pair.records == pytest.approx(alone.bound(0.05, paper=False) + 2 * mass)
 
 
 def test_answers_without_a_model_are_bounded_where_measured() -> None:
@@ -586,6 +613,12 @@ def test_hindsight_told_twice_is_refused(tmp_path: Path) -> None:
     broken = rewritten(tmp_path / "r.margrave", lambda plain: plain["hindsight"].append(plain["hindsight"][0]))
     with pytest.raises(ReleaseError, match="does not fit its candidates"):
         Release.load(broken)
+
+
+def test_a_transcript_without_a_question_bounds_nothing() -> None:
+    (found,) = release(Transcript()).bounds([["a"]])
+    assert (found.records, found.supported) == (None, False)
+    assert release(Transcript()).bounds() == ()
 
 
 def test_a_bound_is_plain_data() -> None:

@@ -24,6 +24,9 @@ from margrave.workload import Workload
 Progress = Callable[[str, float], None]
 """Told a stage and the fraction done, both functions of public values."""
 
+LOOKED_BACK = 15_000_000
+"""The most cells that are computed at a time to see how far estimates were off, when a mechanism has ended."""
+
 CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
 
@@ -137,7 +140,7 @@ class Memory:
         supported = set(closure(transcript.cliques))
         left = {r: kept for r, kept in self._latest.items() if r not in supported}
         drift = [np.full(len(s.candidates), np.nan) for s in transcript.selections]
-        for r, expected in exact_answers(model, list(left)).items():
+        for r, expected in exact_answers(model, list(left), LOOKED_BACK).items():
             t, estimate = left[r]
             place = transcript.selections[t].candidates.index(r)
             drift[t][place] = np.abs(on_grid(estimate) - expected).sum()

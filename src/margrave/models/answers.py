@@ -62,7 +62,12 @@ class Answers:
         return Marginal(clique, np.where(possible, weighted / weight, 0.0))
 
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
         """Many marginals, each as ``project`` answers it."""
         return {c: np.asarray(self.project(c).values) for c in cliques}

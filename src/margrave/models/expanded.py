@@ -26,7 +26,12 @@ class Reweightable(Protocol):
     def total(self) -> float: ...
     def project(self, clique: Clique) -> Marginal: ...
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
     ) -> dict[Clique, FloatArray]: ...
     def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes: ...
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...
@@ -76,10 +81,16 @@ class ExpandedModel:
         return Marginal(clique, self._spread(clique, np.asarray(self.coarse.project(clique).values)))
 
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals, as the coarse model answers them."""
-        return {c: self._spread(c, v) for c, v in self.coarse.answer(cliques, rng=rng, scale=scale).items()}
+        answers = self.coarse.answer(cliques, rng=rng, scale=scale, limit=limit)
+        return {c: self._spread(c, v) for c, v in answers.items()}
 
     def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
         """Synthetic records: groups from the coarse model, then codes within them by their shares."""

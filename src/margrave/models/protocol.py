@@ -41,12 +41,18 @@ class Model(Protocol):
         ...
 
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals at once, sharing work.
 
         With an ``rng`` a model may count them in records it draws where exact answers would cost far more; ``scale``
-        is the noise they will be weighed against, and so how exact they need to be.
+        is the noise they will be weighed against, and so how exact they need to be. Without one, ``limit`` is the most
+        cells that the tables in between may have together; beyond, a ModelTooLargeError says so before any is made.
         """
         ...
 

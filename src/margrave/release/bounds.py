@@ -192,7 +192,8 @@ class Known:
         key = (round_.number, miss)
         if key not in self._errors:
             self._errors[key] = round_.errors(miss, paper=self.paper)
-        return float(self._errors[key][place]) + self.beyond[clique]
+        error = float(self._errors[key][place])
+        return error + self.beyond[clique] if np.isfinite(error) else None
 
     def _below(self, clique: Clique, round_: Round, miss: float) -> float | None:
         """The bound of a smaller marginal, where it needs nothing to hold that the larger one's does not."""

@@ -58,10 +58,16 @@ class TableReference:
         return {r: float(np.abs(self.counts[r] - m).sum()) for r, m in expected.items()}
 
 
-def exact_answers(model: Model, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
-    """The model's exact marginals, some at a time to bound the memory, without those that are out of reach."""
-    found: dict[Clique, FloatArray] = {}
-    for start in range(0, len(cliques), BATCH):
-        with suppress(ModelTooLargeError, ReleaseError):
-            found |= model.answer(cliques[start : start + BATCH])
-    return found
+def exact_answers(
+    model: Model, cliques: Sequence[Clique], limit: int | None = None
+) -> dict[Clique, FloatArray]:
+    """The model's exact marginals, as many at a time as ``limit`` lets it, without those that are out of reach."""
+    if len(cliques) > BATCH:
+        batches = (cliques[start : start + BATCH] for start in range(0, len(cliques), BATCH))
+        return {r: m for batch in batches for r, m in exact_answers(model, batch, limit).items()}
+    with suppress(ModelTooLargeError, ReleaseError):
+        return model.answer(cliques, limit=limit)
+    if len(cliques) < 2:
+        return {}
+    half = len(cliques) // 2
+    return exact_answers(model, cliques[:half], limit) | exact_answers(model, cliques[half:], limit)

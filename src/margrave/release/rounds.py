@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def rounds_of(transcript: Transcript, hindsight: Sequence[Hindsight]) -> list[Ro
     """The choices that hindsight tells about, each with the measurement that came next, in order."""
     told = {h.selection: h for h in hindsight}
     rounds, number = [], -1
-    for entry, following in zip(transcript.entries, (*transcript.entries[1:], None), strict=True):
+    for entry, following in pairwise((*transcript.entries, None)):
         if not isinstance(entry, Selection):
             continue
         number += 1
@@ -65,11 +66,9 @@ def _is_told(selection: Selection, measurement: Measurement) -> bool:
 def last_rounds(rounds: Sequence[Round], cliques: Collection[Clique]) -> dict[Clique, tuple[Round, int]]:
     """For each clique the last round in which it was a candidate, and its place among them.
 
-    Which round is used must not depend on the bound that it gives.
+    If any round knows how far its estimate drifted, the last that does. Which round is used must not depend on the
+    bound that it gives.
     """
-    return {
-        r: (n, i)
-        for n in rounds
-        for i, r in enumerate(n.selection.candidates)
-        if r in cliques and np.isfinite(n.hindsight.drift[i])
-    }
+    places = [(r, n, i) for n in rounds for i, r in enumerate(n.selection.candidates) if r in cliques]
+    told = {r: (n, i) for r, n, i in places if np.isfinite(n.hindsight.drift[i])}
+    return {r: (n, i) for r, n, i in places} | told

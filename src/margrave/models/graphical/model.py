@@ -102,7 +102,12 @@ class GraphicalModel:
         return Marginal(clique, self._exact([clique])[clique])
 
     def answer(
-        self, cliques: Iterable[Clique], *, rng: np.random.Generator | None = None, scale: float = 0.0
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
         """Expected counts of many marginals.
 
@@ -112,7 +117,7 @@ class GraphicalModel:
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
-            return self._exact(wanted)
+            return self._exact(wanted, limit)
         if self.tree.table_cells() <= EXACT_CELLS // 4:
             plan = _Plan(self, wanted, EXACT_CELLS)
             if plan.fits:
@@ -126,8 +131,8 @@ class GraphicalModel:
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
-    def _exact(self, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
-        plan = _Plan(self, cliques, PROJECT_CELLS)
+    def _exact(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
+        plan = _Plan(self, cliques, PROJECT_CELLS if limit is None else limit)
         if not plan.fits:
             raise ModelTooLargeError(
                 "These marginals span so much of the model that answering them exactly takes too much memory.",
