@@ -2,7 +2,8 @@
 
 Files that were sound are damaged at random: bits flipped, pieces cut out, doubled, exchanged or replaced by awkward
 words; half of the manifests of releases are damaged behind a sound checksum. Whatever comes of it is a success or a
-``MargraveError``, in time, and no message holds a cell of the table.
+``MargraveError``, in time, and no message holds a cell of the table. (A cell that damage has moved into a CSV's header,
+beside known columns, is the name of a column then, and a message may name it.)
 
 ``python tests/fuzz.py csv --seconds 3600 --seed 7`` runs one of them for an hour.
 """
@@ -217,7 +218,8 @@ def _read(loader: Loader, path: Path, tally: Tally) -> None:
     except MargraveError as error:
         tally.refused += 1
         told = "".join(traceback.format_exception(error)) + error.message + (error.remedy or "")
-        if SECRET in told:
+        header = path.read_bytes().partition(b"\n")[0] if loader.name == "csv" else b""
+        if SECRET in told and SECRET.encode() not in header:
             tally.harm = f"a value of the table in an error: {told[-2000:]}"
     except Exception:
         tally.harm = traceback.format_exc()

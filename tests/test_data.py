@@ -109,13 +109,15 @@ BAD = {
     "nothing": (b"", "has no header"),
     "a blank header": (b"\n\n", "has no header"),
     "a nameless column": (b"town,,age\nYork,x,1\n", "Column 2 of .* has no name"),
-    "a column twice": (b"town,age,town\nYork,1,York\n", "'town' occurs twice"),
+    "a column twice": (b"town,age,town\nYork,1,York\n", "Columns 1 and 3 of .* have the same name"),
+    "no header": (SECRET.encode() + b",1\nYork,2\n", "No column of the table .*is it there"),
+    "no header, and a value twice": ((SECRET + "," + SECRET + "\n").encode(), "Columns 1 and 2 of .* the same name"),
     "a zip archive": (b"PK\x03\x04rest", "zip archive"),
     "broken gzip": (b"\x1f\x8b" + b"rest", "damaged"),
     "broken Parquet": (b"PAR1" + SECRET.encode(), "damaged"),
     "a column too few": (b"town\nYork\n", 'The table has no column "age"'),
     "a column too many": (b"town,age,note\nYork,1,x\n", r'no column "note", which the.*ignore = \["note"\]'),
-    "columns exchanged for others": (b"town,years\nYork,1\n", 'no column "age".*no column "years"'),
+    "a column exchanged for another": (b"town,years\nYork,1\n", 'no column "age".*no column "years"'),
 }
 
 

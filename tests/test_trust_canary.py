@@ -174,7 +174,11 @@ def _latin(text: str) -> bytes:
     return text.encode("latin-1", "replace")
 
 
-DAMAGE = {"a ragged row": _ragged, "an open quote": _quoted, "another encoding": _latin}
+def _headless(text: str) -> bytes:
+    return "\n".join(sorted(text.splitlines()[1:], key=lambda row: WORDS[2] not in row)).encode()
+
+
+DAMAGE = {"a ragged row": _ragged, "no header": _headless, "an open quote": _quoted, "another encoding": _latin}
 POLICIES: dict[str, dict[str, Any]] = {
     "a category refused": {"job": Categorical("job", ["clerk", "nurse"], outside="refuse")},
     "a number refused": {"age": Integer("age", 0, 99, bins=10, outside="refuse")},

@@ -128,8 +128,10 @@ def audits(seconds: float) -> Found:
         noise, (transcript, output) = audit_noise(MECHANISMS[name], runs), audit_loss(MECHANISMS[name], runs)
         good = good and noise.kept and transcript.kept and output.kept
         rows.append([name, f"{runs:,}", *(_words(b) for b in (noise, transcript, output))])
-    wrong = audit_noise(GaussianMechanism, 5000, Scaled(1 / 1.14))
-    rows.append(["gaussian, noise 1.14 times too small (planted)", "5,000", f"{_words(wrong)}: caught", "", ""])
+    planted_runs = max(3000, runs)
+    wrong = audit_noise(GaussianMechanism, planted_runs, Scaled(1 / 1.14))
+    told = f"{_words(wrong)}: {'missed' if wrong.kept else 'caught'}"
+    rows.append(["gaussian, noise too small by 1.14 (planted)", f"{planted_runs:,}", told, "", ""])
     figure = f"{runs:,} runs a world: {'no' if good else 'AN'} alarm on sound code; planted noise 1.14 times too small"
     return f"{figure} {'NOT ' if wrong.kept else ''}caught", good and not wrong.kept, rows
 

@@ -125,13 +125,15 @@ def _split(header: str, separator: str) -> list[str]:
 
 def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
     """The names of the columns, if each has one of its own (to DuckDB, case makes no difference)."""
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for i, name in enumerate(columns, 1):
         if not name.strip():
             raise DataError(f"Column {i} of {path} has no name.", remedy="Name it in the header.")
         if name.lower() in seen:
-            raise DataError(f"Column {name!r} occurs twice in {path}.", remedy="Rename one of the two.")
-        seen.add(name.lower())
+            raise DataError(  # not by name: without a header, it would be a value
+                f"Columns {seen[name.lower()]} and {i} of {path} have the same name.", remedy="Rename one of the two."
+            )
+        seen[name.lower()] = i
     if not columns:
         raise DataError(
             f"The header of {path} cannot be read.", remedy="Its first line must name the columns."

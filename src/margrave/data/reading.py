@@ -52,8 +52,9 @@ def draft_schema(source: Any) -> Schema:
 
 def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Preflight]:
     numbering = None if schema.person is None else Persons()
-    nothing, found = schema.read(_empty(schema))
-    pieces, ids = [nothing], []
+    pieces: list[Codes] = []
+    ids: list[IntArray] = []
+    found: Preflight | None = None
     for frame in _frames(source, schema):
         codes, seen = schema.read(frame)
         if schema.person is not None and numbering is not None:
@@ -61,7 +62,10 @@ def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Pr
             ids.append(numbered)
             seen = replace(seen, nameless=nameless)
         pieces.append(codes)
-        found = found + seen
+        found = seen if found is None else found + seen
+    if found is None:
+        nothing, found = schema.read(_empty(schema))
+        pieces.append(nothing)
     persons = None if numbering is None else np.concatenate([np.empty(0, dtype=np.int64), *ids])
     return pieces, persons, found
 
@@ -90,6 +94,11 @@ def match_columns(found: Sequence[str], wanted: Sequence[str], ignored: Iterable
     """``DataError`` unless the table's columns are those of the schema, but for ignored ones."""
     absent = [n for n in wanted if n not in found]
     extra = [n for n in found if n not in wanted and n not in set(ignored)]
+    if extra and len(absent) == len(wanted):  # then what passes for names may be a row, which no message may quote
+        raise DataError(
+            "No column of the table has a name that the schema knows.",
+            remedy="The first line of a CSV file names the columns: is it there? Make the two agree.",
+        )
     told = []
     if absent:
         told.append(f"The table has no column {_names(absent)}, which the schema names.")
