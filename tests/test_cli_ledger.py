@@ -229,9 +229,13 @@ def test_bad_input_writes_and_spends_nothing(
     assert {p: p.read_bytes() for p in here.iterdir()} == before
 
 
+LONG = ["--mechanism", "mwem-pgm", "--rounds", "200"]
+"""As many questions whatever the answers are: a run that cannot end before it is stopped."""
+
+
 def started(*extra: str) -> subprocess.Popen[bytes]:
     """A run in a process of its own that asks many questions, once some of its answers are stored."""
-    command = [sys.executable, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", "--rounds", "400"]
+    command = [sys.executable, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG]
     process = subprocess.Popen([*command, *extra], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     had = answered()
@@ -261,7 +265,7 @@ def test_killed_and_interrupted_from_outside(here: Path, capsys: pytest.CaptureF
     assert time.monotonic() - asked_at < 5  # under a second where nothing else runs
     second = Path("r.margrave.journal").read_bytes()
     assert second.startswith(first)
-    assert run([*RUN, *BOOKS, "--release", "r.margrave", "--rounds", "400", "--resume"]) == 0
+    assert run([*RUN, *BOOKS, "--release", "r.margrave", *LONG, "--resume"]) == 0
     found = shown(capsys)
     release = Release.load("r.margrave")
     assert [r["state"] for r in found["runs"]] == ["closed"]
