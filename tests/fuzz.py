@@ -239,7 +239,7 @@ def main() -> int:
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
     tally = fuzz(options.loader, options.seconds, seed)
     facts = {"read": tally.read, "refused": tally.refused, "slowest": round(tally.slowest, 3), "seed": seed}
-    print(json.dumps({**facts, "harm": tally.harm, "bytes": tally.bytes.hex()[:20_000]}))
+    print(json.dumps({**facts, "harm": tally.harm, "bytes": tally.bytes.hex()[:1_000_000]}))
     return 1 if tally.harm else 0
 
 

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import fuzz
 from fuzz import LOADERS, SECRET, Loader, damaged
+from margrave.data import read_table
 from margrave.errors import DataError, ReleaseError
+from margrave.models import MODELS
 from margrave.release.archive import _array
+from margrave.schema import Domain, Schema
 
 FILES = {"schema": 400, "csv": 40, "parquet": 40, "release": 250}
 
@@ -61,6 +66,34 @@ def test_damage_is_of_every_kind() -> None:
     assert sum(f == data for f in found) < 30
     assert {len(f) > len(data) for f in found} == {len(f) < len(data) for f in found} == {True, False}
     assert {damaged(b"", rng) for _ in range(50)} != {b""}
+
+
+@pytest.mark.parametrize(("total", "fine"), [(1e30, True), (1e31, False), (1e308, False)])
+def test_a_model_of_too_many_records_is_refused(total: float, fine: bool) -> None:
+    """Found by fuzzing: counts that overflow, and shares of them that are no numbers."""
+    domain, potential = Domain.of({"a": 3}), {"potential0": np.array([0.0, -np.inf, 1.0])}
+    facts = {"cliques": [["a"]], "total": total}
+    if fine:
+        assert MODELS["graphical"](domain, facts, potential).total == total
+    else:
+        with pytest.raises(ReleaseError):
+            MODELS["graphical"](domain, facts, potential)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e300, -1e301])
+def test_a_potential_beyond_arithmetic_is_refused(value: float) -> None:
+    arrays = {"potential0": np.array([0.0, value])}
+    with pytest.raises(ReleaseError):
+        MODELS["graphical"](Domain.of({"a": 2}), {"cliques": [["a"]], "total": 10}, arrays)
+
+
+def test_a_parquet_file_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Found by fuzzing: DuckDB's bindings raise an error of another kind."""
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pa.table({"town": ["York"], "age": [1]}), path)
+    path.write_bytes(path.read_bytes().replace(b"town", b"to\xffn"))
+    with pytest.raises(DataError, match="damaged"):
+        read_table(path, Schema.coded({"age": 2}))
 
 
 def test_a_header_that_must_be_mended_is_refused() -> None:

@@ -20,7 +20,6 @@ import pyarrow as pa
 from margrave.errors import DataError
 
 BATCH = 131_072
-ENGINE_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
 SEPARATORS = ",;\t|"
 
 
@@ -41,7 +40,7 @@ class File:
             with duckdb.connect(config={"threads": 2}) as connection:
                 yield from connection.sql(query, params=[_literal(self.path)]).to_arrow_reader(BATCH)
             return
-        except ENGINE_ERRORS as error:
+        except Exception as error:  # a damaged file makes the engine raise whatever it has
             failure = _told(self.path, str(error))
         raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
 
@@ -89,7 +88,7 @@ def _parquet(path: Path) -> File:
     try:
         with duckdb.connect() as connection:
             columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
-    except ENGINE_ERRORS:
+    except Exception:
         columns = None
     if columns is None:
         raise _told(path, "")

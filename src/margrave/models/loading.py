@@ -11,6 +11,11 @@ from margrave.errors import ReleaseError
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray, Clique, FloatArray
 
+LARGEST_TOTAL = 1e30
+"""More records than any noisy total says there are."""
+LARGEST_FLOAT = 1e300
+"""Potentials may be added and subtracted without overflow below this."""
+
 
 def total_of(facts: Mapping[str, object]) -> float:
     """The number of records: finite and not negative."""
@@ -18,7 +23,7 @@ def total_of(facts: Mapping[str, object]) -> float:
     if (
         isinstance(total, bool)
         or not isinstance(total, int | float)
-        or not (math.isfinite(total) and total >= 0)
+        or not (math.isfinite(total) and 0 <= total <= LARGEST_TOTAL)
     ):
         raise ReleaseError("The release's model does not say how many records it stands for.")
     return float(total)
@@ -41,8 +46,10 @@ def cliques_of(domain: Domain, facts: Mapping[str, object]) -> list[Clique]:
 
 
 def floats_of(arrays: Mapping[str, AnyArray], name: str, shape: tuple[int, ...]) -> FloatArray:
-    """An array of 64-bit floats of that shape, none of which is not-a-number or plus infinity."""
+    """An array of 64-bit floats of that shape: below 1e300 in size, or minus infinity."""
     values = arrays.get(name)
-    if values is None or values.shape != shape or values.dtype != np.float64 or not (values < np.inf).all():
+    if values is None or values.shape != shape or values.dtype != np.float64:
+        raise ReleaseError("The release's model does not fit its domain.")
+    if not ((np.abs(values) < LARGEST_FLOAT) | np.isneginf(values)).all():
         raise ReleaseError("The release's model does not fit its domain.")
     return values
