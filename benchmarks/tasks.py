@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Score = Literal["records", "loss", "checksum", "nothing"]
@@ -91,9 +91,15 @@ def mbi_curve(*iterations: int) -> tuple[Mapping[str, Any], ...]:
 
 
 def our_curve() -> tuple[Mapping[str, Any], ...]:
-    """margrave at its defaults, which shrink towards independence, then ever closer to the least squares of mbi."""
-    closer = ({"steps": 4}, {"steps": 16})
-    return ({}, *({"fit": fit} for fit in closer))
+    """margrave at its defaults, which pull a little towards independence, then closer to the least squares of mbi."""
+    return ({}, {"fit": {"steps": 16}})
+
+
+def capacity(name: str, data: str, epsilon: float) -> Task:
+    """The same run with models of ever larger size."""
+    task = aim(name, data, epsilon)
+    sizes = tuple({"max_model_mb": mb} for mb in (5, 20, 80, 320))
+    return replace(task, what=f"{task.what[:-7]}, 5 to 320 MB", contenders={"margrave": sizes}, timeout_s=1800.0)
 
 
 def estimation(name: str, what: str, cliques: tuple[tuple[int, ...], ...], *iterations: int) -> Task:
@@ -116,6 +122,8 @@ _ALL = (
     aim("aim_fire_eps0.1", "aim/fire", 0.1, "margrave"),
     aim("aim_fire_eps1", "aim/fire", 1.0, "margrave"),
     aim("aim_fire_eps10", "aim/fire", 10.0, "margrave"),
+    capacity("capacity_fire_eps1", "aim/fire", 1.0),
+    capacity("capacity_adult_eps10", "aim/adult", 10.0),
     estimation(
         "estimation_tree",
         "fit all one-way marginals and a spanning tree of 14 pairs of aim/adult, noise 50",
