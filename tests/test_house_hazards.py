@@ -57,10 +57,17 @@ def test_the_page_of_results_is_that_of_its_data() -> None:
     assert all(trust.PARTS[r.part].bar == r.bar for r in results)
 
 
-@pytest.mark.parametrize("met", [True, False])
-def test_the_page_says_what_was_missed(met: bool) -> None:
+@pytest.mark.parametrize(
+    ("met", "command", "told"),
+    [
+        (True, "python tests/trust.py", "yes"),
+        (True, "python tests/trust.py --minutes 8", "as far as was run"),
+        (False, "python tests/trust.py --minutes 8", "**no**"),
+    ],
+)
+def test_the_page_says_what_was_missed(met: bool, command: str, told: str) -> None:
     details = [["a", "b"], ["x|y", "1"]]
-    result = trust.Result("toy", "fast", "5 ms", met, "make trust", 30.0, "2020-01-01", "0.1.0", details)
+    result = trust.Result("toy", "fast", "5 ms", met, command, 30.0, "2020-01-01", "0.1.0", details)
     text = trust.page([result])
-    assert f"| fast | 5 ms | {'yes' if met else '**no**'} | `make trust` | 0.5 min | 2020-01-01 | 0.1.0 |" in text
+    assert f"| fast | 5 ms | {told} | `{command}` | 0.5 min | 2020-01-01 | 0.1.0 |" in text
     assert "| x&#124;y | 1 |" in text
