@@ -143,3 +143,12 @@ def test_three_accountants_agree(unit: Unit, epsilon: float) -> None:
     assert renyi == pytest.approx(epsilon, rel=2e-3)
     tight = PLDAccountant(value_discretization_interval=1e-3 * epsilon).compose(event).get_epsilon(delta)
     assert 0.8 * epsilon < tight <= epsilon * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 0.9999, math.nan])
+def test_a_budget_made_by_hand_cannot_promise_less_than_it_spends(epsilon: float) -> None:
+    honest = Budget.approx(1.0, 1e-9)
+    assert Budget(honest.rho, 1.0, 1e-9) == honest
+    assert Budget(honest.rho, 1.5, 1e-9).epsilon == 1.5
+    with pytest.raises(InputError, match="implies epsilon = 1 at delta"):
+        Budget(honest.rho, epsilon, 1e-9)

@@ -21,13 +21,23 @@ SMALLEST_RHO, LARGEST_RHO = 1e-15, 1e12
 class Budget:
     """How much may be learnt in all: rho-zCDP, and the (epsilon, delta) that it implies.
 
-    Made by ``Budget.approx`` or ``Budget.zcdp``, which keep the promise: ``rho`` is never more than ``epsilon`` and
-    ``delta`` allow.
+    Make one with ``Budget.approx`` or ``Budget.zcdp``. ``rho`` is never more than ``epsilon`` and ``delta`` allow: what
+    is put together by hand is checked, and refused with an ``InputError`` if it promises less than it spends.
     """
 
     rho: Fraction
     epsilon: float
     delta: float
+
+    def __post_init__(self) -> None:
+        _number("rho", self.rho, SMALLEST_RHO, LARGEST_RHO)
+        implied = epsilon_for(Fraction(self.rho), _probability(self.delta))
+        if not implied <= self.epsilon * (1 + 1e-9):  # two searches for the best bound differ by much less
+            raise InputError(
+                f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {self.delta:g}, not"
+                f" {self.epsilon:g}.",
+                remedy="Make the budget with Budget.approx(epsilon, delta) or Budget.zcdp(rho, delta).",
+            )
 
     @staticmethod
     def approx(epsilon: float, delta: float) -> Budget:

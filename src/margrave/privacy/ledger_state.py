@@ -119,9 +119,13 @@ class LedgerState:
 
     def _dataset(self, event: Mapping[str, Any]) -> None:
         name, day = _text(event, "dataset"), _text(event, "day")
-        cap = Budget(_fraction(event), _number(event, "epsilon"), _number(event, "delta"))
+        rho, epsilon, delta = _fraction(event), _number(event, "epsilon"), _number(event, "delta")
         if name in self.datasets:
             raise ValueError("sets a cap a second time")
+        try:
+            cap = Budget(rho, epsilon, delta)
+        except InputError:
+            raise ValueError("sets a cap that contradicts itself") from None
         try:
             unit = unit_name(parse_unit(_text(event, "unit")))
         except InputError:
