@@ -21,6 +21,9 @@ from margrave.typing import AnyArray, Attribute, FloatArray, IntArray
 SORTABLE = 1 << 16
 """Keys below this are sorted in linear time."""
 
+KEYS = 2
+"""How many of them: what more would gain was not worth its time."""
+
 
 @njit(cache=True, nogil=True)
 def _deal(groups, counts, order, table, uniform, offset, column):  # type: ignore[no-untyped-def]
@@ -96,13 +99,17 @@ def deal(
 def spread_order(
     domain: Domain, columns: Mapping[Attribute, AnyArray], rows: int, rng: np.random.Generator
 ) -> IntArray:
-    """The records sorted by as many of these columns as fit into a short key, taken in random order."""
-    key, size = np.zeros(rows, dtype=np.int64), 1
+    """The records sorted by as many of these columns as fit into short keys, taken in random order."""
     names = list(columns)
     rng.shuffle(names)
-    for name in names:
-        if size * domain.size(name) < SORTABLE:
-            key = key * domain.size(name) + columns[name]
-            size *= domain.size(name)
     order = rng.permutation(rows)
-    return order[np.argsort(key[order].astype(np.uint16), kind="stable")] if size > 1 else order
+    for _ in range(KEYS):
+        key, size = np.zeros(rows, dtype=np.int64), 1
+        for name in list(names):
+            if size * domain.size(name) <= SORTABLE:
+                key = key * domain.size(name) + columns[name]
+                size *= domain.size(name)
+                names.remove(name)
+        if size > 1:
+            order = order[np.argsort(key[order].astype(np.uint16), kind="stable")]
+    return order
