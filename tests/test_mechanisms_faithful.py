@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from conformance import memory_table, run_on, some_rows, uneven
-from margrave.marginal import IDENTITY
+from margrave.errors import ModelTooLargeError
+from margrave.marginal import IDENTITY, Marginal
 from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
 from margrave.mechanisms.common import split
-from margrave.models import Fit, GraphicalFit, Model
+from margrave.models import Fit, GraphicalFit, GraphicalModel, Model
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, Unit
 from margrave.release import Release
@@ -437,3 +438,23 @@ def test_independent_measures_columns_alike(unit: Unit) -> None:
     pair = release.marginal(["a", "d"]).values
     a, d = (release.marginal([x]).values for x in "ad")
     assert pair == pytest.approx(np.outer(a, d) / release.model.total)
+
+
+@pytest.mark.parametrize("mechanism", [AIM, MWEMPGM])
+def test_marginals_out_of_reach_of_the_model_do_not_end_a_run(
+    mechanism: type[AIM | MWEMPGM], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joining far columns of a large model can take more memory than there is: a guess, not an answer, is lost."""
+    refused: list[int] = []
+    exact = GraphicalModel.project
+
+    def project(model: GraphicalModel, clique: Clique) -> Marginal:
+        if model.tree.node_of(clique) is None:
+            refused.append(len(clique))
+            raise ModelTooLargeError("too large")
+        return exact(model, clique)
+
+    monkeypatch.setattr(GraphicalModel, "project", project)
+    release, _ = ran(mechanism(), AddRemoveRow(), 0)
+    assert refused
+    assert release.account.rho_spent == BUDGET.rho

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margrave.errors import InputError, ReleaseError
+from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.models.expanded import ExpandedModel
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.coordinates import Coordinates
@@ -210,7 +210,10 @@ class Problem:
         columns = {a: np.full(self.domain.size(a), 1.0 / self.domain.size(a)) for a in self.domain}
         for clique in new:
             if warm is not None:
-                expected = np.asarray(warm.project(clique).values)
+                try:
+                    expected = np.asarray(warm.project(clique).values)
+                except ModelTooLargeError:
+                    continue  # a start without a guess: a fit must not fail once its answers are paid for
             elif len(clique) <= 2:  # guesses for larger cliques would count what they share several times
                 expected = self.total * functools.reduce(np.multiply.outer, [columns[a] for a in clique])
             else:
