@@ -34,7 +34,9 @@ class TableModel:
     def answer(self, cliques: Iterable[tuple[str, ...]], *, limit: int | None = None) -> dict[tuple[str, ...], Any]:
         return {c: self.project(c).values for c in cliques}
 
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
         size = round(self.total) if rows is None else rows
         p = self.counts.ravel() / self.total
         cells = np.sort(rng.choice(p.size, size=size, p=p))  # sorted, so that the release's shuffling shows
@@ -49,6 +51,9 @@ class TableModel:
             others = np.setdiff1d(np.arange(self.domain.size(attribute)), codes)
             np.moveaxis(counts, axis, 0)[others] = 0.0
         return TableModel(self.domain, counts)
+
+    def posterior(self) -> None:
+        return None
 
     def state(self) -> ModelState:
         return ModelState("fake", {"cells": int(self.counts.size)}, {"counts": self.counts})

@@ -52,7 +52,10 @@ LIBRARIES = {
     "click": {"cli"},
     "rich": {"cli"},
     "jax": {"models"},
-    "numpyro": {"inference"},
+    "blackjax": {"models"},
+    "pandas": {"inference"},
+    "scipy": {"inference", "models"},
+    "statsmodels": {"inference"},
     "pyspark": {"data"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.

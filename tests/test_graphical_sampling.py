@@ -232,3 +232,20 @@ def test_sampling_from_a_conditioned_model_keeps_the_evidence() -> None:
     assert set(given_codes.column("c2")) == {4}
     assert set(given_codes.column("c6")) <= {3, 5}
     assert len(given_codes) == 2_000
+
+
+def test_independent_records_have_the_models_probabilities_and_the_spread_of_a_multinomial() -> None:
+    domain = Domain(("a", "b", "c"), (3, 2, 4))
+    rng = np.random.default_rng(11)
+    cliques = [("a", "b"), ("b", "c")]
+    model = GraphicalModel(domain, 500.0, {c: rng.normal(0, 1, domain.shape(c)) for c in cliques})
+    expected = model.project(("a", "c")).values / 500.0
+    counts = np.array(
+        [count_cliques(model.sample(500, rng=rng, independent=True), [("a", "c")])[("a", "c")] for _ in range(2000)]
+    )
+    spread = 500 * expected * (1 - expected)
+    assert np.abs(counts.mean(0) - 500 * expected).max() < 6 * np.sqrt(spread.max() / 2000)
+    ratio = counts.var(0) / spread  # each is a chi-square over 1,999 degrees of freedom: sd 0.032
+    assert np.abs(ratio - 1).max() < 0.2
+    dealt = np.array([count_cliques(model.sample(500, rng=rng), [("a", "c")])[("a", "c")] for _ in range(300)])
+    assert (dealt.var(0) / spread).mean() < 0.5  # what the dealt records are for, and why they do not serve here

@@ -72,13 +72,19 @@ class Answers:
         """Many marginals, each as ``project`` answers it."""
         return {c: np.asarray(self.project(c).values) for c in cliques}
 
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
         """Always a ReleaseError: there are no records."""
         raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
         """Always a ReleaseError: there is no distribution to condition."""
         raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
+
+    def posterior(self) -> None:
+        """None: there is no distribution."""
+        return
 
     def state(self) -> ModelState:
         """The averaged measurements."""

@@ -12,7 +12,7 @@ from margrave.marginal import Marginal
 from margrave.models.evidence import allowed_codes
 from margrave.models.loading import floats_of
 from margrave.models.protocol import ModelState
-from margrave.models.sampling import deal
+from margrave.models.sampling import deal, draw
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
 
@@ -33,7 +33,9 @@ class Reweightable(Protocol):
         scale: float = 0.0,
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]: ...
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes: ...
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes: ...
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...
     def state(self) -> ModelState: ...
 
@@ -92,9 +94,12 @@ class ExpandedModel:
         answers = self.coarse.answer(cliques, rng=rng, scale=scale, limit=limit)
         return {c: self._spread(c, v) for c, v in answers.items()}
 
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
         """Synthetic records: groups from the coarse model, then codes within them by their shares."""
-        coarse = self.coarse.sample(rows, rng=rng)
+        coarse = self.coarse.sample(rows, rng=rng, independent=independent)
+        within = draw if independent else deal
         columns: dict[Attribute, AnyArray] = {}
         for attribute in self._domain:
             column = coarse.column(attribute)
@@ -102,7 +107,7 @@ class ExpandedModel:
                 groups = self.groups[attribute]
                 table = np.zeros((int(groups.max()) + 1, len(groups)))
                 table[groups, np.arange(len(groups))] = self.shares[attribute]
-                column = deal(column.astype(np.int64), table, rng)
+                column = within(column.astype(np.int64), table, rng)
             columns[attribute] = column
         return Codes.of(self._domain, columns)
 
@@ -118,6 +123,10 @@ class ExpandedModel:
                 shares[attribute] = np.divide(kept, allowed[groups], out=np.zeros_like(kept), where=kept > 0)
             weights[attribute] = allowed
         return ExpandedModel(self._domain, self.coarse.reweighted(weights), self.groups, shares)
+
+    def posterior(self) -> None:
+        """None: it is one estimate."""
+        return
 
     def state(self) -> ModelState:
         """The coarse model's state with the groups and shares."""

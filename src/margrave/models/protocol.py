@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,8 +56,18 @@ class Model(Protocol):
         """
         ...
 
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
-        """Synthetic records: ``rows`` of them, or the model's total, rounded."""
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
+        """Synthetic records: ``rows`` of them, or the model's total, rounded.
+
+        They are spread as evenly as whole records can be, which suits a synthetic copy. ``independent``: each on its
+        own from the distribution, as the rules that combine several data sets need.
+        """
+        ...
+
+    def posterior(self) -> Posterior | None:
+        """What the noisy answers leave open about the distribution, or None for a model that is one best estimate."""
         ...
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
@@ -66,6 +76,19 @@ class Model(Protocol):
 
     def state(self) -> ModelState:
         """The model as plain data, for the release file."""
+        ...
+
+
+class Posterior(Protocol):
+    """A distribution over models given the noisy answers: of the population, not of the rows alone."""
+
+    @property
+    def method(self) -> str:
+        """How it was computed, in a few words."""
+        ...
+
+    def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
+        """``m`` models drawn from it, each of them one distribution."""
         ...
 
 

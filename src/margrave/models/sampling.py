@@ -1,4 +1,4 @@
-"""Records from conditional distributions by randomised rounding: fewer surprises than independent draws.
+"""Records from conditional distributions: by randomised rounding, with fewer surprises than independent draws; or so.
 
 Column after column, the records that agree on a column's parents form a group, and each code gets its expected number
 of the group's records, rounded at random without bias. Which of them get it is random too, but spread: the group's
@@ -93,6 +93,33 @@ def deal(
     column = np.empty(len(groups), dtype=np.uint32)
     order = rng.permutation(len(groups)) if order is None else order
     _deal(groups, counts, order, np.ascontiguousarray(table), rng.random(len(table)), rng.random(len(table)), column)
+    return column
+
+
+@njit(cache=True, nogil=True)
+def _draw(groups, reached, uniform, column):  # type: ignore[no-untyped-def]
+    """The code at which a group's running sum first exceeds the record's uniform share of its whole."""
+    codes = reached.shape[1]
+    for i in range(len(groups)):
+        row = reached[groups[i]]
+        whole = row[codes - 1]
+        if whole <= 0.0:
+            column[i] = min(int(uniform[i] * codes), codes - 1)
+            continue
+        target, low, high = uniform[i] * whole, 0, codes - 1
+        while low < high:
+            middle = (low + high) // 2
+            if row[middle] > target:
+                high = middle
+            else:
+                low = middle + 1
+        column[i] = low
+
+
+def draw(groups: IntArray, table: FloatArray, rng: np.random.Generator) -> NDArray[np.uint32]:
+    """One column: for every record, on its own, a code with the probabilities of ``table[group]`` (any scale)."""
+    column = np.empty(len(groups), dtype=np.uint32)
+    _draw(groups, np.cumsum(table, axis=1), rng.random(len(groups)), column)
     return column
 
 

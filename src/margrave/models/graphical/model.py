@@ -17,7 +17,7 @@ from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_cali
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
-from margrave.models.sampling import deal, spread_order
+from margrave.models.sampling import deal, draw, spread_order
 from margrave.schema.domain import Codes, Domain
 from margrave.schema.zeros import violating
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
@@ -140,8 +140,13 @@ class GraphicalModel:
             )
         return plan.run(cliques)
 
-    def sample(self, rows: int | None = None, *, rng: np.random.Generator) -> Codes:
-        """Synthetic records by randomised rounding, column after column; O(rows · columns + cells)."""
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
+        """Synthetic records by randomised rounding, column after column; O(rows · columns + cells).
+
+        ``independent``: each record drawn on its own instead.
+        """
         n = max(0, round(self._total)) if rows is None else rows
         if n < 0:
             raise InputError(f"{n} records cannot be drawn.", remedy="Ask for 0 or more.")
@@ -151,6 +156,9 @@ class GraphicalModel:
             for parent in parents:
                 groups *= self._domain.size(parent)
                 groups += columns[parent]
+            if independent:
+                columns[attribute] = draw(groups, table, rng)
+                continue
             others = {a: codes for a, codes in columns.items() if a not in parents}
             columns[attribute] = deal(groups, table, rng, spread_order(self._domain, others, n, rng))
         codes = Codes.of(self._domain, columns)
@@ -200,6 +208,10 @@ class GraphicalModel:
                 one: Clique = (attribute,)
                 potentials[one] = potentials.get(one, 0.0) + np.log(weight)
         return GraphicalModel(self._domain, self._total, potentials)
+
+    def posterior(self) -> None:
+        """None: it is one estimate."""
+        return
 
     def state(self) -> ModelState:
         """The potentials."""
