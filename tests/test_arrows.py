@@ -56,6 +56,7 @@ LIBRARIES = {
     "pandas": {"inference"},
     "scipy": {"inference", "models"},
     "statsmodels": {"inference"},
+    "threadpoolctl": {"models"},
     "pyspark": {"data"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     )
     from margrave.evaluate import Evaluation
     from margrave.marginal import Marginal
-    from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, GaussianMechanism, Independent
+    from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, GaussianMechanism, Independent
     from margrave.models.graphical import GraphicalFit
+    from margrave.models.max_entropy import MaxEntropyFit
     from margrave.privacy import (
         AddRemovePerson,
         AddRemoveRow,
@@ -68,7 +69,9 @@ _HOME = {
     "MWEMPGM": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
+    "NAPSUMQ": "margrave.mechanisms",
     "GraphicalFit": "margrave.models.graphical",
+    "MaxEntropyFit": "margrave.models.max_entropy",
     "AddRemovePerson": "margrave.privacy",
     "AddRemoveRow": "margrave.privacy",
     "Budget": "margrave.privacy",
@@ -92,6 +95,7 @@ __all__ = [
     "MECHANISMS",
     "MST",
     "MWEMPGM",
+    "NAPSUMQ",
     "AddRemovePerson",
     "AddRemoveRow",
     "Budget",
@@ -109,6 +113,7 @@ __all__ = [
     "MargraveError",
     "Marginal",
     "MarginalGap",
+    "MaxEntropyFit",
     "MemoryTable",
     "ModelTooLargeError",
     "Policy",

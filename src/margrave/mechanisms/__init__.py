@@ -10,14 +10,26 @@ from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
 from margrave.mechanisms.mwem_pgm import MWEMPGM
+from margrave.mechanisms.napsu_mq import NAPSUMQ
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "aim": AIM,
     "mst": MST,
     "mwem-pgm": MWEMPGM,
+    "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
 }
 """Every mechanism by the name the command line uses."""
 
-__all__ = ["AIM", "MECHANISMS", "MST", "MWEMPGM", "GaussianMechanism", "Independent", "Mechanism", "Progress"]
+__all__ = [
+    "AIM",
+    "MECHANISMS",
+    "MST",
+    "MWEMPGM",
+    "NAPSUMQ",
+    "GaussianMechanism",
+    "Independent",
+    "Mechanism",
+    "Progress",
+]

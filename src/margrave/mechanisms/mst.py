@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from margrave.marginal import Query
+from margrave.marginal import IDENTITY, Query
 from margrave.mechanisms.common import Progress, Step, check_size, one_way, release_of, silent
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement
-from margrave.typing import Attribute, Clique, IntArray
+from margrave.typing import Attribute, Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,22 +72,8 @@ class MST:
             independent = self.fit(domain, singles, rng=rng)
             pairs = list(combinations(domain.attributes, 2))
             estimates = independent.answer(pairs)
-            score_parts = {r: np.asarray(merged.apply(r, estimates[r])) for r in pairs}
-            tree: list[Clique] = []
-            part: dict[Attribute, Attribute] = {a: a for a in domain}
-            for _ in range(len(domain) - 1):
-                joining = [r for r in pairs if part[r[0]] != part[r[1]]]
-                score = MarginalGap(
-                    {r: score_parts[r] for r in joining},
-                    weights=dict.fromkeys(joining, 1.0),
-                    penalties=dict.fromkeys(joining, 0.0),
-                    query=merged,
-                )
-                chosen = private.select(joining, score, rho=third / (len(domain) - 1))
-                tree.append(chosen)
-                gone, stays = part[chosen[0]], part[chosen[1]]
-                part = {a: stays if p == gone else p for a, p in part.items()}
-                progress("choosing pairs", len(tree) / (len(domain) - 1))
+            score_parts: dict[Clique, FloatArray] = {r: merged.apply(r, estimates[r]) for r in pairs}
+            tree = spanning_tree(private, score_parts, third, query=merged, progress=progress)
             private.measure(tree, Gaussian(rho=private.remaining), query=merged)
         progress("fitting", 1.0)
         return release_of(private, self.fit(domain, private.transcript, rng=rng), self.config())
@@ -103,3 +89,45 @@ class MST:
                 common = len(rare) - int(rare.sum())
                 groups[attribute] = np.where(rare, common, np.cumsum(~rare) - 1).astype(np.int64)
         return groups
+
+
+def spanning_tree(
+    private: Private,
+    estimates: Mapping[Clique, FloatArray],
+    rho: Fraction,
+    *,
+    given: Collection[Clique] = (),
+    query: Query = IDENTITY,
+    progress: Progress = silent,
+) -> list[Clique]:
+    """Pairs that join what ``given`` cliques leave apart into one tree, each chosen privately by its gap.
+
+    Edge by edge: of the pairs that join two parts, one by the exponential mechanism on ||M_ab(D) − estimate_ab||_1.
+
+    **Privacy:** rho, in equal shares of the edges.
+    """
+    part = parts(private.domain, given)
+    joined = parts(private.domain, [*given, *estimates])
+    edges, tree = len(set(part.values())) - len(set(joined.values())), list[Clique]()
+    for _ in range(edges):
+        joining = [r for r in estimates if part[r[0]] != part[r[1]]]
+        score = MarginalGap(
+            {r: estimates[r] for r in joining},
+            weights=dict.fromkeys(joining, 1.0),
+            penalties=dict.fromkeys(joining, 0.0),
+            query=query,
+        )
+        chosen = private.select(joining, score, rho=rho / edges)
+        tree.append(chosen)
+        part = parts(private.domain, [*given, *tree])
+        progress("choosing pairs", len(tree) / edges)
+    return tree
+
+
+def parts(domain: Domain, cliques: Collection[Clique]) -> dict[Attribute, Attribute]:
+    """Which part of the graph of these cliques each attribute is in; a part is named after one of its attributes."""
+    part = {a: a for a in domain}
+    for clique in cliques:
+        gone = {part[a] for a in clique}
+        part.update({a: part[clique[0]] for a, p in part.items() if p in gone})
+    return part

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
+from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.protocol import Fit, Model, ModelState
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
@@ -18,7 +19,12 @@ def _expanded(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, 
     return load_expanded(domain, facts, arrays, load_graphical)
 
 
-MODELS: dict[str, Loader] = {"graphical": load_graphical, "expanded": _expanded, "answers": load_answers}
+MODELS: dict[str, Loader] = {
+    "graphical": load_graphical,
+    "expanded": _expanded,
+    "answers": load_answers,
+    "max-entropy": load_max_entropy,
+}
 """How a release file's model is read, by its kind."""
 
 __all__ = [
@@ -29,6 +35,8 @@ __all__ = [
     "Fit",
     "GraphicalFit",
     "GraphicalModel",
+    "MaxEntropyFit",
+    "MaxEntropyModel",
     "Model",
     "ModelState",
 ]

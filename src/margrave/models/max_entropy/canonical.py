@@ -1,0 +1,162 @@
+"""Canonical queries: enough indicator queries to say all that some marginals say, and none that follows from others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+from margrave.marginal import closure
+from margrave.schema.domain import Domain
+from margrave.schema.zeros import joined
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+DEPENDENT = 1e-9
+"""Below this share of its length outside the span of others, a query follows from them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical:
+    """a_(S,v)(x) = 1 if x_S = v, for every S in the closure of the cliques and every v without a reference code.
+
+    One query per S and v: p = Σ_S Π_(a in S) (size(a) − 1) in all, before structural zeros. With the constant 1 they
+    span the indicators of all cells of the cliques, and no combination of them is constant.
+
+    Where structural zeros make queries depend on others, those are left out too (``kept``).
+
+    Source: napsu-mq.txt, Appendix C; Koller and Friedman (2009), Section 4.4.2.1 (canonical parameterisation).
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    reference: Mapping[Attribute, int]
+
+    @cached_property
+    def subsets(self) -> tuple[Clique, ...]:
+        """The closure of the cliques, small sets first."""
+        return tuple(sorted(closure(self.cliques), key=lambda c: (len(c), [self.domain.index(a) for a in c])))
+
+    @cached_property
+    def starts(self) -> dict[Clique, int]:
+        """Where each subset's queries begin among all of them."""
+        starts, at = {}, 0
+        for s in self.subsets:
+            starts[s] = at
+            at += self.free_cells(s)
+        return starts
+
+    @cached_property
+    def size(self) -> int:
+        """The number of queries, before any are left out."""
+        return sum(self.free_cells(s) for s in self.subsets)
+
+    def free_cells(self, clique: Clique) -> int:
+        """How many cells of a marginal hold no reference code."""
+        return math.prod(self.domain.size(a) - 1 for a in clique)
+
+    def order(self, attribute: Attribute) -> IntArray:
+        """The codes of an attribute, its reference code first."""
+        codes = np.arange(self.domain.size(attribute))
+        first = self.reference[attribute]
+        return np.concatenate([[first], codes[codes != first]]).astype(np.int64)
+
+    @cached_property
+    def kept(self) -> IntArray:
+        """The queries that do not follow from earlier ones on the records that are possible."""
+        kept = np.ones(self.size, dtype=bool)
+        if self.domain.zeros:
+            around = [z.clique for z in self.domain.zeros]
+            for clique in (*self.cliques, *_unions(self.cliques, around)):
+                self._leave_out(clique, kept)
+        return np.flatnonzero(kept)
+
+    def _leave_out(self, clique: Clique, kept: AnyArray) -> None:
+        """Leave out what is dependent on a clique's possible cells, by orthogonalisation in the queries' order."""
+        inside = [z for z in self.domain.zeros if set(z.clique) <= set(clique)]
+        if not inside:
+            return
+        possible = np.broadcast_to(
+            joined(inside, clique, self.domain.size), self.domain.shape(clique)
+        ).ravel()
+        columns, indices = self.indicators(clique, [s for s in self.subsets if set(s) <= set(clique)])
+        basis: list[FloatArray] = [np.ones(int(possible.sum())) / np.sqrt(possible.sum())]
+        for j in np.argsort(indices):
+            if not kept[indices[j]]:
+                continue
+            column = columns[possible, j]
+            length = float(np.linalg.norm(column))
+            for _ in range(2):  # twice is enough for orthogonality to machine precision
+                column = column - sum(b * (b @ column) for b in basis)
+            left = float(np.linalg.norm(column))
+            if left <= DEPENDENT * max(length, 1.0):
+                kept[indices[j]] = False
+            else:
+                basis.append(column / left)
+
+    def tells(self, clique: Clique) -> bool:
+        """Whether the kept queries inside a measured clique tell all its possible cells apart.
+
+        Without structural zeros they do. With some, cells can depend on each other by way of columns outside.
+        """
+        inside = [z for z in self.domain.zeros if set(z.clique) & set(clique)]
+        if not inside:
+            return True
+        possible = joined([z for z in inside if set(z.clique) <= set(clique)], clique, self.domain.size)
+        kept = set(self.kept.tolist())
+        queries = set((self.columns_of(clique).ravel() - 1).tolist()) & kept
+        return len(queries) + 1 == int(possible.sum())
+
+    def indicators(self, clique: Clique, subsets: Sequence[Clique]) -> tuple[FloatArray, IntArray]:
+        """The queries of some subsets of a clique, on its cells (last attribute fastest), and which ones they are.
+
+        A matrix of 0 and 1, (cells, queries), and the queries' positions among all.
+        """
+        blocks, positions = [np.zeros((self.domain.cells(clique), 0))], [np.zeros(0, dtype=np.int64)]
+        for s in subsets:
+            axes = []
+            for a in clique:
+                eye = np.eye(self.domain.size(a))
+                axes.append(eye[:, self.order(a)[1:]] if a in s else np.ones((len(eye), 1)))
+            blocks.append(reduce(lambda x, y: np.asarray(np.kron(x, y)), axes))
+            places = self.starts[s] + np.arange(self.free_cells(s)).reshape([self.domain.size(a) - 1 for a in s])
+            positions.append(np.transpose(places, [s.index(a) for a in clique if a in s]).ravel())
+        return np.concatenate(blocks, axis=1), np.concatenate(positions)
+
+    def columns_of(self, clique: Clique) -> IntArray:
+        """For each cell of a clique's canonical table, the position of its query plus one; 0 for the total.
+
+        The table has one axis per attribute, codes in ``order``; code 0 on an axis means that it is summed out.
+        """
+        table = np.zeros(self.domain.shape(clique), dtype=np.int64)
+        for s in self.subsets:
+            if set(s) <= set(clique):
+                where = tuple(slice(1, None) if a in s else 0 for a in clique)
+                shape = tuple(self.domain.size(a) - 1 for a in s)
+                table[where] = 1 + self.starts[s] + np.arange(self.free_cells(s)).reshape(shape)
+        return table
+
+    def potentials(self, theta: FloatArray) -> dict[Clique, FloatArray]:
+        """θᵀ a(x) as one table per clique; θ has one number per kept query."""
+        full = np.zeros(self.size + 1)
+        full[1 + self.kept] = theta
+        tables, done = {}, {0}
+        for clique in self.cliques:
+            columns = self.columns_of(clique)
+            table = full[np.where(np.isin(columns, list(done)), 0, columns)]
+            done.update(columns.ravel().tolist())
+            for axis, a in enumerate(clique):
+                # adding what holds of a summed code to every code of the axis, and back to the domain's order
+                lead = np.take(table, [0], axis=axis)
+                rest = np.take(table, range(1, table.shape[axis]), axis=axis)
+                table = np.concatenate([lead, rest + lead], axis=axis)
+                table = np.take(table, np.argsort(self.order(a)), axis=axis)
+            tables[clique] = np.ascontiguousarray(table)
+        return tables
+
+
+def _unions(cliques: Collection[Clique], zeros: Collection[Clique]) -> list[Clique]:
+    """The zeros' own cliques, where they are not inside a measured one: dependence can run through them."""
+    return [z for z in zeros if not any(set(z) <= set(c) for c in cliques)]

@@ -1,0 +1,104 @@
+"""The posterior's mode and the normal distribution around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from margrave.models.max_entropy.canonical import Canonical
+from margrave.models.max_entropy.density import Posterior
+from margrave.typing import FloatArray
+
+MAX_STEPS = 500
+CONVERGED = 1e-9
+"""Of half the squared Newton step: how much log density a full step still promises."""
+WIDTH = 1e-3
+"""How far apart gradients are taken for the Hessian, in standard deviations."""
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace:
+    """N(mode, factor factorᵀ): the mode of the posterior and a square root of its inverse negative Hessian there.
+
+    ``converged`` is whether the mode was reached, ``curved`` whether the Hessian was negative definite there (else the
+    expected information stands in for it). ``steps`` counts evaluations.
+    """
+
+    mode: FloatArray
+    factor: FloatArray
+    converged: bool
+    curved: bool
+    steps: int
+
+    def draws(self, m: int, rng: np.random.Generator) -> FloatArray:
+        """Independent points, one per row."""
+        return self.mode + rng.standard_normal((m, len(self.mode))) @ self.factor.T
+
+
+def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
+    """The mode by Levenberg and Marquardt's damped steps with the Fisher information, then the Hessian there.
+
+    The information is positive definite everywhere, so every damped step goes uphill; it is close to the Hessian near
+    the mode, where steps are then Newton's. The Hessian is taken from differences of the gradient along directions of
+    unit standard deviation.
+    """
+    evaluate = posterior.evaluate()
+    point = _start(posterior, canonical)
+    value, gradient, information = evaluate(point)
+    damping, converged, steps = 1e-3, False, 1
+    while steps < MAX_STEPS:
+        damped = information + damping * np.diag(np.diag(information))
+        step = cho_solve(cho_factor(damped), gradient)
+        promised = float(gradient @ step) / 2
+        if promised < CONVERGED:
+            converged = True
+            break
+        tried = evaluate(point + step)
+        steps += 1
+        if np.isfinite(tried[0]) and tried[0] >= value + 1e-4 * promised:
+            point, (value, gradient, information) = point + step, tried
+            damping = max(damping / 5, 1e-12)
+        elif damping > 1e12:
+            break  # no step goes uphill any more: as near as floating point gets
+        else:
+            damping *= 4
+    factor, curved = _inverse_root(evaluate, point, information)
+    return Laplace(point, factor, converged, curved, steps)
+
+
+def _start(posterior: Posterior, canonical: Canonical) -> FloatArray:
+    """Independent columns with the measured shares: θ_a,v = log(share of v / share of the reference code)."""
+    known, total = posterior.sufficient, posterior.sufficient.total
+    full, theta = np.full(canonical.size, np.nan), np.zeros(canonical.size)
+    full[canonical.kept] = known.mean / total
+    floor = 1.0 / total
+    for a in canonical.domain:
+        start = canonical.starts.get((a,))
+        if start is not None:
+            where = slice(start, start + canonical.domain.size(a) - 1)
+            shares = np.clip(np.nan_to_num(full[where], nan=floor), floor, 1.0)
+            theta[where] = np.log(shares / max(1.0 - shares.sum(), floor))
+    point = np.zeros(posterior.size)
+    point[: len(canonical.kept)] = theta[canonical.kept][posterior.layout.order]
+    return point
+
+
+def _inverse_root(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray, FloatArray]], mode: FloatArray, information: FloatArray
+) -> tuple[FloatArray, bool]:
+    """R with R Rᵀ = (−Hessian)⁻¹, and whether that exists."""
+    root = np.linalg.inv(np.linalg.cholesky(information)).T  # directions of unit expected information
+    differences = [
+        evaluate(mode + WIDTH * root[:, j])[1] - evaluate(mode - WIDTH * root[:, j])[1] for j in range(len(mode))
+    ]
+    white = -(np.array(differences) @ root) / (2 * WIDTH)
+    values, vectors = np.linalg.eigh((white + white.T) / 2)
+    if values.min() <= 1e-6:
+        return root, False
+    factor: FloatArray = root @ (vectors / np.sqrt(values))
+    return factor, True

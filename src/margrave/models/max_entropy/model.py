@@ -1,0 +1,224 @@
+"""The maximum-entropy model with its posterior: draws of the parameters, and the model at their centre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import ReleaseError
+from margrave.marginal import Marginal
+from margrave.models.expanded import ExpandedModel
+from margrave.models.graphical import GraphicalModel
+from margrave.models.loading import cliques_of, floats_of
+from margrave.models.max_entropy.canonical import Canonical
+from margrave.models.protocol import Model, ModelState
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+SMALLEST_GAMMA = 0.5
+"""Added to every code's count within a group of merged codes before shares are drawn: Jeffreys' prior."""
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Codes that no measurement of several columns tells apart: ``groups`` of them, and counts that share each out.
+
+    The counts are of one-way measurements, noise of ``scales`` and all.
+    """
+
+    groups: Mapping[Attribute, IntArray]
+    counts: Mapping[Attribute, FloatArray]
+    scales: Mapping[Attribute, FloatArray]
+
+    def shares(self, rng: np.random.Generator | None) -> dict[Attribute, FloatArray]:
+        """Each code's share of its group: as the counts say, or drawn from what they leave open."""
+        found = {}
+        for a, groups in self.groups.items():
+            counts = self.counts[a]
+            if rng is not None:
+                counts = np.maximum(counts + self.scales[a] * rng.standard_normal(len(counts)), 0.0)
+                counts = rng.gamma(counts + SMALLEST_GAMMA)
+            weights = np.maximum(counts, 0.0)
+            sums, members = np.bincount(groups, weights=weights), np.bincount(groups)
+            found[a] = np.where(
+                sums[groups] > 0, weights / np.where(sums > 0, sums, 1.0)[groups], 1.0 / members[groups]
+            )
+        return found
+
+
+class MaxEntropyModel:
+    """p(x | θ) = exp(θᵀ a(x) − θ₀(θ)) with ``draws`` from the posterior of θ: one per row, and of the total.
+
+    As a model it is the one at ``centre``, the mode. ``facts`` tells how the draws were made and how well they mix.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        canonical: Canonical,
+        centre: FloatArray,
+        total: float,
+        draws: FloatArray,
+        totals: FloatArray,
+        merged: Merged,
+        facts: Mapping[str, Any],
+    ) -> None:
+        self._domain = domain
+        self._total = float(total)
+        self.canonical = canonical
+        self.centre = centre
+        self.draws = draws
+        self.totals = totals
+        self.merged = merged
+        self.facts = dict(facts)
+        self._at_centre = self._at(centre, self._total, None)
+
+    def _at(self, theta: FloatArray, total: float, rng: np.random.Generator | None) -> GraphicalModel | ExpandedModel:
+        """The model of one θ; shares of merged codes as measured, or drawn."""
+        coarse = self.canonical.domain
+        potentials = self.canonical.potentials(theta)
+        for zeros in coarse.zeros:
+            table = potentials.get(zeros.clique, np.zeros(zeros.possible.shape))
+            potentials[zeros.clique] = np.where(zeros.possible, table, -np.inf)
+        model = GraphicalModel(coarse, total, potentials)
+        if not self.merged.groups:
+            return model
+        return ExpandedModel(self._domain, model, self.merged.groups, self.merged.shares(rng))
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes it covers."""
+        return self._domain
+
+    @property
+    def total(self) -> float:
+        """The number of records it stands for."""
+        return self._total
+
+    def project(self, clique: Clique) -> Marginal:
+        """Expected counts of one marginal at the centre."""
+        return self._at_centre.project(clique)
+
+    def answer(
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
+    ) -> dict[Clique, FloatArray]:
+        """Expected counts of many marginals at the centre."""
+        return self._at_centre.answer(cliques, rng=rng, scale=scale, limit=limit)
+
+    def sample(
+        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+    ) -> Codes:
+        """Synthetic records of the model at the centre."""
+        return self._at_centre.sample(rows, rng=rng, independent=independent)
+
+    def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
+        """The model at the centre given that each attribute takes one of the codes listed."""
+        return self._at_centre.condition(evidence)
+
+    def posterior(self) -> StoredPosterior:
+        """The draws of θ that came with it."""
+        return StoredPosterior(self)
+
+    def state(self) -> ModelState:
+        """The centre, the draws and what they rest on."""
+        canonical = self.canonical
+        facts = {
+            "total": self._total,
+            "cliques": [list(c) for c in canonical.cliques],
+            "reference": dict(canonical.reference),
+            "merged": list(self.merged.groups),
+            "posterior": self.facts,
+        }
+        arrays: dict[str, AnyArray] = {"centre": self.centre, "draws": self.draws, "totals": self.totals}
+        for i, a in enumerate(self.merged.groups):
+            arrays[f"groups{i}"] = self.merged.groups[a]
+            arrays[f"counts{i}"], arrays[f"scales{i}"] = self.merged.counts[a], self.merged.scales[a]
+        return ModelState("max-entropy", facts, arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPosterior:
+    """Models drawn from the posterior that a maximum-entropy model carries."""
+
+    model: MaxEntropyModel
+
+    @property
+    def method(self) -> str:
+        """How the draws were made."""
+        return f"maximum-entropy posterior, {self.model.facts.get('method', 'stored draws')}"
+
+    def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
+        """``m`` models, no stored draw used twice before all have been used once."""
+        stored = len(self.model.draws)
+        order = np.concatenate([rng.permutation(stored) for _ in range(-(-m // stored))])[:m]
+        for i in order:
+            yield self.model._at(self.model.draws[i], float(self.model.totals[i]), rng)
+
+
+def load_max_entropy(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> MaxEntropyModel:
+    """The model that ``state`` described; a malformed state is a ReleaseError."""
+    cliques, merged = cliques_of(domain, facts), _merged_of(domain, facts, arrays)
+    sizes = {a: int(g.max()) + 1 for a, g in merged.groups.items()}
+    coarse = Domain(domain.attributes, tuple(sizes.get(a, domain.size(a)) for a in domain), domain.zeros)
+    canonical = Canonical(coarse, tuple(cliques), _reference_of(coarse, facts))
+    if canonical.size > LARGEST:
+        raise ReleaseError("The release's model has more parameters than any posterior.")
+    size = len(canonical.kept)
+    drawn = arrays.get("draws")
+    rows = len(drawn) if drawn is not None and drawn.ndim == 2 else 0
+    centre, draws = floats_of(arrays, "centre", (size,)), floats_of(arrays, "draws", (rows, size))
+    totals = floats_of(arrays, "totals", (rows,))
+    total, told = facts.get("total"), facts.get("posterior")
+    finite = all(np.isfinite(x).all() for x in (centre, draws, totals))
+    if not rows or not finite or totals.min() <= 0 or totals.max() > 1e30 or not isinstance(told, dict):
+        raise ReleaseError("The release's posterior is malformed.")
+    if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= 1e30:
+        raise ReleaseError("The release's model does not say how many records it stands for.")
+    if max(np.abs(centre).max(initial=0.0), np.abs(draws).max(initial=0.0)) > 1e6:
+        raise ReleaseError("The release's posterior is malformed.")
+    return MaxEntropyModel(domain, canonical, centre, float(total), draws, totals, merged, told)
+
+
+LARGEST = 20_000
+"""The most parameters that a posterior is read with."""
+
+
+def _reference_of(domain: Domain, facts: Mapping[str, object]) -> dict[Attribute, int]:
+    told = facts.get("reference")
+    if not isinstance(told, dict) or set(told) != set(domain):
+        raise ReleaseError("The release's model does not name a reference code for every column.")
+    for a, code in told.items():
+        if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code < domain.size(a):
+            raise ReleaseError("The release's model names a reference code that its column lacks.")
+    return {a: told[a] for a in domain}
+
+
+def _merged_of(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Merged:
+    names = facts.get("merged")
+    fixed = {a for z in domain.zeros for a in z.clique}
+    if not isinstance(names, list) or len(set(map(str, names))) < len(names):
+        raise ReleaseError("The release's model does not say which codes it merges.")
+    groups, counts, scales = {}, {}, {}
+    for i, a in enumerate(names):
+        if not isinstance(a, str) or a not in domain or a in fixed:
+            raise ReleaseError("The release's model merges codes of columns that it cannot.")
+        size, own = domain.size(a), arrays.get(f"groups{i}")
+        if own is None or own.shape != (size,) or own.dtype != np.int64 or own.min() < 0 or own.max() >= size:
+            raise ReleaseError("The release's model does not fit its domain.")
+        if not np.bincount(own).all():
+            raise ReleaseError("The release's model has an empty group of codes.")
+        groups[a] = own
+        counts[a], scales[a] = floats_of(arrays, f"counts{i}", (size,)), floats_of(arrays, f"scales{i}", (size,))
+        if not (np.isfinite(counts[a]).all() and np.isfinite(scales[a]).all() and (scales[a] >= 0).all()):
+            raise ReleaseError("The release's model is malformed.")
+    return Merged(groups, counts, scales)

@@ -1,0 +1,140 @@
+"""Draws from the posterior by the no-U-turn sampler, in coordinates in which it is nearly a standard normal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+from margrave.models.max_entropy.coordinates import Coordinates
+from margrave.models.max_entropy.density import Posterior
+from margrave.typing import AnyArray, FloatArray
+
+CHUNK = 20
+"""Iterations from one call of the compiled sampler to the next."""
+ACCEPTANCE = 0.8
+"""The mean acceptance that step sizes are adapted to."""
+MAX_DEPTH = 10
+"""A trajectory has fewer than 2**10 steps."""
+
+Kernel = Callable[..., Any]
+
+
+@dataclass
+class _Chain:
+    """One chain: its key, where it is, its step size, and what its last walk brought."""
+
+    key: Any
+    point: FloatArray
+    size: float
+    points: FloatArray
+    diverged: AnyArray
+    steps: AnyArray
+
+    def walk(self, run: Kernel, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
+        """``count`` iterations in the coordinates u = centre + root z."""
+        with jax.enable_x64(True):  # of this thread
+            z, found = np.linalg.solve(root, self.point - centre), []
+            tuning = TUNE_FROM(self.size)
+            for _ in range(0, count, CHUNK):
+                self.key, key = jax.random.split(self.key)
+                z, tuning, told = run(key, z, centre, root, tuning, self.size, adapting)
+                found.append(jax.device_get(told))
+            self.points, self.diverged, self.steps = (np.concatenate([f[i] for f in found]) for i in range(3))
+            self.point = self.points[-1]
+            if adapting:
+                self.size = float(TUNED(tuning))
+
+
+class Chains:
+    """Independent chains in z, u = centre + R z, started from the normal distribution that u nearly has.
+
+    ``warm_up`` adapts step sizes, and R twice: to the covariance that the draws of all chains show. ``more`` adds to
+    ``draws``, which are points θ, (chains, draws, coordinates), ``diverged`` and ``steps`` tell of each.
+    """
+
+    def __init__(
+        self, posterior: Posterior, coordinates: Coordinates, root: FloatArray, chains: int, rng: np.random.Generator
+    ) -> None:
+        self._run = _compiled(posterior, coordinates)
+        self._theta = jax.jit(jax.vmap(lambda u: coordinates.theta(u)[0]))
+        self._centre, self._root = np.zeros(posterior.size), root
+        none = np.zeros(0)
+        self._chains = [
+            _Chain(key, root @ rng.standard_normal(posterior.size), 0.5 * posterior.size**-0.25, none, none, none)
+            for key in jax.random.split(jax.random.key(int(rng.integers(2**31))), chains)
+        ]
+        self.draws = np.zeros((chains, 0, posterior.size))
+        self.diverged, self.steps = np.zeros((chains, 0), dtype=bool), np.zeros((chains, 0), dtype=np.int64)
+
+    def _walk(self, count: int, adapting: bool) -> None:
+        with ThreadPoolExecutor(max_workers=len(self._chains)) as pool:
+            walks = [
+                pool.submit(c.walk, self._run, self._centre, self._root, count, adapting) for c in self._chains
+            ]
+            for walk in walks:
+                walk.result()
+
+    def warm_up(self, count: int) -> None:
+        """About ``count`` iterations, in three stages."""
+        for stage in range(3):
+            self._walk(-(-count // 3), adapting=True)
+            if stage < 2:
+                seen = np.concatenate([c.points[len(c.points) // 2 :] for c in self._chains])
+                white = np.linalg.solve(self._root, (seen - seen.mean(axis=0)).T).T
+                self._root = self._root @ _root_of(white)
+                self._centre = seen.mean(axis=0)
+
+    def more(self, count: int) -> None:
+        """At least ``count`` more draws of each chain."""
+        self._walk(count, adapting=False)
+        points = np.array([np.asarray(self._theta(c.points)) for c in self._chains])
+        self.draws = np.concatenate([self.draws, points], axis=1)
+        self.diverged = np.concatenate([self.diverged, [c.diverged for c in self._chains]], axis=1)
+        self.steps = np.concatenate([self.steps, [c.steps for c in self._chains]], axis=1)
+
+
+TUNE_FROM, TUNE, TUNED = dual_averaging_adaptation(ACCEPTANCE)
+
+
+def _root_of(seen: FloatArray) -> FloatArray:
+    """A root of the covariance of centred draws, drawn towards the identity, as few draws would mislead."""
+    size = seen.shape[1]
+    weight = len(seen) / (len(seen) + 5 * size)
+    covariance = weight * (seen.T @ seen) / len(seen) + (1 - weight) * np.eye(size)
+    root: FloatArray = np.linalg.cholesky(covariance)
+    return root
+
+
+def _compiled(posterior: Posterior, coordinates: Coordinates) -> Kernel:
+    """A chunk of iterations as one compiled function of everything that changes between stages."""
+    kernel = blackjax.nuts.build_kernel()
+    metric = jnp.ones(posterior.size)
+    of_u = coordinates.along(posterior.log_density)
+
+    @jax.jit
+    def run(
+        key: Any, z: Any, centre: Any, root: Any, tuning: Any, fixed: Any, adapting: Any
+    ) -> tuple[Any, Any, tuple[Any, Any, Any]]:
+        def log_density(at: jax.Array) -> jax.Array:
+            return of_u(centre + root @ at)
+
+        def step(carry: tuple[Any, Any], one: Any) -> tuple[tuple[Any, Any], tuple[Any, Any, Any]]:
+            state, tuning = carry
+            size = jnp.where(adapting, jnp.exp(tuning.log_step_size), fixed)
+            state, info = kernel(one, state, log_density, size, metric, MAX_DEPTH)
+            told = centre + root @ state.position, info.is_divergent, info.num_integration_steps
+            return (state, TUNE(tuning, info.acceptance_rate)), told
+
+        begin = blackjax.nuts.init(z, log_density)
+        (state, tuning), told = jax.lax.scan(step, (begin, tuning), jax.random.split(key, CHUNK))
+        return state.position, tuning, told
+
+    return run

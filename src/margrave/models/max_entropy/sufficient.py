@@ -1,0 +1,106 @@
+"""What noisy marginals say about the canonical queries: the estimate that sums them up, and its covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.models.max_entropy.canonical import Canonical
+from margrave.models.terms import Term
+from margrave.schema.zeros import joined
+from margrave.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sufficient:
+    """ŝ ~ N(s, K): the generalised least-squares estimate of s = a(D) from all noisy marginals, and its covariance.
+
+    Each marginal is linear in the queries, M_r(D) = A_r (N, s), and y_r ~ N(M_r(D), scale²): so ŝ with
+    K = (Σ A_rᵀ A_r / scale²)⁻¹ says all that the measurements say. napsu-mq.txt observes ŝ with K = scale² I; this
+    takes in unequal scales, overlapping marginals and the cells that canonical queries leave out.
+
+    ``total`` is the number of records N: public (``total_variance`` = 0), or itself estimated. In that case ``along``
+    is Cov(ŝ, N̂) / Var(N̂), and ŝ, K are given N = N̂.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+    total: float
+    total_variance: float
+    along: FloatArray
+
+
+def sufficient(canonical: Canonical, terms: Sequence[Term], public_total: float | None) -> Sufficient:
+    """The estimate of all kept queries; ``public_total`` is None where the number of records is not public."""
+    p = canonical.size
+    precision, weighted = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
+    for term in terms:
+        at, block, vector = _normal_equations(canonical, term)
+        precision[np.ix_(at, at)] += block
+        weighted[at] += vector
+    kept = 1 + canonical.kept
+    own = precision[np.ix_(kept, kept)]
+    cross, rhs = precision[kept, 0], weighted[kept]
+    covariance = np.linalg.inv(own)
+    covariance = (covariance + covariance.T) / 2
+    along = -covariance @ cross  # how ŝ moves with the number of records
+    if public_total is None:
+        variance = 1.0 / max(precision[0, 0] - cross @ covariance @ cross, 1e-300)
+        total = max(1.0, variance * (weighted[0] - cross @ covariance @ rhs))
+    else:
+        total, variance = max(1.0, public_total), 0.0
+    return Sufficient(covariance @ rhs + along * total, covariance, total, variance, along)
+
+
+def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
+    """A_rᵀ W A_r and A_rᵀ W y_r, and the positions (0 for the total) that their rows stand for."""
+    domain, clique = canonical.domain, term.clique
+    if any(set(z.clique) & set(clique) for z in domain.zeros):
+        return _constrained_equations(canonical, term)
+    shape, cells = domain.shape(clique), domain.cells(clique)
+    weight, values = term.scales**-2.0, term.values
+    for axis, a in enumerate(clique):
+        weight = np.take(weight, canonical.order(a), axis=axis)
+        values = np.take(values, canonical.order(a), axis=axis)
+    block = np.diag(weight.ravel()).reshape(shape + shape)
+    vector = weight * values
+    for axis in range(len(clique)):
+        block = _transposed(_transposed(block, axis), len(clique) + axis)
+        vector = _transposed(vector, axis)
+    return canonical.columns_of(clique).ravel(), block.reshape(cells, cells), vector.ravel()
+
+
+def _constrained_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The same where some cells cannot occur: on the possible ones, (N, s) = Cᵀ M, so A = C⁻ᵀ.
+
+    What was measured in the others is noise.
+    """
+    domain, clique = canonical.domain, term.clique
+    inside = [z for z in domain.zeros if set(z.clique) <= set(clique)]
+    possible = joined(inside, clique, domain.size).ravel()
+    columns, positions = canonical.indicators(clique, [s for s in canonical.subsets if set(s) <= set(clique)])
+    told = np.isin(positions, canonical.kept)
+    square = np.concatenate([np.ones((len(columns), 1)), columns[:, told]], axis=1)[possible]
+    if square.shape[0] != square.shape[1]:
+        raise InputError(
+            f"The constraints make cells of {', '.join(clique)} depend on others in a way this posterior cannot tell.",
+            remedy='Draw by the bootstrap instead: draws(method="bootstrap").',
+        )
+    answers = np.linalg.inv(square).T
+    weight = term.scales.ravel()[possible] ** -2.0
+    block = answers.T @ (weight[:, None] * answers)
+    vector = answers.T @ (weight * term.values.ravel()[possible])
+    return np.concatenate([[0], 1 + positions[told]]), block, vector
+
+
+def _transposed(table: FloatArray, axis: int) -> FloatArray:
+    """Bᵀ along an axis, where B takes (summed, codes after the first) to the counts of all codes.
+
+    The first code's count is the sum less the others, so Bᵀ keeps the first and takes it from the others.
+    """
+    first = np.take(table, [0], axis=axis)
+    rest = np.take(table, range(1, table.shape[axis]), axis=axis)
+    return np.concatenate([first, rest - first], axis=axis)

@@ -1,0 +1,138 @@
+"""A junction tree laid out for differentiation: per node a matrix of its queries, and how it meets its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.max_entropy.canonical import Canonical
+from margrave.schema.zeros import joined
+from margrave.typing import Clique, FloatArray, IntArray
+
+IMPOSSIBLE = -1e4
+"""The log potential of a cell that cannot occur: its exponential is 0, and derivatives stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One clique of the tree; its cells have the separator's attributes first, so that they are (separator, rest).
+
+    ``queries`` is (cells, own queries); ``own`` is where those stand among all, ``whole`` where those of the whole
+    subtree do: own ones first, then each child's. ``meets[i]`` is (cells, child i's separator cells): which one a cell
+    lies in.
+    """
+
+    parent: int
+    separator_cells: int
+    base: FloatArray
+    queries: FloatArray
+    own: slice
+    whole: slice
+    children: tuple[int, ...]
+    meets: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The nodes, root first and parents before children, and the order in which they take the queries.
+
+    ``order[k]`` is the kept query that stands at place k: subtrees are contiguous.
+    """
+
+    nodes: tuple[Node, ...]
+    order: IntArray
+
+    @property
+    def work(self) -> int:
+        """Multiplications of one covariance matrix: Σ cells · (queries of the subtree)²."""
+        return sum(len(n.base) * (n.whole.stop - n.whole.start) ** 2 for n in self.nodes)
+
+
+def layout(canonical: Canonical) -> Layout:
+    """The tree of the cliques and the structural zeros, rooted where covariances cost least."""
+    domain = canonical.domain
+    tree = JunctionTree.of(domain, [*canonical.cliques, *(z.clique for z in domain.zeros)])
+    candidates = [_rooted(canonical, tree, root) for root in range(len(tree.cliques))]
+    return min(candidates, key=lambda made: made.work)
+
+
+def _rooted(canonical: Canonical, tree: JunctionTree, root: int) -> Layout:
+    links: list[list[int]] = [[] for _ in tree.cliques]
+    for i, p in enumerate(tree.parent):
+        if p >= 0:
+            links[i].append(p)
+            links[p].append(i)
+    parent, visit = {root: -1}, [root]
+    for i in visit:  # breadth first: a parent comes before its children
+        for j in links[i]:
+            if j not in parent:
+                parent[j] = i
+                visit.append(j)
+    place = {node: k for k, node in enumerate(visit)}
+    children = [[place[j] for j in links[i] if parent[j] == i] for i in visit]
+    home: dict[Clique, int] = {}
+    for s in canonical.subsets:
+        holds = [i for i in visit if set(s) <= set(tree.cliques[i])]
+        home[s] = place[min(holds, key=lambda i: (-place[i], canonical.domain.cells(tree.cliques[i])))]
+    parents = [place.get(parent[i], -1) for i in visit]
+    return _laid_out(canonical, [tree.cliques[i] for i in visit], parents, children, home)
+
+
+def _laid_out(
+    canonical: Canonical,
+    cliques: list[Clique],
+    parents: list[int],
+    children: list[list[int]],
+    home: dict[Clique, int],
+) -> Layout:
+    domain = canonical.domain
+    kept = np.full(canonical.size, -1)
+    kept[canonical.kept] = np.arange(len(canonical.kept))
+    orders: list[Clique] = []
+    own: list[tuple[FloatArray, IntArray]] = []
+    separators: list[Clique] = []
+    for k, clique in enumerate(cliques):
+        separator = () if parents[k] < 0 else tuple(a for a in clique if a in cliques[parents[k]])
+        ordered = (*separator, *(a for a in clique if a not in separator))
+        matrix, positions = canonical.indicators(ordered, [s for s, i in home.items() if i == k])
+        told = kept[positions] >= 0
+        orders.append(ordered)
+        separators.append(separator)
+        own.append((matrix[:, told], kept[positions[told]]))
+    starts, at, order = {}, 0, []
+    stack = [0]
+    while stack:  # depth first: a subtree's queries stand together
+        k = stack.pop()
+        starts[k] = at
+        at += len(own[k][1])
+        order.append(own[k][1])
+        stack.extend(reversed(children[k]))
+    ends = {k: starts[k] + len(own[k][1]) for k in range(len(cliques))}
+    for k in reversed(range(len(cliques))):
+        for c in children[k]:
+            ends[k] = max(ends[k], ends[c])
+    nodes = []
+    for k, ordered in enumerate(orders):
+        inside = [z for z in domain.zeros if set(z.clique) <= set(ordered)]
+        base = np.where(joined(inside, ordered, domain.size).ravel(), 0.0, IMPOSSIBLE)
+        meets = tuple(_meets(canonical, ordered, separators[c]) for c in children[k])
+        mine = slice(starts[k], starts[k] + len(own[k][1]))
+        nodes.append(
+            Node(
+                parents[k], domain.cells(separators[k]), base, own[k][0], mine,
+                slice(starts[k], ends[k]), tuple(children[k]), meets,
+            )
+        )
+    return Layout(tuple(nodes), np.concatenate(order))
+
+
+def _meets(canonical: Canonical, ordered: Clique, separator: Clique) -> FloatArray:
+    """Which cell of a separator each cell of a clique lies in, as a matrix of 0 and 1."""
+    shape = canonical.domain.shape(ordered)
+    codes = np.indices(shape).reshape(len(ordered), -1)
+    at = np.zeros(codes.shape[1], dtype=np.int64)
+    for a in separator:
+        at = at * canonical.domain.size(a) + codes[ordered.index(a)]
+    return np.eye(canonical.domain.cells(separator))[at]
