@@ -156,7 +156,16 @@ class StoredPosterior:
         return f"maximum-entropy posterior, {self.model.facts.get('method', 'stored draws')}"
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """``m`` models, no stored draw used twice before all have been used once."""
+        """``m`` models, no stored draw used twice before all have been used once.
+
+        A ReleaseError where the draws failed their checks.
+        """
+        if not self.model.facts.get("good"):
+            raise ReleaseError(
+                f"The posterior cannot be drawn from: {self.model.facts.get('why', 'its draws failed their checks')}.",
+                remedy="Refit with more draws, release.refit(MaxEntropyFit(max_draws=20000)); or, to use them as they"
+                " are, with accept=True.",
+            )
         stored = len(self.model.draws)
         order = np.concatenate([rng.permutation(stored) for _ in range(-(-m // stored))])[:m]
         for i in order:
@@ -170,6 +179,8 @@ def load_max_entropy(
     cliques, merged = cliques_of(domain, facts), _merged_of(domain, facts, arrays)
     sizes = {a: int(g.max()) + 1 for a, g in merged.groups.items()}
     coarse = Domain(domain.attributes, tuple(sizes.get(a, domain.size(a)) for a in domain), domain.zeros)
+    if any(len(c) > 12 or coarse.cells(c) > 10 * LARGEST for c in cliques):
+        raise ReleaseError("The release's model has more parameters than any posterior.")
     canonical = Canonical(coarse, tuple(cliques), _reference_of(coarse, facts))
     if canonical.size > LARGEST:
         raise ReleaseError("The release's model has more parameters than any posterior.")
