@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from margrave.evaluate import Evaluation
+    from margrave.inference import Analysis, analyse
     from margrave.marginal import Marginal
     from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, GaussianMechanism, Independent
     from margrave.models.graphical import GraphicalFit
@@ -61,6 +62,8 @@ _HOME = {
     "ReleaseError": "margrave.errors",
     "SchemaError": "margrave.errors",
     "Evaluation": "margrave.evaluate",
+    "Analysis": "margrave.inference",
+    "analyse": "margrave.inference",
     "Marginal": "margrave.marginal",
     "AIM": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
@@ -94,6 +97,7 @@ __all__ = [
     "MWEMPGM",
     "AddRemovePerson",
     "AddRemoveRow",
+    "Analysis",
     "Budget",
     "BudgetError",
     "DataError",
@@ -123,6 +127,7 @@ __all__ = [
     "Table",
     "Transcript",
     "Workload",
+    "analyse",
     "protect",
     "read_table",
     "synthesize",
