@@ -135,19 +135,22 @@ def run(
 def show_analysis(found: Analysis) -> None:
     """The estimates, for a terminal."""
     out = console()
-    table = Table(title=found.words(), title_justify="left", box=None, pad_edge=False)
-    for name in ("", "estimate", "std. error", "low", "high", "df", "p", "due to privacy", "data sets"):
-        table.add_column(name, justify="right" if name else "left")
+    out.print(escape(found.words()))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", overflow="fold", min_width=12)
+    for name in ("estimate", "s.e.", "low", "high", "p", "privacy", "used"):
+        table.add_column(name, justify="right", no_wrap=True)
     for e in found:
         table.add_row(escape(e.name), *cells_of(e, found.level))
     out.print(table)
+    out.print("[dim]privacy: share of the variance due to it; used: data sets. All with df: --json.[/]")
     for note in found.notes:
         out.print(f"[dim]Note: {escape(note)}[/]")
 
 
 def cells_of(e: Estimate, level: float) -> list[str]:
     """Its numbers, in the order of the columns; a dash where there is none."""
-    low, high = e.interval(level)
-    numbers = (e.estimate, e.standard_error, low, high)
-    shown = [f"{v:.5g}" for v in numbers] + [f"{e.df:.1f}", f"{e.p_value():.3g}", f"{100 * e.privacy_share:.0f}%"]
-    return ["-" if text.startswith("nan") else text for text in shown] + [f"{e.used} of {e.data_sets}"]
+    numbers = (e.estimate, e.standard_error, *e.interval(level))
+    shown = [*(f"{v:.4g}" for v in numbers), f"{e.p_value():.2g}", f"{100 * e.privacy_share:.0f}%"]
+    used = str(e.used) if e.used == e.data_sets else f"{e.used}/{e.data_sets}"
+    return ["-" if text.startswith("nan") else text for text in shown] + [used]

@@ -120,7 +120,8 @@ def _notes_on_absent(names: Sequence[str], absent: AnyArray, m: int) -> list[str
 def _notes_on_unstable(
     names: Sequence[str], unstable: AnyArray, m: int, large: float, remedy: Remedy
 ) -> list[str]:
-    end = "They were left out for it." if remedy == "drop" else 'No interval is given; remedy="drop" leaves them out.'
+    refused = 'No interval is given; remedy="drop" (--drop-unstable) leaves them out.'
+    end = "They were left out for it." if remedy == "drop" else refused
     return [
         f"{name}: {wild} of {m} data sets gave no stable estimate (not converged, not finite, or a standard deviation"
         f" above {large:g}). An empty cell often is the cause. {end}"

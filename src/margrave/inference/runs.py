@@ -56,7 +56,7 @@ class Runs:
             if not self.keep_going:
                 raise InputError(
                     f"The fit failed on data set {i + 1} of {of} ({why}).",
-                    remedy='Mend the fit, or leave such data sets out with remedy="drop".',
+                    remedy='Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).',
                 ) from error
             self.failures[i] = why
 
