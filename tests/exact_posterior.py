@@ -43,6 +43,7 @@ class TablesOf:
     total: float
     seed: int
     method: str = "exact"
+    notes: tuple[str, ...] = ("made up",)
 
     def __len__(self) -> int:
         return len(self.shares)
@@ -67,8 +68,9 @@ class ExactRelease:
     scale: float
 
     def draws(
-        self, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None
-    ) -> TablesOf:
+        self, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
+        progress: Any = None,
+    ) -> TablesOf:  # fmt: skip
         rng = np.random.default_rng(seed)
         n = float(self.counts.sum())
         p = np.maximum(self.counts, 0.0) / n
@@ -76,6 +78,8 @@ class ExactRelease:
         shares = np.maximum(shares, 0.0)
         shares /= shares.sum(axis=1, keepdims=True)
         size = round(n) if rows is None else rows
+        if progress is not None:
+            progress("drawing distributions", 1.0)
         return TablesOf(self.schema, shares, size, n, int(rng.integers(1 << 30)), f"exact ({method})")
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 import margrave
 from exact_posterior import SCHEMA, release_of
 from margrave.errors import InputError
-from margrave.inference import Analysis, Fitted, Mean, analyse, analyse_posterior, combine
+from margrave.inference import OLS, Analysis, Fitted, Mean, analyse, analyse_posterior, combine
 from margrave.inference.fits import estimable, read_fit
 from margrave.inference.sources import Frames
 
@@ -298,7 +298,9 @@ def test_seed_rows_and_method_reach_the_release() -> None:
     assert np.array_equal(first.points, again.points)
     assert not np.array_equal(first.points, analyse(release, Mean("x"), 10, seed=6, rows=50).points)
     assert seen[0] == ("drawing", 0.0)
+    assert ("drawing", 0.5) in seen
     assert seen[-1] == ("analysing", 1.0)
+    assert first.notes[-1] == "made up"
     assert [done for _, done in seen] == sorted(done for _, done in seen)
     assert first["mean(x)"].ratio == pytest.approx(50 / first.total)
 
@@ -329,6 +331,15 @@ def test_a_bayesian_analysis_is_mixed() -> None:
     rule = analyse(release, Mean("x"), 40, rows=4000, seed=3)["mean(x)"]
     assert mixed.draws.shape == (2000, 1)
     assert float(mixed.draws.std()) == pytest.approx(rule.standard_error, rel=0.25)
+
+
+def test_draws_can_be_analysed_themselves() -> None:
+    release = release_of(SHARES, 400, 3.0, np.random.default_rng(1))
+    drawn = release.draws(10, seed=5, rows=50)
+    found = analyse(drawn, lambda f: smf.ols("x ~ group", f).fit())
+    assert found.names == ("Intercept", "group[T.a]", "group[T.b]")  # c comes first in the schema
+    assert np.array_equal(found.points, analyse(release, OLS("x ~ group"), 10, seed=5, rows=50).points, equal_nan=True)
+    assert found.total == drawn.total
 
 
 # --- what an analysis shows

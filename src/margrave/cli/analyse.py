@@ -136,6 +136,7 @@ def show_analysis(found: Analysis) -> None:
     """The estimates, for a terminal."""
     out = console()
     out.print(escape(found.words()))
+    out.print(f"[dim]Data sets: {escape(found.method)}.[/]")
     table = Table(box=None, pad_edge=False)
     table.add_column("", overflow="fold", min_width=12)
     for name in ("estimate", "s.e.", "low", "high", "p", "privacy", "used"):

@@ -13,8 +13,8 @@ from margrave.inference.combine import Mixture, mix
 from margrave.inference.estimate import check_level
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
-from margrave.inference.runs import Fit, Progress, Runs
-from margrave.inference.sources import MANY, Draws, Frames, Source, settle
+from margrave.inference.runs import DRAWING, Fit, Runs
+from margrave.inference.sources import MANY, Draws, Frames, Progress, Source, settle
 from margrave.schema import Schema
 
 LARGE = 1e3
@@ -102,9 +102,14 @@ def _prepared(
         schema = source.schema
         empty = Frames.of_schema(schema).of(_empty(schema))
         check(empty)
-    if progress is not None:
-        progress("drawing", 0.0)
-    return settle(source, m, n=n, rows=rows, method=method, seed=seed)
+
+
+    def drawing(_stage: str, done: float) -> None:
+        if progress is not None:
+            progress("drawing", DRAWING * done)
+
+    drawing("", 0.0)
+    return settle(source, m, n=n, rows=rows, method=method, seed=seed, progress=drawing)
 
 
 def _empty(schema: Schema) -> pa.Table:

@@ -130,7 +130,7 @@ class Analysis:
     def html(self, level: float | None = None) -> str:
         """The plot, the table and the notes as one page, with nothing outside it."""
         level = self._level(level)
-        return page(self.estimates, level, self.words(level), self.notes)
+        return page(self.estimates, level, self.words(level), (f"Data sets: {self.method}.", *self.notes))
 
     def plot(self, path: str | Path, *, level: float | None = None, overwrite: bool = False) -> None:
         """Write the plot to an .svg file, or the page to an .html file, whole or not at all."""
@@ -161,14 +161,13 @@ class Analysis:
             float_format="{:.5g}".format,
             na_rep="-",
         )
-        return "\n".join([self.words(), shown, *(f"Note: {n}" for n in self.notes)])
+        return "\n".join([self.words(), f"Data sets: {self.method}.", shown, *(f"Note: {n}" for n in self.notes)])
 
     def words(self, level: float | None = None) -> str:
         """What the numbers were made from, in a line."""
         of = "" if self.total is None else f" of about {self.total:,.0f} real ones"
         return (
-            f"{self.data_sets} data sets ({self.method}) of {self.rows:,} records{of}; "
-            f"intervals at {100 * self._level(level):g} %"
+            f"{self.data_sets} data sets of {self.rows:,} records{of}; intervals at {100 * self._level(level):g} %"
         )
 
     def _level(self, level: float | None) -> float:

@@ -86,7 +86,7 @@ def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequenc
     """The plot, the table and the notes."""
     heads = ("", "estimate", "standard error", "low", "high", "df", "p", "due to privacy", "data sets")
     rows = "".join(_row(e, level) for e in estimates)
-    told = "".join(f"<p>Note: {escape(n)}</p>" for n in notes)
+    told = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Analysis</title>\n'

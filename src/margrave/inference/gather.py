@@ -47,6 +47,7 @@ def gather(
         *_notes_on_estimates(estimates),
         *_notes_on_warnings(runs, m),
         *notes,
+        *draws.notes,
     ]
     return Analysis(estimates, level, m, rows, total, draws.method, tuple(told), points, covariances)
 

@@ -11,10 +11,12 @@ from typing import Any
 import pandas as pd
 
 from margrave.errors import InputError, MargraveError
-from margrave.inference.sources import Draws, Frames
+from margrave.inference.sources import Draws, Frames, Progress
 
 Fit = Callable[[pd.DataFrame], Any]
-Progress = Callable[[str, float], None]
+
+DRAWING = 0.5
+"""The share of the progress that drawing the distributions takes."""
 
 _TROUBLE = ("ConvergenceWarning", "PerfectSeparationWarning", "HessianInversionWarning")
 _SINGULAR = "SingularMatrixWarning"
@@ -39,7 +41,7 @@ class Runs:
                 self._one(i, frame, fit, len(draws))
             self._note(i, caught)
             if progress is not None:
-                progress("analysing", (i + 1) / len(draws))
+                progress("analysing", DRAWING + (1.0 - DRAWING) * (i + 1) / len(draws))
         if len(self.results) < 2:
             raise InputError(
                 f"The fit failed on all but {len(self.results)} of {len(draws)} data sets.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,10 +14,13 @@ import pyarrow.compute as pc
 from margrave.errors import InputError
 from margrave.schema import Categorical, Ordinal, Schema
 
+Progress = Callable[[str, float], None]
+
 MANY = 100
 """How many data sets are drawn by default."""
 
 
+@runtime_checkable
 class Draws(Protocol):
     """Data sets, each of independent records from a distribution of its own, drawn from the posterior."""
 
@@ -36,6 +39,11 @@ class Draws(Protocol):
         """Real records, as estimated; None where that is not known."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What they leave out of account."""
+        ...
+
     def __len__(self) -> int: ...
 
     def __getitem__(self, i: int, /) -> pa.Table: ...
@@ -51,7 +59,13 @@ class Source(Protocol):
         ...
 
     def draws(
-        self, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None
+        self,
+        m: int = 100,
+        *,
+        rows: int | None = None,
+        method: str = "auto",
+        seed: int | None = None,
+        progress: Progress | None = None,
     ) -> Draws:
         """``m`` data sets of ``rows`` records."""
         ...
@@ -64,6 +78,7 @@ class Tables:
     tables: tuple[pa.Table, ...]
     total: float | None = None
     method: str = "given tables"
+    notes: tuple[str, ...] = ()
 
     @staticmethod
     def of(tables: Sequence[Any], n: float | None) -> Tables:
@@ -164,7 +179,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def settle(
-    source: Any, m: int, *, n: float | None, rows: int | None, method: str, seed: int | None
+    source: Any,
+    m: int,
+    *,
+    n: float | None,
+    rows: int | None,
+    method: str,
+    seed: int | None,
+    progress: Progress | None = None,
 ) -> tuple[Draws, Frames]:
     """The data sets of a release, of a :class:`Draws`, or of tables, and the way from them to frames."""
     if isinstance(source, Source):
@@ -172,12 +194,14 @@ def settle(
             raise InputError("A release knows its number of records: n is for tables.", remedy="Leave n out.")
         if m < 2:
             raise InputError(f"{m} data sets cannot be combined.", remedy="Draw at least 2, better 100.")
-        return source.draws(m, rows=rows, method=method, seed=seed), Frames.of_schema(source.schema)
+        drawn = source.draws(m, rows=rows, method=method, seed=seed, progress=progress)
+        return drawn, Frames.of_schema(source.schema)
+    if isinstance(source, Draws):
+        schema = getattr(source, "schema", None)
+        return source, Frames.of_tables(source) if schema is None else Frames.of_schema(schema)
     if isinstance(source, Sequence) and not isinstance(source, str):
         given = Tables.of(source, n)
         return given, Frames.of_tables(given)
-    if getattr(source, "rows", None) and getattr(source, "method", None):  # a Draws
-        return source, Frames.of_tables(source)
     raise InputError(
         f"{type(source).__name__} is nothing that data sets can be drawn from.",
         remedy="Give a release, its draws, or a list of tables.",
