@@ -47,7 +47,7 @@ LIBRARIES = {
     "numba": {"marginal", "models", "privacy", "data"},
     "narwhals": {"schema", "data"},
     "duckdb": {"data"},
-    "pyarrow": {"schema", "data", "release", "evaluate", "api", "cli"},
+    "pyarrow": {"schema", "data", "release", "evaluate", "inference", "api", "cli"},
     "opendp": {"privacy"},
     "click": {"cli"},
     "rich": {"cli"},

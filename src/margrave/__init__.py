@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from margrave.evaluate import Evaluation
+    from margrave.inference import Analysis, analyse
     from margrave.marginal import Marginal
     from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, GaussianMechanism, Independent
     from margrave.models.graphical import GraphicalFit
@@ -62,6 +63,8 @@ _HOME = {
     "ReleaseError": "margrave.errors",
     "SchemaError": "margrave.errors",
     "Evaluation": "margrave.evaluate",
+    "Analysis": "margrave.inference",
+    "analyse": "margrave.inference",
     "Marginal": "margrave.marginal",
     "AIM": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
@@ -98,6 +101,7 @@ __all__ = [
     "NAPSUMQ",
     "AddRemovePerson",
     "AddRemoveRow",
+    "Analysis",
     "Budget",
     "BudgetError",
     "DataError",
@@ -128,6 +132,7 @@ __all__ = [
     "Table",
     "Transcript",
     "Workload",
+    "analyse",
     "protect",
     "read_table",
     "synthesize",

@@ -25,6 +25,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("inspect", "Write a release's report as one HTML page."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
+    "analyse": ("analyse", "Estimate what holds in the population, with honest intervals."),
     "certificate": ("inspect", "Print what a release promises, measured and spent."),
 }
 

@@ -1,0 +1,38 @@
+"""Inference for the population behind a release: data sets from its posterior, analysed one by one and combined.
+
+Needs the extra ``inference``: ``pip install 'margrave[inference]'``.
+"""
+
+from margrave.errors import InputError
+
+try:
+    from margrave.inference.analyse import analyse, analyse_posterior
+    from margrave.inference.analysis import Analysis
+    from margrave.inference.combine import Mixture, WaldTest, combine, mix, wald
+    from margrave.inference.estimate import Estimate
+    from margrave.inference.fits import Fitted
+    from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("pandas", "scipy"):
+        raise
+    raise InputError(
+        f"Inference needs {error.name}, which is not installed.", remedy="pip install 'margrave[inference]'"
+    ) from None
+
+__all__ = [
+    "OLS",
+    "Analysis",
+    "Estimate",
+    "Fitted",
+    "Logistic",
+    "Mean",
+    "Mixture",
+    "Proportion",
+    "Quantile",
+    "WaldTest",
+    "analyse",
+    "analyse_posterior",
+    "combine",
+    "mix",
+    "wald",
+]

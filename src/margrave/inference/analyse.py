@@ -1,0 +1,123 @@
+"""Run an analysis on every data set, look at what came back, and combine it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from margrave.errors import InputError
+from margrave.inference.analysis import Analysis
+from margrave.inference.combine import Mixture, mix
+from margrave.inference.estimate import check_level
+from margrave.inference.fits import read_fit
+from margrave.inference.gather import Remedy, gather
+from margrave.inference.runs import DRAWING, Fit, Runs
+from margrave.inference.sources import MANY, Draws, Frames, Progress, Source, settle
+from margrave.schema import Schema
+
+LARGE = 1e3
+"""The standard deviation above which an estimate counts as blown up: that of the NAPSU-MQ paper."""
+
+
+def analyse(
+    source: Source | Draws | Sequence[Any],
+    fit: Fit,
+    m: int = MANY,
+    *,
+    level: float = 0.95,
+    rows: int | None = None,
+    seed: int | None = None,
+    method: str = "auto",
+    n: float | None = None,
+    large: float = LARGE,
+    remedy: Remedy = "report",
+    progress: Progress | None = None,
+) -> Analysis:
+    """Estimates and intervals for the **population** that the real records were sampled from.
+
+    ``source`` is a release, which draws ``m`` data sets of ``rows`` records from its posterior (``method`` and
+    ``seed`` go to :meth:`Release.draws`), or a list of tables drawn elsewhere, with ``n`` the number of real records.
+    ``fit`` is any analysis of one pandas frame as if it were the real one. It returns (estimates, variances), named
+    by dicts or Series or not at all; (estimates, covariance matrix), which tests of several values need; a dict of
+    name: (estimate, variance); or a statsmodels result. :mod:`margrave.inference.models` has ready ones.
+
+    Texts are categoricals with the same levels in every data set. A coefficient that a data set cannot tell about
+    (nobody is in its category) is left out for that data set, with a note. One that **blew up** in any (not finite, no
+    convergence, a standard deviation above ``large`` and above ``large`` times the least in all data sets, as happens
+    where a cell is empty and the outcome is separated) gets no interval, with a note. ``remedy="drop"`` leaves those
+    single results out instead, as the NAPSU-MQ paper does, and data sets on which ``fit`` raised an error as well. What
+    is left is then a selection, which favours data sets without empty cells.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> rng = np.random.default_rng(0)
+    >>> tables = [pa.table({"x": rng.normal(centre, 1.0, 500)}) for centre in rng.normal(2.0, 0.1, 50)]
+    >>> found = analyse(tables, lambda frame: {"mean": (frame.x.mean(), frame.x.var() / len(frame))}, n=500)
+    >>> low, high = found["mean"].interval()
+    >>> low < 2.0 < high
+    True
+
+    **Privacy:** none spent: data sets of a release are post-processing.
+    Source: Räisä, Jälkö, Kaski, Honkela 2023 (NAPSU-MQ): the pipeline, and the remedy for empty cells.
+    """
+    check_level(level)
+    _check_remedy(large, remedy)
+    draws, frames = _prepared(source, fit, m, n=n, rows=rows, method=method, seed=seed, progress=progress)
+    runs = Runs(keep_going=remedy == "drop")
+    runs.run(draws, frames, lambda frame: read_fit(fit(frame)), progress)
+    return gather(runs, draws, level=level, large=large, remedy=remedy, notes=tuple(getattr(fit, "notes", ())))
+
+
+def analyse_posterior(
+    source: Source | Draws | Sequence[Any],
+    fit: Fit,
+    m: int = MANY,
+    *,
+    names: Sequence[str] = (),
+    rows: int | None = None,
+    seed: int | None = None,
+    method: str = "auto",
+    progress: Progress | None = None,
+) -> Mixture:
+    """A Bayesian analysis: ``fit`` returns draws of its posterior (draws × quantities), and they are pooled.
+
+    See :func:`mix` for what that needs: data sets of several times as many records as the real table.
+
+    **Privacy:** none spent.
+    """
+    draws, frames = _prepared(source, fit, m, n=None, rows=rows, method=method, seed=seed, progress=progress)
+    runs = Runs(keep_going=False)
+    runs.run(draws, frames, fit, progress)
+    return mix([runs.results[i] for i in sorted(runs.results)], names)
+
+
+def _prepared(
+    source: Any, fit: Fit, m: int, *, n: float | None, rows: int | None, method: str, seed: int | None,
+    progress: Progress | None,
+) -> tuple[Draws, Frames]:  # fmt: skip
+    """The data sets; a ready model is shown the columns first, before any are drawn."""
+    check = getattr(fit, "check", None)
+    if check is not None and isinstance(source, Source):
+        schema = source.schema
+        empty = Frames.of_schema(schema).of(_empty(schema))
+        check(empty)
+
+
+    def drawing(_stage: str, done: float) -> None:
+        if progress is not None:
+            progress("drawing", DRAWING * done)
+
+    drawing("", 0.0)
+    return settle(source, m, n=n, rows=rows, method=method, seed=seed, progress=drawing)
+
+
+def _empty(schema: Schema) -> pa.Table:
+    return pa.schema([pa.field(c.name, c.type) for c in schema.columns]).empty_table()
+
+
+def _check_remedy(large: float, remedy: str) -> None:
+    if remedy not in ("report", "drop"):
+        raise InputError(f"There is no remedy {remedy!r}.", remedy="Choose report or drop.")
+    if not large > 0:
+        raise InputError(f"large is {large:g}.", remedy="Give a positive standard deviation, such as 1000.")

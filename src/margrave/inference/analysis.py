@@ -1,0 +1,187 @@
+"""What an analysis found: a table of estimates, tests, and a picture of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from margrave.errors import InputError
+from margrave.files import written_whole
+from margrave.inference.combine import WaldTest, wald
+from margrave.inference.estimate import Estimate, check_level
+from margrave.inference.forest import forest, page
+from margrave.typing import AnyArray, FloatArray
+
+FORMATS = (".html", ".svg")
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Estimates of population quantities from ``data_sets`` data sets of ``rows`` records, with their uncertainty.
+
+    The uncertainty is that of sampling the real records from their population and that of the noise added for
+    privacy. ``total`` is the number of real records, estimated, or None; ``method`` says how the data sets were
+    drawn; ``notes`` what a reader must know before using the numbers. ``points`` (data sets × estimates, NaN where
+    a data set gave none that was used) and ``covariances`` are what the estimates were combined from.
+
+    **Privacy:** none spent: a function of synthetic records alone.
+    """
+
+    estimates: tuple[Estimate, ...]
+    level: float
+    data_sets: int
+    rows: int
+    total: float | None
+    method: str
+    notes: tuple[str, ...]
+    points: FloatArray
+    covariances: FloatArray | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the estimates, in their order."""
+        return tuple(e.name for e in self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[self._place(name)]
+
+    def table(self, level: float | None = None, *, null: float = 0.0) -> pd.DataFrame:
+        """One row an estimate: estimate, standard_error, low, high, df, p_value, privacy_share, used."""
+        level = self._level(level)
+        rows = [e.to_dict(level, null) for e in self.estimates]
+        columns = ["estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share"]
+        found = pd.DataFrame({c: [np.nan if r[c] is None else r[c] for r in rows] for c in columns})
+        found["used"] = [e.used for e in self.estimates]
+        found.index = pd.Index(self.names, name="name")
+        return found
+
+    def interval(self, level: float | None = None) -> pd.DataFrame:
+        """The intervals, low and high, of every estimate at any level."""
+        return self.table(level)[["low", "high"]]
+
+    def test(
+        self,
+        names: Sequence[str] | None = None,
+        null: float | Sequence[float] | Mapping[str, float] = 0.0,
+        *,
+        method: str = "full",
+    ) -> WaldTest:
+        """Test that the quantities named (all by default) have the values ``null`` together: see :func:`wald`.
+
+        The data sets that gave all of them are used. The fit must return a covariance matrix, unless one name is
+        tested.
+        """
+        chosen = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
+        if not chosen:
+            raise InputError("No names are given to test.", remedy=f"The estimates are: {', '.join(self.names)}.")
+        at = [self._place(n) for n in chosen]
+        refused = [n for n in chosen if not self[n].known]
+        if refused:
+            raise InputError(
+                f"{refused[0]} has no interval, so it cannot be tested.", remedy="The notes say why: analysis.notes."
+            )
+        if len(at) == 1 and self.covariances is None:
+            return self._one(self.estimates[at[0]], null)
+        if self.covariances is None:
+            raise InputError(
+                "Testing several values together needs their covariance within each data set.",
+                remedy="Let the fit return (estimates, covariance matrix).",
+            )
+        values = self._values(chosen, null)
+        points, covariances = self.points[:, at], self.covariances[:, at][:, :, at]
+        whole = np.isfinite(points).all(axis=1)
+        return wald(
+            points[whole],
+            covariances[whole],
+            values,
+            rows=None if self.total is None else self.rows,
+            total=self.total,
+            method=method,
+            names=chosen,
+        )
+
+    def _one(self, found: Estimate, null: float | Sequence[float] | Mapping[str, float]) -> WaldTest:
+        value = float(self._values([found.name], null)[0])
+        statistic = (found.estimate - value) ** 2 / found.variance
+        return WaldTest((found.name,), statistic, (1.0, found.df), found.p_value(value), "full")
+
+    def _values(self, names: Sequence[str], null: float | Sequence[float] | Mapping[str, float]) -> FloatArray:
+        given: Any = [null.get(n, 0.0) for n in names] if isinstance(null, Mapping) else null
+        values: AnyArray = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        if values.shape not in ((1,), (len(names),)):
+            raise InputError(f"{len(values)} null values are given for {len(names)} names.")
+        return np.asarray(np.broadcast_to(values, (len(names),)))
+
+    def svg(self, level: float | None = None) -> str:
+        """A forest plot: each estimate, its interval, and inside it how wide the real records alone would make it."""
+        return forest(self.estimates, self._level(level), self.words(level))
+
+    def html(self, level: float | None = None) -> str:
+        """The plot, the table and the notes as one page, with nothing outside it."""
+        level = self._level(level)
+        return page(self.estimates, level, self.words(level), (f"Data sets: {self.method}.", *self.notes))
+
+    def plot(self, path: str | Path, *, level: float | None = None, overwrite: bool = False) -> None:
+        """Write the plot to an .svg file, or the page to an .html file, whole or not at all."""
+        check_plot(path)
+        text = self.html(level) if Path(path).suffix.lower() == ".html" else self.svg(level)
+        with written_whole(path, overwrite=overwrite) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def to_dict(self, level: float | None = None, *, null: float = 0.0) -> dict[str, Any]:
+        """Everything but what the estimates were combined from, as plain data."""
+        level = self._level(level)
+        return {
+            "level": level,
+            "data_sets": self.data_sets,
+            "rows": self.rows,
+            "total": self.total,
+            "method": self.method,
+            "estimates": [e.to_dict(level, null) for e in self.estimates],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        shown = self.table().to_string(
+            formatters={"p_value": "{:.3g}".format, "privacy_share": "{:.0%}".format, "df": "{:.1f}".format},
+            float_format="{:.5g}".format,
+            na_rep="-",
+        )
+        return "\n".join([self.words(), f"Data sets: {self.method}.", shown, *(f"Note: {n}" for n in self.notes)])
+
+    def words(self, level: float | None = None) -> str:
+        """What the numbers were made from, in a line."""
+        of = "" if self.total is None else f" of about {self.total:,.0f} real ones"
+        return (
+            f"{self.data_sets} data sets of {self.rows:,} records{of}; intervals at {100 * self._level(level):g} %"
+        )
+
+    def _level(self, level: float | None) -> float:
+        level = self.level if level is None else level
+        check_level(level)
+        return level
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise InputError(f"There is no estimate {name!r}.", remedy=f"They are: {', '.join(self.names)}.")
+        return self.names.index(name)
+
+
+def check_plot(path: str | Path) -> None:
+    """The file's ending says what to write."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise InputError(f"{path} ends in neither {' nor '.join(FORMATS)}.", remedy="The ending says what to write.")

@@ -1,0 +1,91 @@
+"""One estimand: its estimate from all data sets together, and everything that follows from its t distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import special
+
+from margrave.errors import InputError
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of a population quantity, taken to be t distributed around the truth.
+
+    ``variance`` is the total variance T; ``df`` the degrees of freedom; ``within`` the mean v̄ of the variances that
+    the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
+    of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
+    ``floored``: T by the rule was less than the real records alone would have. A quantity whose interval is refused
+    has NaN for its estimate and variance.
+    """
+
+    name: str
+    estimate: float
+    variance: float
+    df: float
+    within: float
+    between: float
+    used: int
+    data_sets: int
+    ratio: float | None = None
+    floored: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return math.isfinite(self.estimate) and math.isfinite(self.variance) and self.variance > 0
+
+    @property
+    def standard_error(self) -> float:
+        """``sqrt(T)``."""
+        return math.sqrt(self.variance) if self.known else math.nan
+
+    @property
+    def privacy_share(self) -> float:
+        """``1 − ratio v̄ / T``, in 0 … 1: the share of the variance that the real records alone would not have.
+
+        ``ratio v̄`` is the variance of the same analysis of as many real records. The rest is the noise added for
+        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown.
+        """
+        if self.ratio is None or not self.known:
+            return math.nan
+        return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``."""
+        check_level(level)
+        if not self.known:
+            return math.nan, math.nan
+        half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.standard_error
+        return self.estimate - half, self.estimate + half
+
+    def p_value(self, null: float = 0.0) -> float:
+        """The two-sided p-value of the hypothesis that the population's value is ``null``."""
+        if not self.known:
+            return math.nan
+        t = abs(self.estimate - null) / self.standard_error
+        return float(2.0 * special.stdtr(self.df, -t))
+
+    def to_dict(self, level: float = 0.95, null: float = 0.0) -> dict[str, Any]:
+        """Plain data; None where there is nothing."""
+        low, high = self.interval(level)
+        found = {
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "low": low,
+            "high": high,
+            "df": self.df,
+            "p_value": self.p_value(null),
+            "privacy_share": self.privacy_share,
+        }
+        numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
+        return {"name": self.name, **numbers, "used": self.used, "data_sets": self.data_sets}
+
+
+def check_level(level: float) -> None:
+    """A level is a probability strictly between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"The level {level:g} is no probability.", remedy="Give one such as 0.95.")

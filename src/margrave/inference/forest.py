@@ -1,0 +1,137 @@
+"""A forest plot as SVG text, and a page around it: no plotting library, no script, nothing from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+import numpy as np
+
+from margrave.inference.estimate import Estimate
+
+_WIDTH = 860
+_LEFT = 240
+_RIGHT = 230
+_ROW = 26
+_TOP = 46
+_NAME = 34
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2630; --soft: #5d6672; --line: #e2dfd8; --bar: #9cc6cd; --accent: #17697a;
+  --page: #faf9f6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #9aa4af; --line: #303841; --bar: #2f6873;
+  --accent: #5fb8c6; --page: #14181d; } }
+svg { font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; }
+svg text { fill: var(--ink); } svg .s { fill: var(--soft); }
+svg .e { text-anchor: end; } svg .m { text-anchor: middle; }
+svg .a { stroke: var(--line); } svg .n { stroke: var(--soft); stroke-dasharray: 3 3; }
+svg .w { stroke: var(--accent); stroke-width: 1.6; } svg .r { fill: var(--bar); } svg .d { fill: var(--accent); }
+"""
+_PAGE_STYLE = """
+body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.6 system-ui, sans-serif; }
+main { max-width: 960px; margin: 0 auto; padding: 40px 24px 80px; }
+svg { display: block; width: 100%; height: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .4em .8em; border-bottom: 1px solid var(--line); text-align: right; }
+th:first-child, td:first-child { text-align: left; } th, p { color: var(--soft); font-weight: 500; }
+"""
+
+
+def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
+    """One line an estimate: a dot, the interval, and a bar as wide as the real records alone would have made it."""
+    spans = [e.interval(level) for e in estimates]
+    low, high = _range(spans)
+    room = _WIDTH - _LEFT - _RIGHT
+    height = _TOP + _ROW * len(estimates) + 34
+
+    def x(value: float) -> float:
+        return _LEFT + room * (min(max(value, low), high) - low) / (high - low)
+
+    parts = [f'<text class="s" x="0" y="16">{escape(words)}</text>']
+    foot = height - 28
+    for tick in _ticks(low, high):
+        parts.append(f'<path class="a" d="M{x(tick):.1f} {_TOP - 10}V{foot}"/>')
+        parts.append(f'<text class="s m" x="{x(tick):.1f}" y="{foot + 16}">{_number(tick)}</text>')
+    if low < 0 < high:
+        parts.append(f'<path class="n" d="M{x(0):.1f} {_TOP - 10}V{foot}"/>')
+    for i, (e, span) in enumerate(zip(estimates, spans, strict=True)):
+        y = _TOP + _ROW * i + 8
+        parts.append(f'<text class="e" x="{_LEFT - 14}" y="{y + 4}">{escape(_short(e.name))}</text>')
+        parts += _line(e, span, x, y)
+        parts.append(f'<text class="e s" x="{_WIDTH}" y="{y + 4}">{_told(e, span)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
+        f' aria-label="Estimates and intervals"><style>{_STYLE}</style>{"".join(parts)}</svg>'
+    )
+
+
+def _line(e: Estimate, span: tuple[float, float], x: Callable[[float], float], y: float) -> list[str]:
+    if not e.known:
+        return []
+    found = []
+    if math.isfinite(e.privacy_share):
+        part = math.sqrt(1.0 - e.privacy_share) * (span[1] - span[0]) / 2.0
+        start, end = x(e.estimate - part), x(e.estimate + part)
+        found.append(
+            f'<rect class="r" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10" rx="2">'
+            "<title>as wide as the real records alone would have made it</title></rect>"
+        )
+    found.append(f'<path class="w" d="M{x(span[0]):.1f} {y}H{x(span[1]):.1f}"/>')
+    found.append(f'<circle class="d" cx="{x(e.estimate):.1f}" cy="{y}" r="3.4"/>')
+    return found
+
+
+def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequence[str]) -> str:
+    """The plot, the table and the notes."""
+    heads = ("", "estimate", "standard error", "low", "high", "df", "p", "due to privacy", "data sets")
+    rows = "".join(_row(e, level) for e in estimates)
+    told = "".join(f"<p>{escape(n)}</p>" for n in notes)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Analysis</title>\n'
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{forest(estimates, level, words)}\n"
+        "<p>Dot and line: the estimate and its interval for the population. Bar: how wide the same number of real"
+        f" records would have made it; the rest is noise added for privacy.</p>\n<table><thead><tr>"
+        f"{''.join(f'<th>{h}</th>' for h in heads)}</tr></thead><tbody>{rows}</tbody></table>\n{told}\n"
+        "</main>\n</body>\n</html>\n"
+    )
+
+
+def _row(e: Estimate, level: float) -> str:
+    share = e.privacy_share
+    cells = [_number(v) for v in (e.estimate, e.standard_error, *e.interval(level), e.df)]
+    cells += [_number(e.p_value()), "" if math.isnan(share) else f"{100 * share:.0f} %", f"{e.used} of {e.data_sets}"]
+    return f"<tr><td>{escape(e.name)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
+
+
+def _told(e: Estimate, span: tuple[float, float]) -> str:
+    if not e.known:
+        return "no interval: see the notes"
+    return f"{_number(e.estimate)} ({_number(span[0])} to {_number(span[1])})"
+
+
+def _range(spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Room for all intervals and for zero if it is near."""
+    ends = [v for span in spans for v in span if math.isfinite(v)] or [0.0, 1.0]
+    low, high = min(ends), max(ends)
+    wide = (high - low) or abs(high) or 1.0
+    low = min(low, 0.0) if -wide < -low < wide and low > 0 else low
+    high = max(high, 0.0) if -wide < high < 0 else high
+    pad = 0.04 * (high - low or wide)
+    return low - pad, high + pad
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Some five round numbers between."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 4.0))
+    step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= 6.0)
+    return [float(v) for v in np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value + 0.0:.4g}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _NAME else text[: _NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"

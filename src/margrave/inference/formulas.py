@@ -1,0 +1,170 @@
+"""Formulas: which columns they name, and their designs."""
+
+from __future__ import annotations
+
+import ast
+import io
+import keyword
+import tokenize
+from collections.abc import Collection
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from margrave.errors import InputError
+
+_KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
+"""Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
+
+OUTCOME = "outcome_"
+
+
+def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
+    """The two sides of a formula whose names are all columns; ``InputError`` names one that is not.
+
+    >>> check_formula("income ~ age + C(sex) + np.log(hours)", ["income", "age", "sex", "hours"])
+    ('income', 'age + C(sex) + np.log(hours)')
+    """
+    left, tilde, right = formula.partition("~")
+    if not tilde or not left.strip() or not right.strip() or "~" in right:
+        raise InputError(f"{formula!r} is no formula.", remedy='Write one such as "income ~ age + C(sex)".')
+    for name in (n for side in (left, right) for n in names_in(side, formula)):
+        if name not in columns:
+            raise InputError(
+                f"The formula names {name!r}, which is no column.",
+                remedy=f"The columns are: {', '.join(columns)}.",
+            )
+    return left.strip(), right.strip()
+
+
+def names_in(side: str, formula: str) -> list[str]:
+    """The columns that one side of a formula names, quoted ones too: Q("hours a week") or `hours a week`.
+
+    >>> names_in("C(sex, Treatment('m')) : bs(age, df=4) + Q('zip code')", "")
+    ['sex', 'age', 'zip code']
+    """
+    ticked = side.split("`")
+    found = ticked[1::2]
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO("(" + " ".join(ticked[::2]) + ")").readline))
+    except (tokenize.TokenError, SyntaxError):
+        raise InputError(f"{formula!r} is no formula.", remedy="Close its brackets and quotes.") from None
+    words = [t for t in tokens if t.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)]
+    for i, token in enumerate(words):
+        before = words[i - 1].string if i else ""
+        after = words[i + 1].string if i + 1 < len(words) else ""
+        quoted = token.type == tokenize.STRING and before == "(" and i > 1 and words[i - 2].string == "Q"
+        plain = token.type == tokenize.NAME and before != "." and after not in ("(", "=")
+        if quoted:
+            found.append(str(ast.literal_eval(token.string)))
+        elif plain and token.string not in _KNOWN and not keyword.iskeyword(token.string):
+            found.append(token.string)
+    return found
+
+
+def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]]:
+    """Outcome, design matrix and names of its columns, of the records that miss nothing.
+
+    Dates and times enter as days since 1970, with fractions.
+    """
+    import statsmodels.formula.api as smf  # a second to load, and not every analysis needs it
+
+    model = smf.ols(formula, with_days(frame))
+    return np.asarray(model.endog), np.asarray(model.exog), tuple(model.exog_names)
+
+
+def with_days(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its dates and times as days since 1970."""
+    dates = [c for c in frame.columns if is_date(frame[c])]
+    days = {c: (frame[c] - pd.Timestamp(0)) / pd.Timedelta(days=1) for c in dates}
+    return frame.assign(**days)
+
+
+def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
+    """Zeros and ones of a logistic regression's outcome, NaN where a column it names is missing.
+
+    ``left`` is a column or a comparison of columns. A column of numbers holds 0 and 1; ``success`` names the value
+    that counts as 1 in any other, which may be left out where there are two: then the second one does.
+    """
+    if left in frame.columns:
+        column = frame[left]
+        given = column.isna()
+        ones = _ones(column, left, success)
+    else:
+        if success is not None:
+            raise InputError("A comparison needs no value that counts as 1.", remedy="Leave success out.")
+        given = frame[names_in(left, left)].isna().any(axis=1)
+        try:
+            ones = frame.eval(left)
+        except Exception as error:
+            why = str(error).splitlines()[0]
+            raise InputError(f"The outcome {left!r} cannot be used ({why}).", remedy="Mend it.") from error
+        if getattr(ones, "dtype", None) != np.dtype(bool):
+            raise InputError(f"The outcome {left!r} is no comparison.", remedy='Write one such as "age > 65 ~ sex".')
+    return ones.astype(float).where(~given)
+
+
+def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
+    if success is not None:
+        return column == value_of(column, name, success)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = list(column.cat.categories)
+        if len(levels) != 2:
+            raise InputError(
+                f"Column {name!r} has {len(levels)} values, and a logistic regression needs two.",
+                remedy=f"Name the one that counts as 1 (success) among: {some(levels)}.",
+            )
+        return column == levels[1]
+    if not (is_number(column) and column.dropna().isin([0, 1]).all()):
+        raise InputError(
+            f"Column {name!r} holds other values than 0 and 1.",
+            remedy="Name the value that counts as 1 (success), or write a comparison.",
+        )
+    return column == 1
+
+
+def value_of(column: pd.Series, name: str, value: Any) -> Any:
+    """A value as the column holds it, from the value or its text."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        found = [level for level in column.cat.categories if level == value or str(level).lower() == str(value).lower()]
+        exact = [level for level in found if level == value or str(level) == str(value)]
+        if not found:
+            raise InputError(
+                f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(column.cat.categories)}."
+            )
+        return (exact or found)[0]
+    if column.dtype == np.dtype(bool):
+        truths = {"true": True, "1": True, "false": False, "0": False}
+        if str(value).lower() not in truths:
+            raise InputError(f"Column {name!r} holds true and false.", remedy="Name one of the two.")
+        return truths[str(value).lower()]
+    try:
+        return pd.Timestamp(value) if is_date(column) else float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind.") from None
+
+
+def is_number(column: pd.Series) -> bool:
+    """Numbers, truth values among them."""
+    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+
+
+def is_date(column: pd.Series) -> bool:
+    """Dates or times."""
+    return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
+
+
+def some(values: Any) -> str:
+    """The values in a line, cut after a dozen."""
+    texts = [str(v) for v in values]
+    return ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
+
+
+def need_statsmodels() -> None:
+    """A clear error where the library is not installed."""
+    if find_spec("statsmodels") is None:
+        raise InputError(
+            "Regressions need statsmodels, which is not installed.", remedy="pip install 'margrave[inference]'"
+        )

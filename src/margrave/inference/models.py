@@ -1,0 +1,211 @@
+"""Ready analyses: called on a frame they give estimates. Records that miss what an analysis uses are left out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from margrave.errors import InputError
+from margrave.inference.fits import Fitted, estimable
+from margrave.inference.formulas import (
+    OUTCOME,
+    check_formula,
+    design,
+    is_number,
+    need_statsmodels,
+    outcome,
+    some,
+    value_of,
+)
+from margrave.typing import FloatArray
+
+_WOODRUFF = 1.959963984540054  # the 95 % interval of the rank
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a column of numbers: x̄, with the variance s² / n.
+
+    >>> fitted = Mean("x")(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))
+    >>> fitted.names, fitted.estimates.tolist(), round(float(fitted.variances[0]), 6)
+    (('mean(x)',), [2.0], 0.333333)
+    """
+
+    column: str
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """The column is there and holds numbers."""
+        _numbers(frame, self.column)
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        x = _numbers(frame, self.column)
+        return _scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x))
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """The share p of records with a value, among those that have any: variance p̃ (1 − p̃) / n.
+
+    p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty.
+    """
+
+    column: str
+    value: Any
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """The column is there and may hold the value."""
+        value_of(_column(frame, self.column), self.column, self.value)
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        column = _column(frame, self.column)
+        n = int(column.notna().sum())
+        count = int((column == value_of(column, self.column, self.value)).sum())
+        _some(n, self.column)
+        shrunk = (count + 0.5) / (n + 1.0)
+        return _scalar(f"{self.column} = {self.value}", count / n, shrunk * (1.0 - shrunk) / n)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The p-quantile of a column of numbers, with Woodruff's variance.
+
+    The variance is ((u − l) / (2 z))², l and u the sample quantiles at p ∓ z sqrt(p (1 − p) / n), z = 1.96: the
+    interval of the rank, carried over to values. Source: Woodruff 1952; Francisco and Fuller 1991 (the variance).
+    """
+
+    column: str
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.p < 1.0:
+            raise InputError(f"There is no {self.p:g}-quantile.", remedy="p lies between 0 and 1.")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The caveat of every quantile."""
+        return (
+            f"{self._name}: the combining rules take estimates to be normal. That of a quantile is far from it where"
+            " the column takes few values, in the tails, and in small tables; within a bin of the schema, values are"
+            " drawn evenly, so a quantile is known no better than its bin.",
+        )
+
+    @property
+    def _name(self) -> str:
+        return f"quantile({self.column}, {self.p:g})"
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """The column is there and holds numbers."""
+        _numbers(frame, self.column)
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        x = _numbers(frame, self.column)
+        half = _WOODRUFF * np.sqrt(self.p * (1.0 - self.p) / len(x))
+        low, mid, high = np.quantile(x, np.clip([self.p - half, self.p, self.p + half], 0.0, 1.0))
+        return _scalar(self._name, mid, ((high - low) / (2.0 * _WOODRUFF)) ** 2)
+
+
+@dataclass(frozen=True)
+class OLS:
+    """Linear regression by a formula: ``OLS("hours ~ age + C(sex)")``.
+
+    Coefficients that a data set does not determine are left out for it. ``robust``: variances that hold with unequal
+    spread (HC1). Dates and times enter as days since 1970.
+    """
+
+    formula: str
+    robust: bool = False
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """The formula names columns, and the outcome is a number."""
+        need_statsmodels()
+        left, _ = check_formula(self.formula, list(frame.columns))
+        if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
+            raise InputError(f"Column {left!r} is no number, so it cannot be an outcome.", remedy="Use Logistic.")
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        self.check(frame)
+        import statsmodels.regression.linear_model as linear
+
+        y, x, names = design(self.formula, frame)
+        alone, kept = estimable(x)
+        result = linear.OLS(y, x[:, kept]).fit(cov_type="HC1" if self.robust else "nonrobust")
+        return Fitted.of(_where(names, kept), result.params, result.cov_params()).only(alone[kept])
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic regression by a formula: ``Logistic("income ~ age + C(race)", success=">50K")``, or with a comparison
+    on the left, ``Logistic("age > 65 ~ C(sex)")``. Coefficients are log odds ratios.
+
+    ``success`` is the value of the outcome that counts as 1; where a column has two values and it is left out, the
+    second counts, and a column of numbers holds 0 and 1. Coefficients that a data set does not determine are left out
+    for it; where the outcome is separated the fit says that it did not converge.
+    """
+
+    formula: str
+    success: Any = None
+    robust: bool = False
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """The formula names columns, and the outcome has two values."""
+        need_statsmodels()
+        left, _ = check_formula(self.formula, list(frame.columns))
+        outcome(frame, left, self.success)
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        need_statsmodels()
+        left, right = check_formula(self.formula, list(frame.columns))
+        y, x, names = design(f"{OUTCOME} ~ {right}", frame.assign(**{OUTCOME: outcome(frame, left, self.success)}))
+        alone, kept = estimable(x)
+        return _logit(y, x[:, kept], _where(names, kept), self.robust).only(alone[kept])
+
+
+def _logit(y: FloatArray, x: FloatArray, names: tuple[str, ...], robust: bool) -> Fitted:
+    import statsmodels.discrete.discrete_model as discrete
+    from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
+    try:
+        with np.errstate(all="ignore"):
+            result = discrete.Logit(y, x).fit(disp=0, cov_type="HC1" if robust else "nonrobust")
+            return Fitted.of(
+                names, result.params, result.cov_params(), converged=bool(result.mle_retvals["converged"])
+            )
+    except (np.linalg.LinAlgError, PerfectSeparationError):
+        k = len(names)
+        return Fitted.of(names, np.full(k, np.nan), np.full((k, k), np.nan), converged=False)
+
+
+def _where(names: Sequence[str], keep: Any) -> tuple[str, ...]:
+    return tuple(n for n, k in zip(names, keep, strict=True) if k)
+
+
+def _scalar(name: str, estimate: float, variance: float) -> Fitted:
+    return Fitted.of((name,), [float(estimate)], [[float(variance)]])
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series:
+    if name not in frame.columns:
+        raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
+    return frame[name]
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
+    """The numbers that are not missing. An empty frame, whose types alone are looked at, gives none."""
+    column = _column(frame, name)
+    if not is_number(column):
+        raise InputError(
+            f"Column {name!r} holds no numbers.", remedy="For a column of categories, ask for a proportion."
+        )
+    x = column.dropna().to_numpy(dtype=np.float64)
+    if len(frame):
+        _some(len(x), name)
+    return np.asarray(x)
+
+
+def _some(n: int, name: str) -> None:
+    if n < 2:
+        raise ValueError(f"column {name!r} has {n} values that are not missing")

@@ -1,0 +1,71 @@
+"""Running a fit on every data set, and keeping what it gave, where it failed, and what it warned of."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from margrave.errors import InputError, MargraveError
+from margrave.inference.sources import Draws, Frames, Progress
+
+Fit = Callable[[pd.DataFrame], Any]
+
+DRAWING = 0.5
+"""The share of the progress that drawing the distributions takes."""
+
+_TROUBLE = ("ConvergenceWarning", "PerfectSeparationWarning", "HessianInversionWarning")
+_SINGULAR = "SingularMatrixWarning"
+
+
+@dataclass
+class Runs:
+    """What the fit gave on each data set: results, failures and warnings, by the data set's place."""
+
+    keep_going: bool
+    results: dict[int, Any] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    warned: Counter[str] = field(default_factory=Counter)
+    troubled: set[int] = field(default_factory=set)
+
+    def run(self, draws: Draws, frames: Frames, fit: Fit, progress: Progress | None) -> None:
+        """One after the other: formulas hold Python's lock, so threads are slower than none."""
+        for i in range(len(draws)):
+            frame = frames.of(draws[i])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self._one(i, frame, fit, len(draws))
+            self._note(i, caught)
+            if progress is not None:
+                progress("analysing", DRAWING + (1.0 - DRAWING) * (i + 1) / len(draws))
+        if len(self.results) < 2:
+            raise InputError(
+                f"The fit failed on all but {len(self.results)} of {len(draws)} data sets.",
+                remedy=f"The first: {next(iter(self.failures.values()))}",
+            )
+
+    def _one(self, i: int, frame: pd.DataFrame, fit: Fit, of: int) -> None:
+        try:
+            self.results[i] = fit(frame)
+        except MargraveError:
+            raise
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            if not self.keep_going:
+                raise InputError(
+                    f"The fit failed on data set {i + 1} of {of} ({why}).",
+                    remedy='Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).',
+                ) from error
+            self.failures[i] = why
+
+    def _note(self, i: int, caught: Sequence[warnings.WarningMessage]) -> None:
+        kinds = {w.category.__name__: str(w.message).splitlines()[0] for w in caught}
+        if getattr(self.results.get(i), "ranked", False):
+            kinds.pop(_SINGULAR, None)
+        if any(k in (*_TROUBLE, _SINGULAR) for k in kinds):
+            self.troubled.add(i)
+        self.warned.update(f"{k}: {text}" for k, text in kinds.items())

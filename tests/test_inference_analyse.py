@@ -1,0 +1,405 @@
+"""Analyses of several data sets: what a fit may return, what is set aside, what is told, and how often it is right."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import statsmodels.formula.api as smf
+from scipy import stats
+
+import margrave
+from exact_posterior import SCHEMA, release_of
+from margrave.errors import InputError
+from margrave.inference import OLS, Analysis, Fitted, Mean, analyse, analyse_posterior, combine
+from margrave.inference.fits import estimable, read_fit
+from margrave.inference.sources import Frames
+
+SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
+
+
+def tables(m: int = 12, rows: int = 200, seed: int = 0) -> list[pa.Table]:
+    rng = np.random.default_rng(seed)
+    return [
+        pa.table({"x": rng.normal(c, 1.0, rows), "y": rng.normal(size=rows), "z": rng.choice(["a", "b"], rows)})
+        for c in rng.normal(1.0, 0.1, m)
+    ]
+
+
+def means(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[["x", "y"]]
+
+
+FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "series": lambda f: (means(f).mean(), means(f).var() / len(f)),
+    "dicts": lambda f: (dict(means(f).mean()), dict(means(f).var()[::-1] / len(f))),
+    "one dict": lambda f: {c: (f[c].mean(), f[c].var() / len(f)) for c in ("x", "y")},
+    "a named covariance": lambda f: (means(f).mean(), means(f).cov() / len(f)),
+    "a covariance in another order": lambda f: (means(f).mean(), f[["y", "x"]].cov() / len(f)),
+    "arrays": lambda f: (means(f).mean().to_numpy(), means(f).var().to_numpy() / len(f)),
+    "array and covariance": lambda f: (means(f).mean().to_numpy(), (means(f).cov() / len(f)).to_numpy()),
+    "fitted": lambda f: Fitted.of(("x", "y"), means(f).mean(), means(f).cov() / len(f)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_result(form: str) -> None:
+    given = tables()
+    found = analyse(given, FORMS[form], n=200)
+    assert found.names == (("q1", "q2") if "array" in form else ("x", "y"))
+    for j, column in enumerate(("x", "y")):
+        q = [np.mean(t[column].to_numpy()) for t in given]
+        v = [np.var(t[column].to_numpy(), ddof=1) / 200 for t in given]
+        expected = combine(q, v, rows=200, total=200)
+        assert found.estimates[j].estimate == pytest.approx(expected.estimate)
+        assert found.estimates[j].variance == pytest.approx(expected.variance)
+        assert found.estimates[j].df == pytest.approx(expected.df)
+    assert (found.covariances is not None) == ("covariance" in form or form == "fitted")
+
+
+def test_a_statsmodels_result() -> None:
+    found = analyse(tables(), lambda f: smf.ols("y ~ x + z", f).fit(), n=200)
+    assert found.names == ("Intercept", "z[T.b]", "x")
+    one = smf.ols("y ~ x + z", Frames.of_tables(_as_draws(tables())).of(tables()[0])).fit()
+    assert found.points[0] == pytest.approx(one.params.to_numpy())
+    assert found.covariances is not None
+    assert found.covariances[0] == pytest.approx(one.cov_params().to_numpy())
+
+
+def _as_draws(given: list[pa.Table]) -> Any:
+    from margrave.inference.sources import Tables
+
+    return Tables.of(given, None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        3.0,
+        "text",
+        (1.0, 2.0, 3.0),
+        ([1.0, 2.0], [1.0]),
+        ([[1.0]], [1.0]),
+        (["a"], [1.0]),
+        {"a": 1.0},
+        {},
+        ({"a": 1.0}, {"b": 1.0}),
+        (pd.Series({"a": 1.0}), pd.DataFrame([[1.0]], index=["b"], columns=["b"])),
+    ],
+    ids=str,
+)
+def test_other_results_are_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="Return "):
+        read_fit(wrong)
+
+
+def test_a_name_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="two estimates named 'a'"):
+        analyse(tables(), lambda f: Fitted(("a", "a"), np.zeros(2), np.ones(2)), n=10)
+
+
+# --- frames
+
+
+def test_levels_are_those_of_the_schema_in_every_data_set() -> None:
+    frames, rng = Frames.of_schema(SCHEMA), np.random.default_rng(0)
+    only_a = SHARES.reshape(SCHEMA.domain.sizes).copy()
+    only_a[[0, 2]] = 0.0  # nobody in c, which is the first level, or in b
+    draws = release_of(only_a.ravel() / only_a.sum(), 300, 0.0, rng).draws(2, seed=1)
+    frame = frames.of(draws[0])
+    assert list(frame.group.cat.categories) == ["c", "a", "b"]
+    assert set(frame.group.dropna()) == {"a"}
+    assert frame.group.isna().any()
+    assert frame.grade.cat.ordered
+    assert frame.x.between(0.0, 4.0).all()
+    assert frame.group.astype(object).where(frame.group.notna(), None).tolist() == draws[0]["group"].to_pylist()
+
+
+def test_levels_are_those_of_all_tables_together() -> None:
+    given = [pa.table({"z": ["b", "b"]}), pa.table({"z": pa.array(["a", None]).dictionary_encode()})]
+    frames = Frames.of_tables(_as_draws(given))
+    assert frames.levels == {"z": (("a", "b"), False)}
+    assert frames.of(given[1]).z.isna().tolist() == [False, True]
+
+
+def test_dates_truths_and_missing_numbers() -> None:
+    table = pa.table(
+        {
+            "day": pa.array([18262, None], pa.date32()),
+            "seen": pa.array([True, None]),
+            "sure": pa.array([True, False]),
+            "k": pa.array([1, None], pa.int64()),
+        }
+    )
+    frame = Frames({}).of(table)
+    assert frame.day.dtype.kind == "M"
+    assert frame.day[0] == pd.Timestamp("2020-01-01")
+    assert list(frame.seen.cat.categories) == [False, True]
+    assert frame.sure.dtype == np.dtype(bool)
+    assert frame.k.dtype == np.dtype("float64")
+    assert frame.isna().sum().tolist() == [1, 1, 0, 1]
+
+
+# --- what is set aside
+
+
+def test_a_category_that_a_data_set_lacks_is_left_out_there() -> None:
+    given = tables(20)
+    given[3] = given[3].set_column(2, "z", pa.array(["a"] * 200))  # nobody in b
+    given[7] = given[7].set_column(2, "z", pa.array(["b"] * 200))  # nobody in a, the reference
+    found = analyse(given, lambda f: smf.ols("y ~ x + z", f).fit(), n=200)
+    assert {e.name: e.used for e in found} == {"Intercept": 19, "z[T.b]": 18, "x": 20}
+    assert np.isnan(found.points).sum(axis=0).tolist() == [1, 2, 0]
+    assert any(n.startswith("z[T.b]: 2 of 20 data sets cannot tell") for n in found.notes)
+    kept = np.delete(found.points[:, 1], [3, 7])
+    assert found["z[T.b]"].estimate == pytest.approx(kept.mean())
+    assert np.abs(kept).max() < 1.0
+    assert found.test(["z[T.b]", "x"]).df[0] == 2.0
+
+
+def test_estimable_columns() -> None:
+    one = np.ones(6)
+    a, b = np.array([1.0, 1, 0, 0, 0, 0]), np.array([0.0, 0, 1, 1, 1, 1])
+    x = np.arange(6.0) ** 2
+    alone, independent = estimable(np.stack([one, a, b, x, 0 * one], axis=1))
+    assert alone.tolist() == [False, False, False, True, False]
+    assert independent.sum() == 3
+    assert independent[3]
+    assert not independent[4]
+    assert estimable(np.stack([one, a, 1e9 * x], axis=1))[0].all()
+
+
+def wild(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """An estimate that blows up on some data sets, told by their first value, and one that does not."""
+    blown = frame.x.iloc[0] > 1.8
+    return {"wild": (25.0, 1e8) if blown else (1.0 + frame.x.mean(), 0.01), "tame": (frame.y.mean(), 0.01)}
+
+
+def test_an_estimate_that_blew_up_gets_no_interval_unless_dropped() -> None:
+    given = tables(30)
+    blown = sum(t["x"][0].as_py() > 1.8 for t in given)
+    assert 0 < blown < 15
+    found = analyse(given, wild, n=200)
+    assert not found["wild"].known
+    assert found["wild"].used == 30 - blown
+    assert found["tame"].known
+    assert any(n.startswith(f"wild: {blown} of 30") and "No interval" in n for n in found.notes)
+    assert np.isnan(found.table().loc["wild", "low"])
+    with pytest.raises(InputError, match="wild has no interval"):
+        found.test()
+    dropped = analyse(given, wild, n=200, remedy="drop")
+    kept = [1.0 + np.mean(t["x"].to_numpy()) for t in given if t["x"][0].as_py() <= 1.8]
+    assert dropped["wild"].estimate == pytest.approx(np.mean(kept))
+    assert (dropped["wild"].used, dropped["wild"].data_sets) == (30 - blown, 30)
+    assert any("left out" in n for n in dropped.notes)
+
+
+def test_a_large_unit_is_no_blow_up() -> None:
+    """A mean of incomes may well have a standard deviation above 1000: what counts is to be far above the others."""
+    found = analyse(tables(), lambda f: {"income": (1e6 * f.x.mean(), 1e12 * f.x.var() / len(f))}, n=200)
+    assert found["income"].known
+    assert found["income"].standard_error > 1e4
+    assert not found.notes
+
+
+def test_a_fit_that_did_not_converge_is_not_trusted() -> None:
+    def fit(frame: pd.DataFrame) -> Fitted:
+        return Fitted(("a",), np.array([1.0]), np.array([0.1]), converged=frame.x.iloc[0] < 1.8)
+
+    blown = sum(t["x"][0].as_py() >= 1.8 for t in tables(30))
+    assert analyse(tables(30), fit, n=200)["a"].used == 30 - blown
+
+
+def test_warnings_are_told_and_those_of_convergence_heeded() -> None:
+    class ConvergenceWarning(UserWarning):
+        pass
+
+    def fit(frame: pd.DataFrame) -> Any:
+        if frame.x.iloc[0] > 1.8:
+            warnings.warn("did not settle", ConvergenceWarning, stacklevel=1)
+        warnings.warn("by the way", UserWarning, stacklevel=1)
+        return {"a": (frame.x.mean(), 0.01)}
+
+    found = analyse(tables(30), fit, n=200)
+    assert not found["a"].known
+    assert any("30 of 30 data sets: UserWarning: by the way" in n for n in found.notes)
+
+
+def test_an_error_of_the_fit_names_the_data_set() -> None:
+    given = tables(30)
+    first = next(i for i, t in enumerate(given) if t["x"][0].as_py() > 1.8)
+
+    def fit(frame: pd.DataFrame) -> Any:
+        if frame.x.iloc[0] > 1.8:
+            raise ZeroDivisionError("no luck")
+        return {"a": (frame.x.mean(), 0.01)}
+
+    with pytest.raises(InputError, match=rf"data set {first + 1} of 30 \(ZeroDivisionError: no luck\)"):
+        analyse(given, fit, n=200)
+    found = analyse(given, fit, n=200, remedy="drop")
+    assert found["a"].used < 30
+    assert "ZeroDivisionError: no luck" in found.notes[0]
+    with pytest.raises(InputError, match="all but 0 of 30"):
+        analyse(given, lambda f: 1 / 0, n=200, remedy="drop")
+
+
+def test_no_variance_is_no_interval() -> None:
+    found = analyse(tables(), lambda f: {"a": (3.0, 0.0)}, n=200)
+    assert not found["a"].known
+    assert "same value" in found.notes[0]
+    unknown = analyse(tables(), lambda f: {"a": (f.x.mean(), 9.0)})
+    assert "Give n" in unknown.notes[0]
+
+
+# --- the whole way
+
+
+def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
+    fit, rng = Mean("x"), np.random.default_rng(0)
+    release = release_of(SHARES, 100, 1.0, rng)
+    for call, words in [
+        (lambda: analyse([tables()[0]], fit), "at least two tables"),
+        (lambda: analyse([tables()[0], tables(rows=9)[0]], fit), "numbers of rows"),
+        (lambda: analyse([tables()[0], pa.table({"x": np.zeros(200)})], fit), "same columns"),
+        (lambda: analyse("release.margrave", fit), "release"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, n=100), "n is for tables"),
+        (lambda: analyse(release, fit, 1), "at least 2"),
+        (lambda: analyse(release, Mean("wage"), 5), "no column 'wage'"),
+        (lambda: analyse(release, Mean("group"), 5), "holds no numbers"),
+        (lambda: analyse(release, fit, 5, level=1.0), "level"),
+        (lambda: analyse(release, fit, 5, remedy="hide"), "remedy"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, 5, large=0.0), "large"),
+    ]:  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            call()
+
+
+def test_a_ready_model_is_checked_before_anything_is_drawn() -> None:
+    class Dear:
+        schema = SCHEMA
+
+        def draws(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("data sets were drawn")
+
+    with pytest.raises(InputError, match="no column 'wage'"):
+        analyse(Dear(), Mean("wage"))
+
+
+def test_seed_rows_and_method_reach_the_release() -> None:
+    release, seen = release_of(SHARES, 400, 3.0, np.random.default_rng(1)), []
+    first = analyse(release, Mean("x"), 10, seed=5, rows=50, method="mine", progress=lambda *a: seen.append(a))
+    again = analyse(release, Mean("x"), 10, seed=5, rows=50)
+    assert (first.data_sets, first.rows, first.method) == (10, 50, "exact (mine)")
+    assert np.array_equal(first.points, again.points)
+    assert not np.array_equal(first.points, analyse(release, Mean("x"), 10, seed=6, rows=50).points)
+    assert seen[0] == ("drawing", 0.0)
+    assert ("drawing", 0.5) in seen
+    assert seen[-1] == ("analysing", 1.0)
+    assert first.notes[-1] == "made up"
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    assert first["mean(x)"].ratio == pytest.approx(50 / first.total)
+
+
+def test_intervals_from_noisy_counts_cover_the_population() -> None:
+    """From counts with noise to an interval: 250 real tables, coverage within five standard deviations (1e-6)."""
+    rng, reps, held, naive = np.random.default_rng(8), 250, 0, 0
+    shares = SHARES.reshape(SCHEMA.domain.sizes).sum(axis=(0, 1))
+    schema = margrave.Schema(SCHEMA.columns[2:])
+    truth = float(shares @ (np.arange(4) + 0.5))
+    for _ in range(reps):
+        found = analyse(release_of(shares, 400, 15.0, rng, schema), Mean("x"), 20, seed=int(rng.integers(1 << 30)))
+        e = found["mean(x)"]
+        low, high = e.interval()
+        held += low < truth < high
+        naive += abs(found.points[0, 0] - truth) < 1.96 * np.sqrt(e.within)
+    assert abs(held / reps - 0.95) < 0.069
+    assert naive / reps < 0.7  # one data set, taken as if it were real
+
+
+def test_a_bayesian_analysis_is_mixed() -> None:
+    release, rng = release_of(SHARES, 400, 3.0, np.random.default_rng(1)), np.random.default_rng(0)
+
+    def posterior(frame: pd.DataFrame) -> Any:
+        return rng.normal(frame.x.mean(), frame.x.std() / np.sqrt(len(frame)), (50, 1))
+
+    mixed = analyse_posterior(release, posterior, 40, rows=4000, seed=3, names=["mean"])
+    rule = analyse(release, Mean("x"), 40, rows=4000, seed=3)["mean(x)"]
+    assert mixed.draws.shape == (2000, 1)
+    assert float(mixed.draws.std()) == pytest.approx(rule.standard_error, rel=0.25)
+
+
+def test_draws_can_be_analysed_themselves() -> None:
+    release = release_of(SHARES, 400, 3.0, np.random.default_rng(1))
+    drawn = release.draws(10, seed=5, rows=50)
+    found = analyse(drawn, lambda f: smf.ols("x ~ group", f).fit())
+    assert found.names == ("Intercept", "group[T.a]", "group[T.b]")  # c comes first in the schema
+    assert np.array_equal(found.points, analyse(release, OLS("x ~ group"), 10, seed=5, rows=50).points, equal_nan=True)
+    assert found.total == drawn.total
+
+
+# --- what an analysis shows
+
+
+@pytest.fixture(scope="module")
+def shown() -> Analysis:
+    return analyse(tables(20), lambda f: smf.ols("y ~ x + z", f).fit(), n=200, level=0.9)
+
+
+def test_the_table(shown: Analysis) -> None:
+    table = shown.table()
+    assert list(table.columns) == [
+        "estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share", "used",
+    ]  # fmt: skip
+    e, row = shown["x"], table.loc["x"]
+    assert row.estimate == e.estimate
+    assert (row.low, row.high) == e.interval(0.9)
+    assert row.high - row.estimate == pytest.approx(stats.t.ppf(0.95, e.df) * e.standard_error)
+    wider = shown.interval(0.99)
+    assert (wider.high > table.high).all()
+    assert shown.table(null=row.estimate).loc["x", "p_value"] == pytest.approx(1.0)
+    assert len(shown) == 3
+    assert [e.name for e in shown] == list(table.index)
+    with pytest.raises(InputError, match="no estimate 'w'"):
+        shown["w"]
+    assert "20 data sets" in str(shown)
+    assert "z[T.b]" in str(shown)
+
+
+def test_tests_of_several(shown: Analysis) -> None:
+    both = shown.test(["x", "z[T.b]"], null={"x": shown["x"].estimate})
+    assert both.names == ("x", "z[T.b]")
+    assert 0.0 < both.p_value <= 1.0
+    assert shown.test("x").p_value == pytest.approx(shown["x"].p_value())
+    assert shown.test(["x"], null=[9.0]).p_value < 1e-6
+    plain = analyse(tables(20), FORMS["series"], n=200)
+    assert plain.test("x").p_value == pytest.approx(plain["x"].p_value())
+    assert plain.test("x").df == (1.0, plain["x"].df)
+    with pytest.raises(InputError, match="covariance"):
+        plain.test()
+    with pytest.raises(InputError, match="null values"):
+        shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
+
+
+def test_plain_data(shown: Analysis) -> None:
+    plain = shown.to_dict()
+    assert (plain["level"], plain["data_sets"], plain["rows"], plain["total"]) == (0.9, 20, 200, 200.0)
+    assert plain["estimates"][2]["name"] == "x"
+    assert plain["estimates"][2]["low"] == shown["x"].interval(0.9)[0]
+
+
+def test_a_singular_design_behind_plain_numbers_is_heeded() -> None:
+    """The coefficient of an empty category is 0 with variance 0 to a pseudo-inverse: it must not be taken for one."""
+    given = tables(20)
+    given[3] = given[3].set_column(2, "z", pa.array(["a"] * 200))
+
+    def fit(frame: pd.DataFrame) -> Any:
+        result = smf.ols("y ~ x + z", frame).fit()
+        return dict(result.params), dict(result.bse**2)
+
+    found = analyse(given, fit, n=200)
+    assert not found["z[T.b]"].known

@@ -1,0 +1,183 @@
+"""Ready analyses against their textbook forms, and the formulas that they take."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+from margrave.errors import InputError
+from margrave.inference import OLS, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference.formulas import check_formula, names_in, value_of
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    n = 500
+    group = pd.Categorical(rng.choice(["a", "b"], n), categories=["b", "a", "never"])
+    x = np.where(rng.random(n) < 0.05, np.nan, rng.normal(2.0, 1.5, n))
+    odds = np.exp(-0.5 + 0.4 * np.nan_to_num(x) + 0.8 * (group == "a"))
+    answer = pd.Categorical(np.where(rng.random(n) < odds / (1 + odds), "yes", "no"), categories=["no", "yes"])
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 90, n), "D")
+    return pd.DataFrame({"x": x, "group": group, "answer": answer, "day": day, "zip code": rng.integers(0, 9, n)})
+
+
+def test_a_mean(frame: pd.DataFrame) -> None:
+    x = frame.x.dropna()
+    found = Mean("x")(frame)
+    assert found.estimates[0] == pytest.approx(x.mean())
+    assert found.variances[0] == pytest.approx(x.var() / len(x))
+    with pytest.raises(InputError, match="holds no numbers"):
+        Mean("day")(frame)
+    with pytest.raises(ValueError, match="not missing"):
+        Mean("x")(frame.assign(x=np.nan))
+
+
+@pytest.mark.parametrize(("column", "value"), [("group", "a"), ("answer", "yes"), ("zip code", "3"), ("zip code", 3)])
+def test_a_proportion(frame: pd.DataFrame, column: str, value: Any) -> None:
+    found = Proportion(column, value)(frame)
+    count = int((frame[column].astype(str) == str(value)).sum())
+    p = (count + 0.5) / 501
+    assert found.estimates[0] == pytest.approx(count / 500)
+    assert found.variances[0] == pytest.approx(p * (1 - p) / 500)
+
+
+def test_a_proportion_of_none_keeps_some_variance(frame: pd.DataFrame) -> None:
+    found = Proportion("group", "never")(frame)
+    assert found.estimates[0] == 0.0
+    assert 0 < found.variances[0] < 1 / 500**2
+
+
+def test_values_as_columns_hold_them(frame: pd.DataFrame) -> None:
+    truths = pd.Series([True, False])
+    assert value_of(truths, "t", "true") is True
+    assert value_of(pd.Series(pd.Categorical([False, True])), "t", "TRUE") is True
+    assert value_of(frame["day"], "day", "2020-01-05") == pd.Timestamp("2020-01-05")
+    for column, value, words in [
+        (frame["group"], "z", "has no value 'z'"),
+        (truths, "maybe", "true and false"),
+        (frame["x"], "high", "cannot hold"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            value_of(column, "c", value)
+
+
+def test_a_quantile_and_its_variance() -> None:
+    """The asymptotic variance p (1 − p) / (n f²), f the density at the quantile."""
+    rng, variances, estimates = np.random.default_rng(3), [], []
+    for _ in range(400):
+        found = Quantile("x", 0.75)(pd.DataFrame({"x": rng.normal(size=400)}))
+        estimates.append(float(found.estimates[0]))
+        variances.append(float(found.variances[0]))
+    z = 0.6744897501960817
+    ideal = 0.75 * 0.25 / 400 / (math.exp(-z * z / 2) / math.sqrt(2 * math.pi)) ** 2
+    assert np.mean(variances) == pytest.approx(ideal, rel=0.1)
+    assert np.var(estimates) == pytest.approx(ideal, rel=0.4)
+    assert np.mean(estimates) == pytest.approx(z, abs=0.02)
+    assert "normal" in Quantile("x").notes[0]
+    with pytest.raises(InputError, match="quantile"):
+        Quantile("x", 1.0)
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_linear_regression(frame: pd.DataFrame, robust: bool) -> None:
+    found = OLS("x ~ group + Q('zip code') + day", robust=robust)(frame)
+    days = frame.assign(
+        day=(frame.day - pd.Timestamp("1970-01-01")).dt.days, group=frame.group.cat.remove_unused_categories()
+    )
+    direct = smf.ols("x ~ group + Q('zip code') + day", days).fit(cov_type="HC1" if robust else "nonrobust")
+    assert set(found.names) == set(direct.params.index)  # without group[T.never], which nobody is in
+    for name, estimate, variance in zip(found.names, found.estimates, found.variances, strict=True):
+        assert estimate == pytest.approx(direct.params[name], rel=1e-6)
+        assert variance == pytest.approx(direct.bse[name] ** 2, rel=1e-6)
+
+
+def test_linear_regression_wants_a_number(frame: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="no number"):
+        OLS("answer ~ x")(frame)
+
+
+@pytest.mark.parametrize(
+    ("formula", "success", "sign"),
+    [
+        ("answer ~ x + group", None, 1),
+        ("answer ~ x + group", "yes", 1),
+        ("answer ~ x + group", "no", -1),
+        ("answer == 'yes' ~ x + group", None, 1),
+    ],
+)
+def test_logistic_regression(frame: pd.DataFrame, formula: str, success: Any, sign: int) -> None:
+    found = Logistic(formula, success=success)(frame)
+    plain = frame.assign(one=(frame.answer == "yes").astype(float), group=frame.group.cat.remove_unused_categories())
+    direct = smf.logit("one ~ x + group", plain).fit(disp=0)
+    assert found.converged
+    assert found.names == ("Intercept", "group[T.a]", "x")
+    assert found.estimates == pytest.approx(sign * direct.params[list(found.names)].to_numpy(), rel=1e-5)
+    assert found.variances == pytest.approx(direct.bse[list(found.names)].to_numpy() ** 2, rel=1e-5)
+    assert found.estimates[2] * sign == pytest.approx(0.4, abs=0.3)
+
+
+def test_missing_outcomes_are_left_out(frame: pd.DataFrame) -> None:
+    whole, holed = frame.copy(), frame.copy()
+    holed.loc[:99, "answer"] = np.nan
+    expected = Logistic("answer ~ group")(whole.iloc[100:]).estimates
+    assert Logistic("answer ~ group")(holed).estimates == pytest.approx(expected)
+    assert Logistic("answer == 'yes' ~ group")(holed).estimates == pytest.approx(expected)
+
+
+def test_a_separated_outcome_is_told(frame: pd.DataFrame) -> None:
+    parted = frame.assign(answer=np.where(frame.group == "a", 1, frame["zip code"] % 2))
+    with pytest.warns(Warning, match="converge"):
+        assert not Logistic("answer ~ group")(parted).converged
+    constant = frame.assign(answer=0)
+    found = analyse(
+        [constant[["x", "answer"]].dropna().iloc[:400], constant[["x", "answer"]].dropna().iloc[50:450]],
+        Logistic("answer ~ x"),
+        n=400,
+    )
+    assert not any(e.known for e in found)
+    assert "no stable estimate" in found.notes[0]
+
+
+def test_outcomes_that_are_not_two_values(frame: pd.DataFrame) -> None:
+    for formula, success, words in [
+        ("group ~ x", None, "3 values"),
+        ("x ~ group", None, "other values than 0 and 1"),
+        ("x + 1 ~ group", None, "no comparison"),
+        ("x > 1 ~ group", "yes", "Leave success out"),
+        ("x ** ~ group", None, "cannot be used"),
+        ("group ~ x", "d", "has no value"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            Logistic(formula, success=success)(frame)
+
+
+def test_names_in_formulas() -> None:
+    columns = ["y", "x", "zip code", "age"]
+    assert check_formula("np.log(y) ~ C(x, Treatment(reference=1))*bs(age, df=3) - 1", columns)[0] == "np.log(y)"
+    assert names_in("`zip code` > 3 and not x", "") == ["zip code", "x"]
+    assert check_formula("y ~ Q('zip code')", columns)
+    for formula, words in [
+        ("y ~ x + agee", "names 'agee', which is no column.*The columns are: y, x"),
+        ("wage ~ x", "names 'wage'"),
+        ("y ~ Q('zip')", "names 'zip'"),
+        ("y", "no formula"),
+        ("y ~", "no formula"),
+        ("y ~ x ~ x", "no formula"),
+        ("y ~ C(x", "Close its brackets"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            check_formula(formula, columns)
+
+
+def test_models_say_what_is_missing() -> None:
+    empty = pd.DataFrame({"x": pd.Series([], dtype=float), "g": pd.Categorical([], categories=["a", "b"])})
+    for model in (Mean("x"), Proportion("g", "a"), Quantile("x"), OLS("x ~ g"), Logistic("g ~ x")):
+        model.check(empty)
+    with pytest.raises(InputError, match="'w'"):
+        Logistic("g ~ w").check(empty)
