@@ -25,10 +25,19 @@ def lines(path: Path) -> Iterator[Facts]:
 
 
 def append(path: Path, line: Facts) -> None:
-    """One line more."""
+    """One line more, its numbers to nine digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as stream:
-        stream.write(json.dumps(line) + "\n")
+        stream.write(json.dumps(rounded(line)) + "\n")
+
+
+def rounded(value: Any) -> Any:
+    """Plain data; the scale of the noise and delta stay whole."""
+    if isinstance(value, dict):
+        return {k: v if k in ("scale", "delta") else rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [rounded(v) for v in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def answers_of(release: Release) -> Facts:
