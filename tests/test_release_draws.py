@@ -75,9 +75,8 @@ def test_simulated_answers_have_the_law_that_is_stated(groups: Any) -> None:
     y = query.apply(("a", "c"), np.arange(12).reshape(3, 4) * 20 + 15)
     release = by_hand({"a": 3, "c": 4}, (("a", "c"), y, 6.0, query))
     source = Bootstrap(release.model, release.transcript, GraphicalFit())
-    expected = release.model.answer(release.transcript.cliques)
     rng = np.random.default_rng(5)
-    found = [source.simulated(expected, rng).measurements[0] for _ in range(1500)]
+    found = [source.simulated(rng).measurements[0] for _ in range(1500)]
     assert all(m.values.dtype == np.int64 and m.scale == 6.0 and m.query is query for m in found)
 
     n = round(release.model.total)
@@ -88,7 +87,7 @@ def test_simulated_answers_have_the_law_that_is_stated(groups: Any) -> None:
             p[i, j if groups is None else groups[j]] += joint[i, j]
     p = p.ravel()
     covariance = n * (np.diag(p) - np.outer(p, p)) + (36.0 + 1 / 12) * np.eye(p.size)
-    close_moments(np.array([m.values.ravel() for m in found]), y.ravel(), covariance)
+    close_moments(np.array([m.values.ravel() for m in found]), n * p, covariance)
 
 
 def test_answers_about_the_same_records_vary_together() -> None:
@@ -97,9 +96,8 @@ def test_answers_about_the_same_records_vary_together() -> None:
     two = (("a", "b"), np.array([[100, 200], [250, 250], [120, 80]]), 0.5, IDENTITY)
     release = by_hand({"a": 3, "b": 2}, one, two)
     source = Bootstrap(release.model, release.transcript, GraphicalFit())
-    expected = release.model.answer(release.transcript.cliques)
     rng = np.random.default_rng(1)
-    pairs = [source.simulated(expected, rng).measurements for _ in range(500)]
+    pairs = [source.simulated(rng).measurements for _ in range(500)]
     single = np.array([m[0].values for m in pairs])
     summed = np.array([m[1].values.sum(axis=1) for m in pairs])
     assert np.corrcoef(single[:, 0], summed[:, 0])[0, 1] > 0.98
@@ -156,9 +154,9 @@ def test_records_of_a_table_are_independent() -> None:
     assert np.var([d.sum() for d in dealt]) < rows * p[:2].sum() * p[2:].sum() / 10  # the check above would notice
 
 
-def test_the_seed_repeats_everything_and_m_changes_nothing_before() -> None:
+def test_the_seed_repeats_everything() -> None:
     release = made(MST())
-    few, more, other = release.draws(3, seed=8), release.draws(5, seed=8), release.draws(3, seed=9)
+    few, more, other = release.draws(3, seed=8), release.draws(3, seed=8), release.draws(3, seed=9)
     assert [few[i].equals(more[i]) for i in range(3)] == [True] * 3
     assert few[2].equals(few[2])
     assert few[-1].equals(few[2])
@@ -186,7 +184,7 @@ def test_tables_have_the_rows_asked_for_or_the_estimated_number() -> None:
 def test_progress_is_told_and_ends_at_one() -> None:
     told: list[tuple[str, float]] = []
     made(Independent()).draws(4, seed=0, progress=lambda stage, share: told.append((stage, share)))
-    assert told == [("drawing distributions", share) for share in (0.25, 0.5, 0.75, 1.0)]
+    assert told == [("refitting", share) for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
 
 
 # Releases.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal.counting import count_cliques
-from margrave.models import Fit, GraphicalFit, Model
+from margrave.models import GraphicalFit, Model
+from margrave.models.recentring import Tilted, recentred
 from margrave.transcript import Entry, Measurement, Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.typing import Clique, IntArray
 
 REFITTED = frozenset({"graphical", "expanded"})
 """The kinds of models that a graphical fit makes."""
@@ -21,54 +22,64 @@ REFITTED = frozenset({"graphical", "expanded"})
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Refits of the noisy answers, each with as much chance added as is in them already: a ``Posterior``.
+    """Refits of answers that the model would have given, moved together by the bias they show: a ``Posterior``.
 
-    For every measurement y_r, of scale sigma_r and query q_r, with n the estimated number of records:
+    For every measurement of scale sigma_r and query q_r, with n the estimated number of records:
 
-        D* = n independent records of the model p
-        y*_r = y_r + q_r(M_r(D*) − n M_r(p)) + N(0, sigma_r²)
-        p* = fit(y*)
+        D* = n independent records of the model p,    y*_r = q_r(M_r(D*)) + N(0, sigma_r²),    p* = fit(y*)
 
-    The spread of p* stands for that of the estimate around the population: M_r(D*) − n M_r(p) for the sampling of the
-    real records, the normal numbers for the noise of privacy. y*_r is rounded to integers, as answers are. The number
-    of records is estimated anew where it was estimated. Answers are perturbed, not simulated from the model: the
-    model's own bias, from counts that may not be negative, is then not added twice (``docs/draws.md``).
+    y*_r is rounded to integers, as answers are, and the number of records is estimated anew where it was estimated.
+    The spread of p* around p stands for that of p around the population: D* for the sampling of the real records, the
+    normal numbers for the noise of privacy. Counts that may not be negative make the fit biased where cells are small;
+    the mean of p* is as far from p as p is from the population, nearly. So each p* is given factors, one per code and
+    the same for all p*, that bring their mean one-way shares from p + bias to p − bias (``recentred``).
 
     **Privacy:** none spent; post-processing of the transcript. Its normal numbers protect nothing.
 
-    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap; Ferrando, Wang, Sheldon (2022), Parametric
-    bootstrap for differentially private confidence intervals, who simulate from the estimate.
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, Chapters 6 and 10; for noisy answers,
+    Ferrando, Wang, Sheldon (2022), Parametric bootstrap for differentially private confidence intervals.
     """
 
     model: Model
     transcript: Transcript
-    fit: Fit
+    fit: GraphicalFit
+    progress: Callable[[str, float], None] | None = None
 
     @property
     def method(self) -> str:
         """How it is computed, in a few words."""
-        return "refits of the noisy answers with sampling and noise added once more"
+        return "refits of answers simulated from the model, moved by the bias that they show"
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """``m`` refits, each with a random stream of its own: the first ones are the same whatever ``m`` is."""
-        expected = self.model.answer(self.transcript.cliques)
+        """``m`` refits, recentred. Each has a random stream of its own, but all are moved by what all tell together."""
+        refits = []
+        for model in self.refits(m, rng=rng):
+            refits.append(model)
+            self._tell(len(refits) / (m + 1))
+        yield from recentred(refits, self.model.answer([(a,) for a in self.model.domain]))
+        self._tell(1.0)
+
+    def refits(self, m: int, *, rng: np.random.Generator) -> Iterator[Tilted]:
+        """``m`` refits as they are, spread around the model and its bias."""
         for stream in rng.spawn(m):
-            yield self.fit(self.model.domain, self.simulated(expected, stream), rng=stream)
+            yield self.fit(self.model.domain, self.simulated(stream), rng=stream)
 
-    def simulated(self, expected: Mapping[Clique, FloatArray], rng: np.random.Generator) -> Transcript:
-        """The transcript with fresh chance on every answer; ``expected`` are the model's counts of what is measured."""
+    def simulated(self, rng: np.random.Generator) -> Transcript:
+        """The transcript that as many records of the model would have led to, had the same been asked."""
         n = max(1, round(self.model.total))
-        counts = count_cliques(self.model.sample(n, rng=rng, independent=True), expected)
-        scale = n / self.model.total if self.model.total > 0 else 1.0
-        moved = {c: counts[c] - scale * expected[c] for c in expected}
-        return Transcript(tuple(_perturbed(e, moved, rng) for e in self.transcript))
+        counts = count_cliques(self.model.sample(n, rng=rng, independent=True), self.transcript.cliques)
+        return Transcript(tuple(_answered(e, counts, rng) for e in self.transcript))
+
+    def _tell(self, share: float) -> None:
+        if self.progress:
+            self.progress("refitting", share)
 
 
-def _perturbed(entry: Entry, moved: Mapping[Clique, FloatArray], rng: np.random.Generator) -> Entry:
+def _answered(entry: Entry, counts: Mapping[Clique, IntArray], rng: np.random.Generator) -> Entry:
     if not isinstance(entry, Measurement):
         return entry
     noise = rng.normal(0.0, entry.scale, entry.values.shape)
-    values = entry.values + entry.query.apply(entry.clique, moved[entry.clique]) + noise
+    values = entry.query.apply(entry.clique, counts[entry.clique]) + noise
     return replace(entry, values=np.rint(values).astype(np.int64))
 
 

@@ -20,6 +20,8 @@ from margrave.schema import Codes, Schema
 if TYPE_CHECKING:
     from margrave.release.release import Release
 
+Progress = Callable[[str, float], None]
+
 METHODS = ("auto", "posterior", "bootstrap")
 
 MODELS_STREAM, ROWS_STREAM, VALUES_STREAM = 0, 1, 2
@@ -99,20 +101,16 @@ def draws_of(
     rows: int | None,
     method: str,
     seed: int | None,
-    progress: Callable[[str, float], None] | None,
+    progress: Progress | None,
 ) -> Draws:
     """What ``Release.draws`` returns."""
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
-    posterior, why = _source(release, method)
+    posterior, why = _source(release, method, progress)
     chosen = secrets.randbits(63) if seed is None else int(seed)
-    states = []
-    for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
-        states.append(model.state())
-        if progress:
-            progress("drawing distributions", len(states) / m)
+    states = tuple(model.state() for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)))
     how = f"{why}: {posterior.method}"
-    return Draws(how, size, release.model.total, notes_of(release), chosen, release.schema, tuple(states))
+    return Draws(how, size, release.model.total, notes_of(release), chosen, release.schema, states)
 
 
 def _check(m: object, rows: object, method: object, seed: object) -> None:
@@ -130,7 +128,7 @@ def _whole(value: object, least: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
-def _source(release: Release, method: str) -> tuple[Posterior, str]:
+def _source(release: Release, method: str, progress: Progress | None) -> tuple[Posterior, str]:
     """Where the distributions come from, and why, in words."""
     if method != "bootstrap":
         own = _posterior_of(release)
@@ -143,7 +141,7 @@ def _source(release: Release, method: str) -> tuple[Posterior, str]:
             )
     why = "bootstrap, as asked" if method == "bootstrap" else "bootstrap, as the model is one best estimate"
     fit = fit_of(release.model.state().kind, release.config)
-    return Bootstrap(release.model, release.transcript, fit), why
+    return Bootstrap(release.model, release.transcript, fit, progress), why
 
 
 def _posterior_of(release: Release) -> Posterior | None:
