@@ -9,10 +9,9 @@ run that was stopped goes on. --table prints what is stored. Contenders, all wit
 
     real        the ordinary interval from the real table, as if there were no privacy
     naive       the ordinary interval from one synthetic table, taken for real
-    draws       Release.draws with the bootstrap: refits of simulated answers, recentred; tables combined
-    simulated   the same without recentring: the plain parametric bootstrap
-    perturbed   sampling and noise added to the real answers, refitted, not recentred
-    ..., back   the same widths around 2 q − q̄: the release's own estimate less the bias that these refits show
+    draws       Release.draws with the bootstrap, refits of simulated answers; tables combined
+    perturbed   the same, but sampling and noise are added to the real answers (--others)
+    ..., back   the same widths around 2 q̂ − q̄: the release's own estimate less the bias that these refits show
 
 Truth is not private: nothing here is for a release. The noise is that of a release, from the operating system, so
 numbers differ from run to run.
@@ -25,7 +24,6 @@ import datetime
 import json
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,8 +37,7 @@ from run import commit_of, default_data
 from scipy.stats import t as student
 
 from margrave import AddRemoveRow, Budget, MemoryTable, Release, protect
-from margrave.models.protocol import Model
-from margrave.models.recentring import recentred
+from margrave.release import Draws
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.transcript import Measurement, Transcript
 
@@ -110,20 +107,17 @@ def run_once(options: argparse.Namespace, epsilon: float, repeat: int) -> Facts:
         "real": ordinary(world.analyse(codes)),
         "naive": ordinary(world.analyse(release.model.sample(rows, rng=rng, independent=True))),
     }
-    own = np.array(world.analyse(release.model.sample(20 * rows, rng=rng)))[:, 0]
-    fit = fit_of(release.model.state().kind, release.config)
-    start = time.perf_counter()
-    source = Bootstrap(release.model, release.transcript, fit)
-    plain = list(source.refits(options.draws, rng=np.random.default_rng([repeat, 1])))
-    center = release.model.answer([(a,) for a in world.schema.domain])
-    centred = recentred(plain, center)
-    draws_s = time.perf_counter() - start
-    intervals |= {"draws": combined(world, centred, rows, own, rng)[0]}
-    intervals |= dict(zip(["simulated", "simulated, back"], combined(world, plain, rows, own, rng), strict=True))
+    draws = release.draws(options.draws, method="bootstrap", seed=repeat)
+    draws_s = time.perf_counter() - start - released
+    own = released_estimates(world, draws)
+    found = np.array([world.analyse(draws.codes(i)) for i in range(len(draws))])
+    intervals |= dict(zip(["draws", "draws, back"], combined(found, own), strict=True))
     if options.others:
-        other = Perturbed(release.model, release.transcript, fit)
-        found = list(other.refits(options.draws, rng=np.random.default_rng([repeat, 2])))
-        intervals |= dict(zip(["perturbed", "perturbed, back"], combined(world, found, rows, own, rng), strict=True))
+        other = Perturbed(release.model, release.transcript, fit_of(release.model.state().kind, release.config))
+        states = tuple(m.state() for m in other.draws(options.draws, rng=np.random.default_rng([repeat, 2])))
+        moved = replace(draws, states=states)
+        found = np.array([world.analyse(moved.codes(i)) for i in range(len(moved))])
+        intervals |= dict(zip(["perturbed", "perturbed, back"], combined(found, own), strict=True))
     return {
         "world": options.world, "mechanism": options.mechanism, "rows": options.rows, "epsilon": epsilon,
         "repeat": repeat, "draws": options.draws, "asked": list(world.asked), "truth": world.truth(),
@@ -141,11 +135,15 @@ def ordinary(estimates: list[Estimate]) -> list[list[float]]:
     return np.stack([q - half, q + half], axis=1).tolist()
 
 
-def combined(
-    world: World, models: Sequence[Model], rows: int, own: Array, rng: np.random.Generator
-) -> tuple[list[list[float]], list[list[float]]]:
-    """Intervals from one table a model, by the rules of Raghunathan, Reiter and Rubin (2003); and the same "back"."""
-    found = np.array([world.analyse(m.sample(rows, rng=rng, independent=True)) for m in models])
+def released_estimates(world: World, draws: Draws) -> Array:
+    """q̂: the mean of the estimates from tables of the release's own distribution."""
+    own = draws.released()
+    assert own is not None
+    return np.array([world.analyse(own.codes(i)) for i in range(len(own))])[..., 0].mean(axis=0)
+
+
+def combined(found: Array, own: Array) -> tuple[list[list[float]], list[list[float]]]:
+    """Intervals from (tables, estimands, 2) by the rules of Raghunathan, Reiter, Rubin (2003); the same, "back"."""
     m, q, v = len(found), found[..., 0], found[..., 1].mean(axis=0)
     b = (1 + 1 / m) * q.var(axis=0, ddof=1)
     spread = np.where(b > v, b - v, v)  # a negative variance: Reiter's replacement

@@ -116,7 +116,7 @@ def test_the_spread_of_one_column_is_that_of_theory(total: int | None) -> None:
     """Large counts, no constraint binds: n p (1 − p) + sigma² a cell, less what a public total tells of the noise."""
     counts = np.array([30_000, 12_000, 6_000, 2_000])
     release = by_hand({"a": 4}, (("a",), counts, 60.0, IDENTITY), total=total)
-    draws = release.draws(400, seed=3)
+    draws = release.draws(200, seed=3)
     answers = np.array([np.asarray(m.project(("a",)).values) for m in draws.models()])
     p = counts / 50_000
     noise = 3600.0 * (np.eye(4) - (0 if total is None else 1 / 4))
@@ -126,7 +126,7 @@ def test_the_spread_of_one_column_is_that_of_theory(total: int | None) -> None:
 def test_rubins_variance_of_a_share_is_that_of_theory() -> None:
     """T = (1 + 1/m) b − v̄ of the tables is near the variance of the released share around the population's."""
     release = by_hand({"a": 2}, (("a",), np.array([6_000, 4_000]), 50.0, IDENTITY), total=10_000)
-    m = 300
+    m = 200
     draws = release.draws(m, seed=11)
     q = np.array([float(draws.codes(i).column("a").mean()) for i in range(m)])
     v = q * (1 - q) / draws.rows
@@ -154,9 +154,9 @@ def test_records_of_a_table_are_independent() -> None:
     assert np.var([d.sum() for d in dealt]) < rows * p[:2].sum() * p[2:].sum() / 10  # the check above would notice
 
 
-def test_the_seed_repeats_everything() -> None:
+def test_the_seed_repeats_everything_and_m_changes_nothing_before() -> None:
     release = made(MST())
-    few, more, other = release.draws(3, seed=8), release.draws(3, seed=8), release.draws(3, seed=9)
+    few, more, other = release.draws(3, seed=8), release.draws(5, seed=8), release.draws(3, seed=9)
     assert [few[i].equals(more[i]) for i in range(3)] == [True] * 3
     assert few[2].equals(few[2])
     assert few[-1].equals(few[2])
@@ -184,7 +184,39 @@ def test_tables_have_the_rows_asked_for_or_the_estimated_number() -> None:
 def test_progress_is_told_and_ends_at_one() -> None:
     told: list[tuple[str, float]] = []
     made(Independent()).draws(4, seed=0, progress=lambda stage, share: told.append((stage, share)))
-    assert told == [("refitting", share) for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
+    assert told == [("drawing distributions", share) for share in (0.25, 0.5, 0.75, 1.0)]
+
+
+def test_the_release_itself_is_drawn_with_the_same_random_numbers() -> None:
+    release = made(MST())
+    draws = release.draws(4, rows=600, seed=5)
+    own = draws.released()
+    assert own is not None
+    assert (len(own), own.rows, own.total, own.released()) == (4, 600, draws.total, None)
+    for model in own.models():
+        assert_array_equal(model.project(("a", "c")).values, release.model.project(("a", "c")).values)
+    stream = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(1, 2)))
+    codes = release.model.sample(600, rng=stream, independent=True)
+    assert_array_equal(own.codes(2).values, codes.values)
+    assert not np.array_equal(own.codes(1).values, own.codes(2).values)
+    agreeing = (own.codes(2).values == draws.codes(2).values).mean()
+    assert agreeing > (own.codes(2).values == draws.codes(3).values).mean() + 0.05
+
+
+def test_refits_show_the_bias_that_the_release_has() -> None:
+    """True zeros: the released mass there is noise that could not be negative, and the refits have more of it still."""
+    rng = np.random.default_rng(12)
+    truth = np.concatenate([np.full(4, 2_000.0), np.zeros(60)])
+    wrong, shown = [], []
+    for _ in range(8):
+        values = np.rint(truth + rng.normal(0, 40.0, truth.shape)).astype(np.int64)
+        release = by_hand({"a": 64}, (("a",), values, 40.0, IDENTITY), total=8_000)
+        mass = [np.asarray(m.project(("a",)).values)[4:].sum() / 8_000 for m in release.draws(10, seed=1).models()]
+        own = np.asarray(release.model.project(("a",)).values)[4:].sum() / 8_000
+        wrong.append(own)
+        shown.append(np.mean(mass) - own)
+    assert np.mean(wrong) > 0.015
+    assert 0.3 < np.mean(shown) / np.mean(wrong) < 1.2
 
 
 # Releases.
@@ -283,6 +315,7 @@ def test_a_model_with_a_posterior_is_drawn_from_it(monkeypatch: pytest.MonkeyPat
     for method in ("auto", "posterior"):
         draws = release.draws(3, seed=0, method=method)
         assert draws.method == "posterior: one or the other"
+        assert draws.released() is None
         assert [m.total for m in draws.models()] == [1400.0, 12.0, 1400.0]
     assert release.draws(2, seed=0, method="bootstrap").method.startswith("bootstrap, as asked")
 

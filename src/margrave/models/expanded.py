@@ -24,8 +24,6 @@ class Reweightable(Protocol):
     def domain(self) -> Domain: ...
     @property
     def total(self) -> float: ...
-    @property
-    def log_partition(self) -> float: ...
     def project(self, clique: Clique) -> Marginal: ...
     def answer(
         self,
@@ -115,23 +113,16 @@ class ExpandedModel:
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> ExpandedModel:
         """The model given that each attribute takes one of the codes listed."""
-        return self.reweighted({a: allowed_codes(self._domain, a, codes) for a, codes in evidence.items()})
-
-    def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> ExpandedModel:
-        """The model with each code of an attribute made likelier by a factor (0 forbids it), with the same total."""
-        coarse, shares = dict(weights), dict(self.shares)
-        for attribute in [a for a in weights if a in self.groups]:
-            groups = self.groups[attribute]
-            kept = self.shares[attribute] * weights[attribute]
-            sums = np.bincount(groups, weights=kept).astype(np.float64)
-            shares[attribute] = np.divide(kept, sums[groups], out=np.zeros_like(kept), where=kept > 0)
-            coarse[attribute] = sums
-        return ExpandedModel(self._domain, self.coarse.reweighted(coarse), self.groups, shares)
-
-    @property
-    def log_partition(self) -> float:
-        """That of the coarse model, in which a group's weight is its shares' sum."""
-        return self.coarse.log_partition
+        weights, shares = {}, dict(self.shares)
+        for attribute, codes in evidence.items():
+            allowed = allowed_codes(self._domain, attribute, codes)
+            if attribute in self.groups:
+                groups = self.groups[attribute]
+                kept = self.shares[attribute] * allowed
+                allowed = np.bincount(groups, weights=kept).astype(np.float64)
+                shares[attribute] = np.divide(kept, allowed[groups], out=np.zeros_like(kept), where=kept > 0)
+            weights[attribute] = allowed
+        return ExpandedModel(self._domain, self.coarse.reweighted(weights), self.groups, shares)
 
     def posterior(self) -> None:
         """None: it is one estimate."""

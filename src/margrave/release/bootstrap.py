@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal.counting import count_cliques
-from margrave.models import GraphicalFit, Model
-from margrave.models.recentring import Tilted, recentred
+from margrave.models import Fit, GraphicalFit, Model
 from margrave.transcript import Entry, Measurement, Transcript
 from margrave.typing import Clique, IntArray
 
@@ -22,7 +21,7 @@ REFITTED = frozenset({"graphical", "expanded"})
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Refits of answers that the model would have given, moved together by the bias they show: a ``Posterior``.
+    """Refits of answers that the model would have given: a ``Posterior``.
 
     For every measurement of scale sigma_r and query q_r, with n the estimated number of records:
 
@@ -30,9 +29,8 @@ class Bootstrap:
 
     y*_r is rounded to integers, as answers are, and the number of records is estimated anew where it was estimated.
     The spread of p* around p stands for that of p around the population: D* for the sampling of the real records, the
-    normal numbers for the noise of privacy. Counts that may not be negative make the fit biased where cells are small;
-    the mean of p* is as far from p as p is from the population, nearly. So each p* is given factors, one per code and
-    the same for all p*, that bring their mean one-way shares from p + bias to p − bias (``recentred``).
+    normal numbers for the noise of privacy. Where cells are small, counts that may not be negative make the fit biased;
+    then the mean of p* is off p to the side to which p is off the population (``Draws.released``).
 
     **Privacy:** none spent; post-processing of the transcript. Its normal numbers protect nothing.
 
@@ -42,25 +40,15 @@ class Bootstrap:
 
     model: Model
     transcript: Transcript
-    fit: GraphicalFit
-    progress: Callable[[str, float], None] | None = None
+    fit: Fit
 
     @property
     def method(self) -> str:
         """How it is computed, in a few words."""
-        return "refits of answers simulated from the model, moved by the bias that they show"
+        return "refits of answers simulated from the model"
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """``m`` refits, recentred. Each has a random stream of its own, but all are moved by what all tell together."""
-        refits = []
-        for model in self.refits(m, rng=rng):
-            refits.append(model)
-            self._tell(len(refits) / (m + 1))
-        yield from recentred(refits, self.model.answer([(a,) for a in self.model.domain]))
-        self._tell(1.0)
-
-    def refits(self, m: int, *, rng: np.random.Generator) -> Iterator[Tilted]:
-        """``m`` refits as they are, spread around the model and its bias."""
+        """``m`` refits, each with a random stream of its own: the first ones are the same whatever ``m`` is."""
         for stream in rng.spawn(m):
             yield self.fit(self.model.domain, self.simulated(stream), rng=stream)
 
@@ -69,10 +57,6 @@ class Bootstrap:
         n = max(1, round(self.model.total))
         counts = count_cliques(self.model.sample(n, rng=rng, independent=True), self.transcript.cliques)
         return Transcript(tuple(_answered(e, counts, rng) for e in self.transcript))
-
-    def _tell(self, share: float) -> None:
-        if self.progress:
-            self.progress("refitting", share)
 
 
 def _answered(entry: Entry, counts: Mapping[Clique, IntArray], rng: np.random.Generator) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +36,13 @@ class Draws:
 
         q̄ = Σ q_i / m,    b = Σ (q_i − q̄)² / (m − 1),    T = (1 + 1/m) b − Σ v_i / m
 
-    estimates the quantity of the *population*, with variance T. The last term takes away what the sampling of each
+    q̄ estimates the quantity in the *population*, with variance T. The last term takes away what the sampling of each
     table adds to b. It is the variance of a simple random sample, so records here are drawn independently of each
     other. The rows of ``Release.sample`` are dealt out as evenly as whole records can be: estimates from them vary
     less than v_i says, T would come out too small, and intervals too short.
+
+    Distributions that were refitted (the bootstrap) show the bias of the release's own: with q̂ the mean of the
+    estimates from ``released()``, the bias is about q̄ − q̂, and 2 q̂ − q̄ is to be preferred to q̄, with the same T.
 
     ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
     drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
@@ -56,6 +59,7 @@ class Draws:
     seed: int
     schema: Schema = field(repr=False)
     states: tuple[ModelState, ...] = field(repr=False)
+    center: ModelState | None = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -76,6 +80,16 @@ class Draws:
     def models(self) -> Iterator[Model]:
         """The distributions, in the order of the tables."""
         return (self._model(i) for i in range(len(self)))
+
+    def released(self) -> Draws | None:
+        """As many tables of the release's own distribution, from the same random numbers; None for a posterior.
+
+        What the tables here estimate on average, less what those do, is the bias of the release: a posterior is not
+        refitted, and shows none.
+        """
+        if self.center is None:
+            return None
+        return replace(self, method="the release's own distribution", states=(self.center,) * len(self), center=None)
 
     def _model(self, i: int) -> Model:
         state = self.states[i]
@@ -106,11 +120,23 @@ def draws_of(
     """What ``Release.draws`` returns."""
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
-    posterior, why = _source(release, method, progress)
+    posterior, why = _source(release, method)
     chosen = secrets.randbits(63) if seed is None else int(seed)
-    states = tuple(model.state() for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)))
-    how = f"{why}: {posterior.method}"
-    return Draws(how, size, release.model.total, notes_of(release), chosen, release.schema, states)
+    states = []
+    for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
+        states.append(model.state())
+        if progress:
+            progress("drawing distributions", len(states) / m)
+    return Draws(
+        method=f"{why}: {posterior.method}",
+        rows=size,
+        total=release.model.total,
+        notes=notes_of(release),
+        seed=chosen,
+        schema=release.schema,
+        states=tuple(states),
+        center=release.model.state() if isinstance(posterior, Bootstrap) else None,
+    )
 
 
 def _check(m: object, rows: object, method: object, seed: object) -> None:
@@ -128,7 +154,7 @@ def _whole(value: object, least: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
-def _source(release: Release, method: str, progress: Progress | None) -> tuple[Posterior, str]:
+def _source(release: Release, method: str) -> tuple[Posterior, str]:
     """Where the distributions come from, and why, in words."""
     if method != "bootstrap":
         own = _posterior_of(release)
@@ -141,7 +167,7 @@ def _source(release: Release, method: str, progress: Progress | None) -> tuple[P
             )
     why = "bootstrap, as asked" if method == "bootstrap" else "bootstrap, as the model is one best estimate"
     fit = fit_of(release.model.state().kind, release.config)
-    return Bootstrap(release.model, release.transcript, fit, progress), why
+    return Bootstrap(release.model, release.transcript, fit), why
 
 
 def _posterior_of(release: Release) -> Posterior | None:

@@ -109,8 +109,8 @@ class Release:
         Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
         answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
         number of real records without. ``method``: "posterior" of the model; "bootstrap", refits of simulated answers,
-        at the cost of m fits and half as much again; or "auto", the first where there is one. ``seed`` makes them
-        repeatable. ``progress`` is told the share of the bootstrap's refits that are done.
+        at the cost of m fits; or "auto", the first where there is one. ``seed`` makes them repeatable. ``progress`` is
+        told the share of the distributions drawn.
 
         **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only.
         Source: Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/draws.md``.

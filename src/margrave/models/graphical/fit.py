@@ -63,7 +63,7 @@ class GraphicalFit:
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
-    ) -> GraphicalModel | ExpandedModel:
+    ) -> Model:
         """The model; codes that every measurement of several columns merges share their group's probability."""
         total = transcript.total()
         groups = common_groups(domain, transcript.measurements)

@@ -207,8 +207,7 @@ class GraphicalModel:
             for attribute, weight in weights.items():
                 one: Clique = (attribute,)
                 potentials[one] = potentials.get(one, 0.0) + np.log(weight)
-        known = self._program if self._program.factors == tuple(potentials) else None
-        return GraphicalModel(self._domain, self._total, potentials, known)
+        return GraphicalModel(self._domain, self._total, potentials)
 
     def posterior(self) -> None:
         """None: it is one estimate."""
