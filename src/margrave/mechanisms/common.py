@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from margrave.schema.domain import Domain
 from margrave.transcript import Hindsight, Transcript
 from margrave.typing import Clique, FloatArray
 from margrave.workload import Workload
+
+T = TypeVar("T")
 
 Progress = Callable[[str, float], None]
 """Told a stage and the fraction done, both functions of public values."""
@@ -71,6 +73,14 @@ class Mechanism(Protocol):
     def config(self) -> dict[str, Any]:
         """Its name and parameters, as plain data for the certificate."""
         ...
+
+
+def parameter(default: T, words: str, *, above: float | None = None) -> T:
+    """A field of a mechanism that the command line offers as an option: what its help says, and what a number exceeds.
+
+    Its type is ``int``, ``float``, ``Fraction``, ``str`` or ``bool``, or one of them or None.
+    """
+    return field(default=default, metadata={"words": words, "above": above})
 
 
 def silent(stage: str, fraction: float) -> None:

@@ -17,6 +17,7 @@ from margrave.mechanisms.common import (
     Step,
     check_size,
     one_way,
+    parameter,
     release_of,
     silent,
     workload_config,
@@ -46,9 +47,9 @@ class MWEMPGM:
     """
 
     workload: Workload | None = None
-    rounds: int | None = None
-    start: bool = True
-    max_model_mb: float | None = 80.0
+    rounds: int | None = parameter(None, "Rounds; by default one per column.", above=0)
+    start: bool = parameter(True, "Whether every column is measured first.")
+    max_model_mb: float | None = parameter(80.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
