@@ -29,6 +29,7 @@ from conformance import (
     WatchedGate,
     codes_of,
     memory_table,
+    pairs,
     run_on,
     shaped,
     some_rows,
@@ -37,7 +38,8 @@ from conformance import (
 from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.marginal import closure
-from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, Mechanism
+from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, GaussianMechanism, Mechanism
+from margrave.mechanisms.common import CELLS_PER_MB
 from margrave.models import GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
@@ -453,6 +455,39 @@ def test_parameters_out_of_range_are_refused_at_once(make: Callable[[], object])
 def test_no_size_at_all_costs_nothing(name: str, limit: float) -> None:
     mechanism: Any = MECHANISMS[name]
     refused(mechanism(max_model_mb=limit), shaped("one row"), ModelTooLargeError, "above")
+
+
+def test_a_model_that_nothing_can_hold_costs_nothing() -> None:
+    """All pairs of fourteen columns make one clique of them all: of 10^14 cells and more."""
+    many = {f"c{i:02}": 12 for i in range(14)}
+    table = tiny(many, [tuple([0] * 14)])
+    mechanism = GaussianMechanism(workload=pairs(table.domain), fit=GraphicalFit())
+    refused(mechanism, table, ModelTooLargeError, "name a smaller workload")
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_without_a_size_no_choice_makes_a_model_that_cannot_be_estimated(
+    start: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be estimated is no candidate; where nothing can, nothing is spent."""
+    table = tiny(SIZES, some_rows(SIZES, 60))
+    mechanism = MWEMPGM(workload=pairs(table.domain), rounds=6, start=start, max_model_mb=None)
+
+    def largest(cells: int) -> None:
+        for module in ("common", "mwem_pgm"):
+            monkeypatch.setattr(f"margrave.mechanisms.{module}.LARGEST_MODEL_MB", cells / CELLS_PER_MB)
+
+    def made_of() -> Release:
+        return run_on(mechanism, table, AddRemoveRow(), ODD, SeededRandomness(3))
+
+    free = made_of().transcript.cliques
+    assert GraphicalFit().cells(table.domain, free) == 24, "all pairs of three columns join them"
+    largest(20)
+    bound = made_of().transcript.cliques
+    assert GraphicalFit().cells(table.domain, bound) <= 20
+    assert {c for c in bound if len(c) == 2}
+    largest(5)
+    refused(mechanism, table, ModelTooLargeError, "above")
 
 
 # Repeatable, but for the noise.

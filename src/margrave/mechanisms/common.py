@@ -32,6 +32,9 @@ LOOKED_BACK = 15_000_000
 CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
 
+LARGEST_MODEL_MB = 65_536.0
+"""The largest model where no other limit is given: estimating one of 8.6 billion cells takes hours, beyond it days."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -109,16 +112,23 @@ def expected_noise(scale: float, cells: int) -> float:
     return float(np.sqrt(2.0 / np.pi)) * scale * cells
 
 
-def check_size(fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float) -> None:
-    """Refuse, before anything is spent, a model that could not be held whatever is chosen."""
+def check_size(
+    fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float | None = None
+) -> None:
+    """Refuse, before anything is spent, a model that could not be held whatever is chosen.
+
+    ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit.
+    """
+    limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
     cells = fit.cells(domain, cliques)
-    if not cells <= max_model_mb * CELLS_PER_MB:
-        widest = max(domain, key=domain.size)
+    if not cells <= limit * CELLS_PER_MB:
+        widest = max({a for c in cliques for a in c}, key=lambda a: (domain.size(a), -domain.index(a)))
         constrained = " and its constraints" if domain.zeros else ""
+        other = "name a smaller workload" if max_model_mb is None else "raise max_model_mb"
         raise ModelTooLargeError(
-            f"The smallest model of this domain{constrained} has {cells:,} cells, above {max_model_mb:g} MB;"
+            f"The smallest model of this domain{constrained} has {cells:,} cells, above {limit:g} MB;"
             f" column {widest!r} has the most codes, {domain.size(widest):,}.",
-            remedy="Give it fewer bins or categories, leave it out, or raise max_model_mb.",
+            remedy=f"Give it fewer bins or categories, leave it out, or {other}.",
         )
 
 
