@@ -147,13 +147,14 @@ class Memory:
 
     def __init__(self) -> None:
         self._latest: dict[Clique, tuple[int, FloatArray]] = {}
-        self._surprise: list[float] = []
+        self._surprise: dict[int, float] = {}
 
     def note(self, estimates: Mapping[Clique, FloatArray], transcript: Transcript) -> None:
         """Remember the last choice, made with these estimates, once its marginal has been measured whole."""
         selection, answer = transcript.selections[-1], transcript.measurements[-1]
-        self._latest |= {r: (len(self._surprise), estimates[r]) for r in selection.candidates}
-        self._surprise.append(float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum()))
+        number = len(transcript.selections) - 1
+        self._latest |= {r: (number, estimates[r]) for r in selection.candidates}
+        self._surprise[number] = float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum())
 
     def against(self, model: Model, transcript: Transcript) -> tuple[Hindsight, ...]:
         """What became of the estimates, for candidates that no measurement contains."""
