@@ -102,6 +102,20 @@ def test_a_split_model_projects_as_enumeration_does(toy: Toy) -> None:
                 close(np.asarray(model.project(node).values), toy.marginal(node, TOTAL))
 
 
+@pytest.mark.parametrize(
+    ("dims", "parts", "axis"),
+    [
+        ([2, 40, 100], 2, 0),
+        ([3, 40, 100], 2, 1),  # 2 and 1 are far from even
+        ([2, 5, 30, 100], 8, 2),  # 30 in eight: the longest is 4, the mean 3.75
+        ([2, 5, 9, 100], 8, 2),  # none is even: the largest
+        ([11, 2, 100], 2, 0),  # 6 and 5 are even enough
+    ],
+)
+def test_walks_are_split_along_the_outermost_axis_that_divides_evenly(dims: list[int], parts: int, axis: int) -> None:
+    assert propagation._split_axis(np.array(dims), parts) == axis
+
+
 def test_no_factors_at_all_is_the_uniform_distribution() -> None:
     model = GraphicalModel(domain_of([2, 3, 1]), 12.0, {})
     close(np.asarray(model.project(("c0", "c1")).values), np.full((2, 3), 2.0))

@@ -18,7 +18,7 @@ from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Query
 from margrave.models import MODELS, GraphicalModel, MaxEntropyFit, MaxEntropyModel
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.coordinates import coordinates
+from margrave.models.max_entropy.coordinates import coordinates, from_odds, to_odds, weights_of
 from margrave.models.max_entropy.density import Posterior, log_partition, moments
 from margrave.models.max_entropy.diagnostics import mixing
 from margrave.models.max_entropy.laplace import laplace
@@ -42,6 +42,10 @@ REFERENCE = {"a": 1, "b": 0, "c": 2, "d": 0, "e": 1}
 
 def domain_of(*zeros: StructuralZeros) -> Domain:
     return Domain(("a", "b", "c", "d", "e"), (3, 2, 4, 3, 2), zeros)
+
+
+def even(domain: Domain) -> dict[str, FloatArray]:
+    return {a: np.full(domain.size(a), 1.0 / domain.size(a)) for a in domain}
 
 
 def every_record(domain: Domain) -> Any:
@@ -203,7 +207,8 @@ def posterior_of(rng: np.random.Generator) -> tuple[Canonical, Posterior]:
     domain = Domain(("a", "b", "c"), (3, 2, 3))
     cliques: tuple[Clique, ...] = (("a", "b"), ("b", "c"))
     canonical = Canonical(domain, cliques, dict.fromkeys(domain, 0))
-    terms = [Term(c, np.array(rng.poisson(40, domain.shape(c)), dtype=np.float64), np.full(domain.shape(c), 15.0)) for c in cliques]
+    counts = {c: rng.poisson(40, domain.shape(c)).astype(np.float64) for c in cliques}
+    terms = [Term(c, values, np.full(values.shape, 15.0)) for c, values in counts.items()]
     return canonical, Posterior(layout(canonical), sufficient(canonical, terms, None), 10.0)
 
 
@@ -211,20 +216,57 @@ def test_coordinates_are_a_change_of_variables() -> None:
     """The log determinant is that of the Jacobian by automatic differentiation, and u is standard normal along axes."""
     canonical, posterior = posterior_of(np.random.default_rng(8))
     around = laplace(posterior, canonical)
-    ranks = {a: i for i, a in enumerate(canonical.domain)}
-    made = coordinates(posterior.log_density, canonical, posterior.layout, around, 10.0, ranks)
+    made = coordinates(posterior, around, even(canonical.domain))
     rng = np.random.default_rng(1)
     for _ in range(5):
         u = jnp.asarray(rng.normal(0, 2, posterior.size))
-        theta, log_determinant = made.theta(u)
+        _theta, log_determinant = made.theta(u)
         jacobian = jax.jacobian(lambda x: made.theta(x)[0])(u)
         assert np.linalg.slogdet(jacobian)[1] == pytest.approx(float(log_determinant), abs=1e-9)
     of_u = made.along(posterior.log_density)
-    zero = jnp.zeros(posterior.size)
+    fine = jnp.linspace(-4, 4, 8001)
+    odds = jax.vmap(lambda x: to_odds(posterior.layout, made.weights, made.theta(jnp.full(posterior.size, x))[0]))(fine)
+    offsets = odds - made.mode
+    mode = fine[np.abs(np.asarray(offsets)).argmin(axis=0)]  # where g_j = 0
     for j in range(posterior.size):
-        axis = jnp.zeros(posterior.size).at[j].set(1.0)
-        values = np.array([of_u(zero + x * axis) for x in (-2.0, -1.0, 0.0, 1.0, 2.0)])
-        assert np.abs(values - values[2] + np.array([2, 0.5, 0, 0.5, 2])).max() < 0.05
+        values = np.array([of_u(mode.at[j].set(x)) + x**2 / 2 for x in (-2.0, -1.0, 0.0, 1.0, 2.0)])
+        assert np.ptp(values) < 0.1
+
+
+@pytest.mark.parametrize("name", CLIQUES)
+def test_log_odds_and_parameters_are_inverse_and_keep_volume(name: str) -> None:
+    canonical = Canonical(domain_of(ZEROS), CLIQUES[name], REFERENCE)
+    laid = layout(canonical)
+    theta = jnp.asarray(np.random.default_rng(2).normal(0, 2, len(laid.order) + 1))
+    weights = weights_of(laid, even(canonical.domain))
+    c = to_odds(laid, weights, theta)
+    assert np.abs(from_odds(laid, weights, c) - theta).max() < 1e-9
+    assert c[-1] == theta[-1]
+    jacobian = jax.jacobian(lambda x: from_odds(laid, weights, x))(c)
+    assert abs(np.linalg.slogdet(jacobian)[1]) < 1e-9
+
+
+def test_a_coordinate_is_the_log_probability_of_its_cell() -> None:
+    """On a tree: log P(v, w) − log P(reference of v | w), whatever hangs below."""
+    domain = domain_of()
+    canonical = Canonical(domain, (("a", "b"), ("b", "c"), ("c", "d"), ("b", "e")), REFERENCE)
+    laid = layout(canonical)
+    theta = np.random.default_rng(2).normal(0, 2, len(canonical.kept))
+    c = np.asarray(to_odds(laid, weights_of(laid, even(domain)), jnp.asarray(theta[laid.order])))
+    model = GraphicalModel(domain, 1.0, canonical.potentials(theta))
+    told = {frozenset(canonical.query(canonical.kept[j]).items()): c[i] for i, j in enumerate(laid.order)}
+    checked = 0
+    for _node, clique in enumerate((("a", "b"), ("b", "c"), ("c", "d"), ("b", "e"))):
+        table = model.project(clique).values
+        for v, w in itertools.product(*[canonical.order(x)[1:] for x in clique]):
+            value = told[frozenset(zip(clique, (int(v), int(w))))]
+            r, s = (canonical.reference[x] for x in clique)
+            given = [np.log(table[v, w]) - np.log(table[r, w] / table[:, w].sum()),
+                     np.log(table[v, w]) - np.log(table[v, s] / table[v].sum()),
+                     np.log(table[v, w]) - np.log(table[r, s])]  # fmt: skip
+            assert np.abs(np.array(given) - value).min() < 1e-9
+            checked += 1
+    assert checked >= 6
 
 
 def test_where_the_posterior_is_normal_laplace_and_nuts_agree() -> None:
@@ -233,9 +275,8 @@ def test_where_the_posterior_is_normal_laplace_and_nuts_agree() -> None:
     large = replace(posterior, sufficient=replace(posterior.sufficient, mean=posterior.sufficient.mean * 200,
         along=posterior.sufficient.along, total=posterior.sufficient.total * 200))  # fmt: skip
     around = laplace(large, canonical)
-    ranks = {a: i for i, a in enumerate(canonical.domain)}
-    made = coordinates(large.log_density, canonical, large.layout, around, 10.0, ranks)
-    chains = Chains(large, made, made.first_root(around), 4, np.random.default_rng(4))
+    made = coordinates(large, around, even(canonical.domain))
+    chains = Chains(large, made, made.first_root(), 4, np.random.default_rng(4))
     chains.warm_up(150)
     chains.more(400)
     drawn = chains.draws.reshape(-1, large.size)
@@ -280,10 +321,11 @@ def test_a_posterior_that_has_not_mixed_refuses_to_give_data_sets_unless_accepte
 def test_merged_codes_get_their_shares_from_their_own_counts() -> None:
     domain = Domain(("a", "b"), (4, 2))
     groups = np.array([0, 1, 2, 2], dtype=np.int64)
+    merged = Query({"a": groups})
     rng = np.random.default_rng(3)
     transcript = Transcript((
         Measurement(("a",), np.array([400, 300, 60, 20]), 3.0, Fraction(1, 8)),
-        Measurement(("a", "b"), np.array([[250, 150], [100, 200], [50, 30]]), 3.0, Fraction(1, 8), Query({"a": groups})),
+        Measurement(("a", "b"), np.array([[250, 150], [100, 200], [50, 30]]), 3.0, Fraction(1, 8), merged),
     ))  # fmt: skip
     model = MaxEntropyFit(sampler="laplace")(domain, transcript, rng=rng)
     held = model.posterior()
@@ -292,7 +334,7 @@ def test_merged_codes_get_their_shares_from_their_own_counts() -> None:
     share = tables[:, 2].sum(1) / tables[:, 2:].sum((1, 2))
     assert abs(share.mean() - 0.75) < 0.03
     assert 0.03 < share.std() < 0.09  # noise of 3 on 80, and sampling: sqrt(.75 · .25 / 80) = 0.048
-    assert tables.sum((1, 2)) == pytest.approx(np.array([m for m in tables.sum((1, 2))]))
+    assert tables.sum((1, 2)) == pytest.approx(np.array(list(tables.sum((1, 2)))))
     assert tables.sum((1, 2)).std() > 0  # the number of records is not public here
 
 
@@ -311,7 +353,9 @@ def test_a_missing_library_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPat
         MaxEntropyFit().ready()
 
 
-@pytest.mark.parametrize("bad", [{"sampler": "gibbs"}, {"reference": "last"}, {"chains": 1}, {"prior": 0.0}, {"max_draws": 3}])
+@pytest.mark.parametrize(
+    "bad", [{"sampler": "gibbs"}, {"reference": "last"}, {"chains": 1}, {"prior": 0.0}, {"max_draws": 3}]
+)
 def test_parameters_are_checked(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         MaxEntropyFit(**bad)
@@ -335,7 +379,8 @@ def test_state_and_loading_are_inverse_and_damage_is_refused() -> None:
     damages: list[Any] = [
         ({"total": -1.0}, {}), ({"total": "many"}, {}), ({"reference": {"a": 0}}, {}), ({"posterior": 3}, {}),
         ({"reference": {**state.facts["reference"], "a": 7}}, {}), ({"cliques": [["a", "z"]]}, {}),
-        ({"merged": ["a"]}, {}), ({}, {"draws": state.arrays["draws"][:, 1:]}), ({}, {"draws": state.arrays["draws"][:0]}),
+        ({"merged": ["a"]}, {}), ({}, {"draws": state.arrays["draws"][:, 1:]}),
+        ({}, {"draws": state.arrays["draws"][:0]}),
         ({}, {"totals": -state.arrays["totals"]}), ({}, {"centre": state.arrays["centre"] + np.nan}),
         ({}, {"centre": state.arrays["centre"] + 1e9}), ({"cliques": [["a", "b", "c", "d", "e"] * 4]}, {}),
     ]  # fmt: skip

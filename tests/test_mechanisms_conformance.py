@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import json
 import logging
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from conformance import (
     WatchedGate,
     codes_of,
     memory_table,
+    pairs,
     run_on,
     shaped,
     some_rows,
@@ -37,13 +40,15 @@ from conformance import (
 from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.marginal import closure
-from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, Mechanism
+from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, GaussianMechanism, Mechanism
+from margrave.mechanisms.common import CELLS_PER_MB, Memory, release_of
 from margrave.models import GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
 from margrave.release import Release
 from margrave.report import render
 from margrave.schema import Domain, Schema, StructuralZeros
+from margrave.transcript import Measurement, Selection
 from margrave.typing import Clique
 from margrave.workload import Workload
 from tiny_table import UNITS, TinySchema, TinyTable
@@ -295,6 +300,46 @@ def test_no_true_count_is_in_anything_that_is_shown(case: str, capfd: pytest.Cap
     assert not {n for text in shown for n in numbers_in(text)} & (truths - published)
 
 
+# Error bounds.
+
+
+def passed_over(release: Release) -> set[Clique]:
+    """Candidates in no measurement, of choices by weights and penalties that measuring the chosen one followed."""
+    found: set[Clique] = set()
+    for entry, following in pairwise(release.transcript.entries):
+        if isinstance(entry, Selection) and isinstance(following, Measurement):
+            told = following.clique == entry.chosen and following.query.is_identity
+            found.update(entry.candidates if told and {"weight", "penalty"} <= entry.terms.keys() else ())
+    return found - set(closure(release.transcript.cliques))
+
+
+def without_a_bound(release: Release) -> set[Clique]:
+    """Those of them that the release says nothing about: the mechanism has not kept what it chose by (``Memory``)."""
+    asked = sorted(passed_over(release))
+    bounds = release.bounds(asked) if asked else ()
+    return {b.clique for b in bounds if b.records is None or not np.isfinite(b.records)}
+
+
+@EVERY
+def test_what_choices_passed_over_has_a_bound(case: str) -> None:
+    table = shaped("five columns")
+    release = made(case, table)
+    assert without_a_bound(release) == set()
+    adaptive = any(s.adaptive for s in mechanism_of(case, table.domain).steps(table.domain, ODD.rho, AddRemoveRow()))
+    assert bool(passed_over(release)) == adaptive
+
+
+@pytest.mark.parametrize("case", ["aim", "mwem-pgm"])
+@pytest.mark.parametrize("forgotten", ["the memory at the end", "a round"])
+def test_a_mechanism_that_forgets_is_seen(case: str, forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if forgotten == "the memory at the end":
+        module = importlib.import_module(MECHANISMS[case].__module__)
+        monkeypatch.setattr(module, "release_of", lambda *known: release_of(*known[:3]))
+    else:
+        monkeypatch.setattr(Memory, "note", lambda *_: None)
+    assert without_a_bound(made(case, shaped("five columns"))) != set()
+
+
 # Structural zeros.
 
 
@@ -453,6 +498,39 @@ def test_parameters_out_of_range_are_refused_at_once(make: Callable[[], object])
 def test_no_size_at_all_costs_nothing(name: str, limit: float) -> None:
     mechanism: Any = MECHANISMS[name]
     refused(mechanism(max_model_mb=limit), shaped("one row"), ModelTooLargeError, "above")
+
+
+def test_a_model_that_nothing_can_hold_costs_nothing() -> None:
+    """All pairs of fourteen columns make one clique of them all: of 10^14 cells and more."""
+    many = {f"c{i:02}": 12 for i in range(14)}
+    table = tiny(many, [tuple([0] * 14)])
+    mechanism = GaussianMechanism(workload=pairs(table.domain), fit=GraphicalFit())
+    refused(mechanism, table, ModelTooLargeError, "name a smaller workload")
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_without_a_size_no_choice_makes_a_model_that_cannot_be_estimated(
+    start: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be estimated is no candidate; where nothing can, nothing is spent."""
+    table = tiny(SIZES, some_rows(SIZES, 60))
+    mechanism = MWEMPGM(workload=pairs(table.domain), rounds=6, start=start, max_model_mb=None)
+
+    def largest(cells: int) -> None:
+        for module in ("common", "mwem_pgm"):
+            monkeypatch.setattr(f"margrave.mechanisms.{module}.LARGEST_MODEL_MB", cells / CELLS_PER_MB)
+
+    def made_of() -> Release:
+        return run_on(mechanism, table, AddRemoveRow(), ODD, SeededRandomness(3))
+
+    free = made_of().transcript.cliques
+    assert GraphicalFit().cells(table.domain, free) == 24, "all pairs of three columns join them"
+    largest(20)
+    bound = made_of().transcript.cliques
+    assert GraphicalFit().cells(table.domain, bound) <= 20
+    assert {c for c in bound if len(c) == 2}
+    largest(5)
+    refused(mechanism, table, ModelTooLargeError, "above")
 
 
 # Repeatable, but for the noise.

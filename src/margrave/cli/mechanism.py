@@ -1,10 +1,12 @@
-"""``--mechanism`` and its options: a name and some numbers to a mechanism."""
+"""``--mechanism`` and its options: a name and some values to a mechanism."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields
+from fractions import Fraction
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import click
 
@@ -15,44 +17,98 @@ from margrave.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def fraction(text: str) -> Fraction:
+    """An exact fraction: 0.9 or 9/10."""
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError("It divides by zero.") from None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of one mechanism that is an option of the command line."""
+
+    mechanism: str
+    field: Field[Any]
+    kind: type
+
+    @property
+    def flag(self) -> str:
+        """The option's name."""
+        return "--" + self.field.name.replace("_", "-")
+
+    @property
+    def named(self) -> str:
+        """The mechanism, and its default where there is one."""
+        default = self.field.default
+        if default is None:
+            return self.mechanism
+        shown = str(default).lower() if isinstance(default, bool) else default
+        return f"{self.mechanism}: {shown:g}" if isinstance(shown, float) else f"{self.mechanism}: {shown}"
+
+    def check(self, value: Any) -> None:
+        """Refuse a number out of range."""
+        above = self.field.metadata["above"]
+        if above is not None and not value > above:
+            raise InputError(f"{self.flag} is {value}.", remedy=f"It is above {above}.")
+
+
+def parameters_of(name: str) -> dict[str, Parameter]:
+    """The fields of a mechanism that were made with ``margrave.mechanisms.common.parameter``."""
+    made = cast(Any, MECHANISMS[name])
+    hints = get_type_hints(made)
+    found = {}
+    for f in fields(made):
+        if "words" in f.metadata:
+            (kind,) = (t for t in get_args(hints[f.name]) or (hints[f.name],) if t is not NoneType)
+            found[f.name] = Parameter(name, f, kind)
+    return found
+
+
+def _options() -> Iterator[Callable[[Command], Command]]:
+    """One option per name, for all mechanisms that have such a parameter; none given means each one's default."""
+    shared: dict[str, list[Parameter]] = {}
+    for name in MECHANISMS:
+        for field, parameter in parameters_of(name).items():
+            shared.setdefault(field, []).append(parameter)
+    for field, uses in shared.items():
+        said: dict[str, list[str]] = {}
+        for use in uses:
+            said.setdefault(use.field.metadata["words"], []).append(use.named)
+        words = " ".join(f"{text} [{', '.join(names)}]" for text, names in said.items())
+        flag = uses[0].flag
+        declared = f"{flag}/--no-{flag[2:]}" if uses[0].kind is bool else flag
+        kind: Callable[[str], Any] = fraction if uses[0].kind is Fraction else uses[0].kind
+        yield click.option(declared, field, type=kind, default=None, help=words)
+
+
 def mechanism_options(command: Command) -> Command:
-    """``--mechanism``, ``--max-model-mb`` and ``--rounds``."""
-    for option in (
-        click.option(
-            "--rounds", type=int, default=None, help="Rounds at most, where the mechanism has rounds."
-        ),
-        click.option(
-            "--max-model-mb", type=float, default=None, help="Model size at most, where it can grow."
-        ),
-        click.option(
-            "--mechanism",
-            "-m",
-            type=click.Choice(list(MECHANISMS)),
-            default="aim",
-            show_default=True,
-            help="How to choose what to measure.",
-        ),
-    ):
+    """``--mechanism``, and one option for every parameter of a mechanism."""
+    for option in reversed(list(_options())):
         command = option(command)
-    return command
+    return click.option(
+        "--mechanism",
+        "-m",
+        type=click.Choice(list(MECHANISMS)),
+        default="aim",
+        show_default=True,
+        help="How to choose what to measure.",
+    )(command)
 
 
-def build_mechanism(
-    name: str, workload: Workload | None, *, max_model_mb: float | None = None, rounds: int | None = None
-) -> Mechanism:
-    """The mechanism of that name; no workload means its default. It must understand the numbers given."""
-    understood = {f.name for f in fields(cast(Any, MECHANISMS[name]))}
+def build_mechanism(name: str, workload: Workload | None, given: Mapping[str, Any]) -> Mechanism:
+    """The mechanism of that name; no workload, and None for a parameter, mean its default. It must know the others."""
+    known = parameters_of(name)
     options: dict[str, Any] = {}
-    for option, value in (("max_model_mb", max_model_mb), ("rounds", rounds)):
+    for option, value in given.items():
         if value is None:
             continue
-        if option not in understood:
-            flag = "--" + option.replace("_", "-")
-            raise InputError(f"{flag} means nothing to {name}.", remedy="Leave it out.")
-        if value <= 0:
-            raise InputError(f"--{option.replace('_', '-')} is {value}.", remedy="It is above 0.")
+        if option not in known:
+            raise InputError(f"--{option.replace('_', '-')} means nothing to {name}.", remedy="Leave it out.")
+        known[option].check(value)
         options[option] = value
-    if "workload" in understood:
+    if "workload" in {f.name for f in fields(cast(Any, MECHANISMS[name]))}:
         options["workload"] = workload
     mechanism: Mechanism = MECHANISMS[name](**options)
     return mechanism

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from rich.table import Table
 
@@ -37,11 +39,10 @@ def plan_command(
     delta: float,
     unit: str,
     mechanism: str,
-    max_model_mb: float | None,
-    rounds: int | None,
     workload: str,
     rows: int,
     as_json: bool,
+    **parameters: Any,
 ) -> None:
     """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing."""
     schema = load_schema(schema_path)
@@ -50,12 +51,7 @@ def plan_command(
     wanted = parse_workload(workload, schema.domain)
     made = plan(
         schema.domain,
-        build_mechanism(
-            mechanism,
-            None if workload == DEFAULT_WORKLOAD else wanted,
-            max_model_mb=max_model_mb,
-            rounds=rounds,
-        ),
+        build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters),
         budget=Budget.approx(epsilon, delta),
         unit=protected,
         workload=wanted,

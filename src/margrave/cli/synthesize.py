@@ -59,8 +59,6 @@ def synthesize_command(
     delta: float,
     unit: str,
     mechanism: str,
-    max_model_mb: float | None,
-    rounds: int | None,
     workload: str,
     rows: int | None,
     output: str | None,
@@ -74,6 +72,7 @@ def synthesize_command(
     seed: int | None,
     overwrite: bool,
     as_json: bool,
+    **parameters: Any,
 ) -> None:
     """Make a private synthetic copy of FILE (CSV or Parquet). Spends what epsilon and delta allow, once.
 
@@ -88,9 +87,7 @@ def synthesize_command(
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
-    chosen = build_mechanism(
-        mechanism, None if workload == DEFAULT_WORKLOAD else wanted, max_model_mb=max_model_mb, rounds=rounds
-    )
+    chosen = build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(
             file,

@@ -18,6 +18,7 @@ from margrave.mechanisms.common import (
     check_size,
     expected_noise,
     one_way,
+    parameter,
     release_of,
     silent,
     workload_config,
@@ -54,9 +55,9 @@ class AIM:
     """
 
     workload: Workload | None = None
-    max_model_mb: float = 80.0
-    rounds: int | None = None
-    alpha: Fraction = Fraction(9, 10)
+    max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
+    rounds: int | None = parameter(None, "Rounds the first budget is meant for; by default 16 per column.", above=0)
+    alpha: Fraction = parameter(Fraction(9, 10), "Share of a round's budget that measures.")
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:

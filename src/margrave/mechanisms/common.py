@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from margrave.transcript import Hindsight, Transcript
 from margrave.typing import Clique, FloatArray
 from margrave.workload import Workload
 
+T = TypeVar("T")
+
 Progress = Callable[[str, float], None]
 """Told a stage and the fraction done, both functions of public values."""
 
@@ -29,6 +31,9 @@ LOOKED_BACK = 15_000_000
 
 CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
+
+LARGEST_MODEL_MB = 65_536.0
+"""The largest model where no other limit is given: estimating one of 8.6 billion cells takes hours, beyond it days."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,14 @@ class Mechanism(Protocol):
         ...
 
 
+def parameter(default: T, words: str, *, above: float | None = None) -> T:
+    """A field of a mechanism that the command line offers as an option: what its help says, and what a number exceeds.
+
+    Its type is ``int``, ``float``, ``Fraction``, ``str`` or ``bool``, or one of them or None.
+    """
+    return field(default=default, metadata={"words": words, "above": above})
+
+
 def silent(stage: str, fraction: float) -> None:
     """Progress that nobody listens to."""
 
@@ -99,16 +112,23 @@ def expected_noise(scale: float, cells: int) -> float:
     return float(np.sqrt(2.0 / np.pi)) * scale * cells
 
 
-def check_size(fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float) -> None:
-    """Refuse, before anything is spent, a model that could not be held whatever is chosen."""
+def check_size(
+    fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float | None = None
+) -> None:
+    """Refuse, before anything is spent, a model that could not be held whatever is chosen.
+
+    ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit.
+    """
+    limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
     cells = fit.cells(domain, cliques)
-    if not cells <= max_model_mb * CELLS_PER_MB:
-        widest = max(domain, key=domain.size)
+    if not cells <= limit * CELLS_PER_MB:
+        widest = max({a for c in cliques for a in c}, key=lambda a: (domain.size(a), -domain.index(a)))
         constrained = " and its constraints" if domain.zeros else ""
+        other = "name a smaller workload" if max_model_mb is None else "raise max_model_mb"
         raise ModelTooLargeError(
-            f"The smallest model of this domain{constrained} has {cells:,} cells, above {max_model_mb:g} MB;"
+            f"The smallest model of this domain{constrained} has {cells:,} cells, above {limit:g} MB;"
             f" column {widest!r} has the most codes, {domain.size(widest):,}.",
-            remedy="Give it fewer bins or categories, leave it out, or raise max_model_mb.",
+            remedy=f"Give it fewer bins or categories, leave it out, or {other}.",
         )
 
 
@@ -127,13 +147,14 @@ class Memory:
 
     def __init__(self) -> None:
         self._latest: dict[Clique, tuple[int, FloatArray]] = {}
-        self._surprise: list[float] = []
+        self._surprise: dict[int, float] = {}
 
     def note(self, estimates: Mapping[Clique, FloatArray], transcript: Transcript) -> None:
         """Remember the last choice, made with these estimates, once its marginal has been measured whole."""
         selection, answer = transcript.selections[-1], transcript.measurements[-1]
-        self._latest |= {r: (len(self._surprise), estimates[r]) for r in selection.candidates}
-        self._surprise.append(float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum()))
+        number = len(transcript.selections) - 1
+        self._latest |= {r: (number, estimates[r]) for r in selection.candidates}
+        self._surprise[number] = float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum())
 
     def against(self, model: Model, transcript: Transcript) -> tuple[Hindsight, ...]:
         """What became of the estimates, for candidates that no measurement contains."""

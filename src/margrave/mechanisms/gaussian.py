@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, Step, release_of, split, workload_config, workload_or_default
+from margrave.mechanisms.common import (
+    Progress,
+    Step,
+    check_size,
+    release_of,
+    split,
+    workload_config,
+    workload_or_default,
+)
 from margrave.models import AnswersFit, Fit
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -55,6 +63,7 @@ class GaussianMechanism:
         rng = np.random.default_rng() if rng is None else rng
         domain = private.domain
         shares = self._shares(domain, private.rho)
+        check_size(self.fit, domain, list(shares))
         private.prepare(shares)
         for i, (clique, rho) in enumerate(shares.items()):
             private.measure([clique], Gaussian(rho=rho))

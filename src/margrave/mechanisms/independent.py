@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, Step, check_size, one_way, release_of
+from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -28,7 +28,7 @@ class Independent:
     Source: the baseline of McKenna, Mullins, Sheldon, Miklau (2022), Section 6.1.
     """
 
-    max_model_mb: float = 1000.0
+    max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     def reads(self, domain: Domain) -> Collection[Clique]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from margrave.marginal import IDENTITY, Query
-from margrave.mechanisms.common import Progress, Step, check_size, one_way, release_of, silent
+from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of, silent
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -34,8 +34,8 @@ class MST:
     Source: McKenna, Miklau, Sheldon (2021), Winning the NIST contest, Section 4. ``rare=0`` merges nothing.
     """
 
-    rare: float = 3.0
-    max_model_mb: float = 1000.0
+    rare: float = parameter(3.0, "Codes counted below so many noise scales are merged.")
+    max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     def reads(self, domain: Domain) -> Collection[Clique]:

@@ -12,11 +12,13 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    LARGEST_MODEL_MB,
     Memory,
     Progress,
     Step,
     check_size,
     one_way,
+    parameter,
     release_of,
     silent,
     workload_config,
@@ -38,7 +40,8 @@ class MWEMPGM:
 
     ``workload``: None means all three-way marginals. ``rounds``: None means one per column. ``start``: first measure
     all one-way marginals with one round's budget (False is the paper's form: a uniform start). ``max_model_mb``: only
-    marginals that keep the model within it are candidates (None is the paper's form: no limit).
+    marginals that keep the model within it are candidates (None is the paper's form: no limit but what can be
+    estimated at all, ``LARGEST_MODEL_MB``).
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -46,9 +49,9 @@ class MWEMPGM:
     """
 
     workload: Workload | None = None
-    rounds: int | None = None
-    start: bool = True
-    max_model_mb: float | None = 80.0
+    rounds: int | None = parameter(None, "Rounds; by default one per column.", above=0)
+    start: bool = parameter(True, "Whether every column is measured first.")
+    max_model_mb: float | None = parameter(80.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
@@ -58,8 +61,12 @@ class MWEMPGM:
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The workload, and one-way marginals: for the start, and for when nothing else fits."""
         cliques = workload_or_default(self.workload, domain).cliques
-        alone = not self.start and self.max_model_mb is None
-        return cliques if alone else list(dict.fromkeys([*one_way(domain), *cliques]))
+        return list(dict.fromkeys([*one_way(domain), *cliques])) if self._reads_columns else cliques
+
+    @property
+    def _reads_columns(self) -> bool:
+        """Whether one-way marginals may be asked for; in the paper's form some marginal of the workload always fits."""
+        return self.start or self.max_model_mb is not None
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
         """Equal shares for the columns and for each round, half of which chooses."""
@@ -90,8 +97,8 @@ class MWEMPGM:
         progress = progress or silent
         domain = private.domain
         workload = workload_or_default(self.workload, domain).cliques
-        if self.max_model_mb is not None:
-            check_size(self.fit, domain, one_way(domain), self.max_model_mb)
+        least = one_way(domain) if self._reads_columns else [min(workload, key=domain.cells)]
+        check_size(self.fit, domain, least, self.max_model_mb)
         private.prepare(self.reads(domain))
         rounds = self.rounds or len(domain)
         rho = private.rho / (rounds + self.start)
@@ -119,8 +126,7 @@ class MWEMPGM:
         self, domain: Domain, workload: tuple[Clique, ...], measured: tuple[Clique, ...]
     ) -> list[Clique]:
         """The workload's marginals that keep the model within its size; one-way marginals if none does."""
-        if self.max_model_mb is None:
-            return list(workload)
-        limit = max(self.max_model_mb * CELLS_PER_MB, self.fit.cells(domain, measured))
+        largest = LARGEST_MODEL_MB if self.max_model_mb is None else self.max_model_mb
+        limit = max(largest * CELLS_PER_MB, self.fit.cells(domain, measured))
         sizes = self.fit.cells_with(domain, measured, workload)
         return [r for r, size in zip(workload, sizes, strict=True) if size <= limit] or one_way(domain)

@@ -12,7 +12,16 @@ import numpy as np
 
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import maximal
-from margrave.mechanisms.common import Progress, Step, one_way, release_of, silent, split, workload_config
+from margrave.mechanisms.common import (
+    Progress,
+    Step,
+    one_way,
+    parameter,
+    release_of,
+    silent,
+    split,
+    workload_config,
+)
 from margrave.mechanisms.mst import parts, spanning_tree
 from margrave.models import GraphicalFit, MaxEntropyFit
 from margrave.privacy import Gaussian, Private, Unit
@@ -40,7 +49,7 @@ class NAPSUMQ:
     """
 
     workload: Workload | None = None
-    connect: bool = True
+    connect: bool = parameter(True, "Choose pairs that join columns in no workload marginal.")
     shares: tuple[float, float, float] = (1.0, 1.0, 4.0)
     fit: MaxEntropyFit = field(default_factory=MaxEntropyFit)
 

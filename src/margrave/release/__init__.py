@@ -1,6 +1,7 @@
 """What a custodian publishes: rows on demand, marginals with error bars, and the evidence of what was spent."""
 
 from margrave.release.bounds import Bound, Intervals
+from margrave.release.draws import Draws
 from margrave.release.release import Conditional, Release
 
-__all__ = ["Bound", "Conditional", "Intervals", "Release"]
+__all__ = ["Bound", "Conditional", "Draws", "Intervals", "Release"]

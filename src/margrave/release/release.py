@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of
 from margrave.release.certificate import build_certificate, current_versions
+from margrave.release.draws import Draws, draws_of
 from margrave.release.evidence import Condition, codes_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.schema import Codes, Schema
@@ -91,8 +92,30 @@ class Release:
         """
         rng = np.random.default_rng(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
-        config = {**self.config, "refit": type(fit).__name__}
+        config = {**self.config, "refit": type(fit).__name__, "fit": repr(fit)}
         return replace(self, model=model, config=config, hindsight=())  # which told about the model before
+
+    def draws(
+        self,
+        m: int = 100,
+        *,
+        rows: int | None = None,
+        method: str = "auto",
+        seed: int | None = None,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> Draws:
+        """``m`` tables for an analysis with honest intervals: of ``rows`` independent records each.
+
+        Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
+        answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
+        number of real records without. ``method``: "posterior" of the model; "bootstrap", refits of simulated answers,
+        at the cost of m fits; or "auto", the first where there is one. ``seed`` makes them repeatable. ``progress`` is
+        told the share of the distributions drawn.
+
+        **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only.
+        Source: Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/draws.md``.
+        """
+        return draws_of(self, m, rows, method, seed, progress)
 
     def bounds(
         self,

@@ -82,45 +82,11 @@ def _eliminate(adjacency, log_sizes, rule, order, neighbours):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _maximal_cells(order, neighbours, log_sizes):  # type: ignore[no-untyped-def]
-    """Sum of the cells of the cliques {v} ∪ neighbours(v) that lie in no earlier one.
+def _absorbed(order, neighbours):  # type: ignore[no-untyped-def]
+    """Which cliques {v} ∪ neighbours(v) lie in an earlier one, and the next attribute that each v's clique takes up.
 
     A clique lies in an earlier one exactly if some v whose next-eliminated neighbour it belongs to has one member
-    more (Blair and Peyton 1993).
-    """
-    n = len(order)
-    position = np.empty(n, np.int64)
-    for i in range(n):
-        position[order[i]] = i
-    degree = np.zeros(n, np.int64)
-    for v in range(n):
-        for u in range(n):
-            degree[v] += neighbours[v, u]
-    absorbed = np.zeros(n, np.uint8)
-    for v in range(n):
-        parent = -1
-        for u in range(n):
-            if neighbours[v, u] and (parent < 0 or position[u] < position[parent]):
-                parent = u
-        if parent >= 0 and degree[v] == degree[parent] + 1:
-            absorbed[parent] = 1
-    total = 0.0
-    for v in range(n):
-        if not absorbed[v]:
-            weight = log_sizes[v]
-            for u in range(n):
-                if neighbours[v, u]:
-                    weight += log_sizes[u]
-            total += np.exp(weight)
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _constrained(order, neighbours, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
-    """The maximal cliques that hold a whole row of ``zeros``, and their separators that do; the cells of other cliques.
-
-    Rows of the last two arguments mark members. A clique takes the eliminated variables that it absorbs, one after the
-    other; what the last of them still borders on is its separator (Blair and Peyton 1993).
+    more (Blair and Peyton 1993). The first such v in the order takes it up; −1 where v takes up none.
     """
     n = len(order)
     position = np.empty(n, np.int64)
@@ -140,6 +106,34 @@ def _constrained(order, neighbours, log_sizes, zeros, cliques, separators):  # t
         if parent >= 0 and degree[v] == degree[parent] + 1 and not absorbed[parent]:
             absorbed[parent] = 1
             following[v] = parent
+    return absorbed, following
+
+
+@njit(cache=True, nogil=True)
+def _maximal_cells(order, neighbours, log_sizes):  # type: ignore[no-untyped-def]
+    """Sum of the cells of the cliques {v} ∪ neighbours(v) that lie in no earlier one."""
+    n = len(order)
+    absorbed, _ = _absorbed(order, neighbours)
+    total = 0.0
+    for v in range(n):
+        if not absorbed[v]:
+            weight = log_sizes[v]
+            for u in range(n):
+                if neighbours[v, u]:
+                    weight += log_sizes[u]
+            total += np.exp(weight)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _constrained(order, neighbours, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
+    """The maximal cliques that hold a whole row of ``zeros``, and their separators that do; the cells of other cliques.
+
+    Rows of the last two arguments mark members. A clique takes the eliminated variables that it absorbs, one after the
+    other; what the last of them still borders on is its separator.
+    """
+    n = len(order)
+    absorbed, following = _absorbed(order, neighbours)
     n_cliques, n_separators, total = 0, 0, 0.0
     for v in range(n):
         if absorbed[v]:

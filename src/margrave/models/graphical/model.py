@@ -112,8 +112,9 @@ class GraphicalModel:
         """Expected counts of many marginals.
 
         Exact where the intermediate tables are small together or no ``rng`` is given; else counted in records that
-        the model deals out. A count c is then off by about sqrt(c · total / records) or less; records are so many that
-        a marginal of 1,000 cells is off by a fifth of what noise of ``scale`` does to it, but 50,000 to 600,000.
+        the model deals out. A count c is then off by about sqrt(c · total / records) or less, a fifth of it with many
+        records, since they are spread; they are so many that a marginal of 1,000 cells is off by about a tenth of what
+        noise of ``scale`` does to it, or less, but 50,000 to 600,000.
         """
         wanted = list(dict.fromkeys(cliques))
         if rng is None:
@@ -127,7 +128,7 @@ class GraphicalModel:
     def _counted(
         self, cliques: Sequence[Clique], rng: np.random.Generator, scale: float
     ) -> dict[Clique, FloatArray]:
-        rows = int(np.clip((self._total / max(scale, 1e-9)) ** 2 / 40, 50_000, 600_000))
+        rows = int(np.clip((self._total / max(scale, 1e-9)) ** 2 / 400, 50_000, 600_000))
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 

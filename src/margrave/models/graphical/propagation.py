@@ -22,6 +22,9 @@ from margrave.typing import Clique, FloatArray, IntArray
 LARGE = 150_000
 """Cells from which a walk is worth splitting over threads."""
 
+UNEVEN = 1.1
+"""How much longer than their mean the longest of the threads' ranges may be."""
+
 
 @cache
 def _threads() -> ThreadPoolExecutor:
@@ -252,18 +255,17 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
 
     The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
 
-    The axis split is the largest but the innermost. The sums of the parts are added in a fixed order, so the result
-    does not depend on which thread was first.
+    The sums of the parts are added in a fixed order, so the result does not depend on which thread was first.
     """
     dims, offsets, strides, n_in = shape.dims, shape.offsets, shape.strides, shape.n_in
     if shape.cells < LARGE:
         return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
-    axis = int(np.argmax(dims[:-1]))
-    order = [axis, *(i for i in range(len(dims)) if i != axis)]
-    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
-    parts = min(_workers(), int(dims[0]))
+    parts = min(_workers(), int(dims[:-1].max()))
     if parts == 1:
         return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
+    axis = _split_axis(dims, parts)
+    order = [axis, *(i for i in range(len(dims)) if i != axis)]
+    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
     cuts = np.linspace(0, dims[0], parts + 1).astype(int)
     spans = 1 + (strides[n_in:] * (dims - 1)).sum(axis=1)
     private = int(spans.sum())
@@ -286,6 +288,17 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
             buffer[offset : offset + span] += buffer[start : start + span]
             start += span
     return mass
+
+
+def _split_axis(dims: IntArray, parts: int) -> int:
+    """The outermost axis but the last whose ranges differ by little; where there is none, the largest.
+
+    The axis that is split becomes the outermost. A large one is worth more where it was: what does not vary along it is
+    multiplied in, and gathered, outside of it.
+    """
+    longest = -(-dims[:-1] // parts) * parts
+    even = np.flatnonzero(longest <= UNEVEN * dims[:-1])
+    return int(even[0] if even.size else np.argmax(dims[:-1]))
 
 
 def spare_cells(dims: IntArray, strides: IntArray, n_in: int) -> int:

@@ -57,6 +57,13 @@ class Canonical:
         """How many cells of a marginal hold no reference code."""
         return math.prod(self.domain.size(a) - 1 for a in clique)
 
+    def query(self, position: int) -> dict[Attribute, int]:
+        """What the query at a position asks for: a code of each attribute of its subset."""
+        s = max((s for s in self.subsets if self.starts[s] <= position), key=lambda s: (self.starts[s], len(s)))
+        shape = [self.domain.size(a) - 1 for a in s]
+        codes = np.unravel_index(position - self.starts[s], shape)
+        return {a: int(self.order(a)[1:][i]) for a, i in zip(s, codes)}
+
     def order(self, attribute: Attribute) -> IntArray:
         """The codes of an attribute, its reference code first."""
         codes = np.arange(self.domain.size(attribute))

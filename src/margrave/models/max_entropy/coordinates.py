@@ -1,18 +1,23 @@
 """Coordinates in which the posterior is nearly a standard normal, however long its tails are in θ.
 
 Where the noise hides whether a cell is empty, its potential can be anything from what its noisy count says down to
-what the prior allows: a narrow edge with a long plateau. Two changes of variables make that easy to walk.
+what the prior allows: an edge with a long plateau. In θ such edges move with every other parameter of the same codes.
+Two changes of variables hold them still and make them easy to walk.
 
-1. η_(S,v) = Σ θ_(T,v_T) over subsets T of S that hold S's last attribute in sampling order: the log odds of one cell
-   against its reference. A cell that may be empty then concerns one coordinate, not all that share its codes.
-2. η_j = g_j(u_j) with g_j increasing, so that the density along coordinate j, through the mode, is a standard normal's.
+1. c: one coordinate a query, the logarithm of about how likely its cell is. Leaves to root, what the nodes below say of
+   a node's cells (messages) is added to its log odds; root to leaves, the log probability of the separator's codes. So
+   c_(S,v) = log P(v_R, others at reference | v_Q) − log P(all at reference | v_Q) + log P(v_Q), where Q is the part
+   of S in the node's separator and R the rest, if R is all of the node's attributes outside the separator. If there are
+   others, their codes are averaged over with fixed weights. Each step adds functions of other nodes, or of queries with
+   more attributes in R: dθ / dc has determinant 1.
+2. c_j = g_j(u_j) with g_j increasing, so that the density along coordinate j, through the mode, is a standard normal's.
 
 Both are exact: the density of u is that of θ times the derivatives of all g_j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -20,11 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_ndtr
 
-from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.density import Density, Point
+from margrave.models.max_entropy.density import Density, Point, Posterior
 from margrave.models.max_entropy.laplace import Laplace
-from margrave.models.max_entropy.tree import Layout
+from margrave.models.max_entropy.tree import Layout, Node
 from margrave.typing import Attribute, FloatArray
+
+Weights = Sequence[Sequence[FloatArray]]
+"""What ``weights_of`` gives."""
 
 REACH = 4.5
 """Between −REACH and REACH the functions g_j bend; beyond, they go on straight."""
@@ -38,13 +45,15 @@ FARTHEST = 8.0
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """θ = mode + unmix g(u), with log g_j' linear between knots: ``log_slopes`` (coordinates, knots), ``at_zero`` g(0).
+    """c = mode + g(u), with log g_j' linear between knots: ``log_slopes`` and ``heights`` are log g_j' and g_j there.
 
-    ``unmix`` takes η to θ.
+    ``information`` is the negative Hessian of the log density in c at the mode.
     """
 
+    layout: Layout
+    weights: Weights
     mode: FloatArray
-    unmix: FloatArray
+    information: FloatArray
     log_slopes: FloatArray
     heights: FloatArray
 
@@ -61,18 +70,17 @@ class Coordinates:
         inside = heights[j, k] + jnp.exp(low) * step * part * _relative(bend)
         log_slope = low + bend
         beyond = u - jnp.clip(u, -REACH, REACH)
-        eta = inside + beyond * jnp.exp(log_slope)
-        return jnp.asarray(self.mode) + jnp.asarray(self.unmix) @ eta, jnp.sum(log_slope)
+        c = jnp.asarray(self.mode) + inside + beyond * jnp.exp(log_slope)
+        return from_odds(self.layout, self.weights, c), jnp.sum(log_slope)
 
-    def first_root(self, around: Laplace) -> FloatArray:
+    def first_root(self) -> FloatArray:
         """A root of a covariance for u to start from: that of the Laplace approximation, drawn halfway to I.
 
         Along each coordinate alone the density has unit variance; the approximation tells how they go together, but
         only near the mode.
         """
-        information = np.linalg.inv(around.factor @ around.factor.T)
-        own = self.unmix.T @ information @ self.unmix
-        unit = own / np.sqrt(np.outer(np.diag(own), np.diag(own)))
+        own = np.diag(self.information)
+        unit = self.information / np.sqrt(np.outer(own, own))
         root: FloatArray = np.linalg.cholesky(np.linalg.inv((unit + np.eye(len(unit))) / 2))
         return root
 
@@ -93,56 +101,138 @@ def _relative(x: jax.Array) -> jax.Array:
     return jnp.where(small, 1.0 + x / 2, jnp.expm1(safe) / safe)
 
 
-def coordinates(
-    log_density: Density,
-    canonical: Canonical,
-    layout: Layout,
-    around: Laplace,
-    prior: float,
-    ranks: Mapping[Attribute, int],
-) -> Coordinates:
-    """Coordinates fitted to the density along each η_j through the mode."""
-    size = len(around.mode)
-    unmix = np.eye(size)
-    queries = len(layout.order)
-    unmix[:queries, :queries] = np.linalg.inv(_mixing(canonical, layout, ranks))
-    information = np.linalg.inv(around.factor @ around.factor.T)
-    spread = 1.0 / np.sqrt(np.einsum("ij,ij->j", unmix, information @ unmix))
-    reach = np.maximum(FARTHEST * prior, 10 * spread)
+def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute, FloatArray]) -> Coordinates:
+    """Coordinates fitted to the density along each c_j through the mode; ``shares``: of every column's codes."""
+    layout = posterior.layout
+    weights = weights_of(layout, shares)
+    mode = np.asarray(to_odds(layout, weights, jnp.asarray(around.mode)))
+    slope = np.asarray(jax.jit(jax.jacfwd(lambda c: from_odds(layout, weights, c)))(jnp.asarray(mode)))
+    information = slope.T @ np.linalg.inv(around.factor @ around.factor.T) @ slope
+    spread = 1.0 / np.sqrt(np.diag(information))
+    reach = np.maximum(FARTHEST * posterior.prior, 10 * spread)
     grid = np.linspace(-1.0, 1.0, PROBES)
     probes = spread[:, None] * np.sinh(grid * np.arcsinh(reach / spread)[:, None])
 
     @jax.jit
-    def line(direction: Point, lengths: Point) -> jax.Array:
-        values: jax.Array = jax.lax.map(lambda t: log_density(around.mode + t * direction), lengths)
+    def line(j: jax.Array, lengths: Point) -> jax.Array:
+        def at(length: jax.Array) -> jax.Array:
+            return posterior.log_density(from_odds(layout, weights, jnp.asarray(mode).at[j].add(length)))
+
+        values: jax.Array = jax.lax.map(at, lengths)
         return values
 
-    slopes, heights = np.empty((size, KNOTS)), np.empty((size, KNOTS))
-    for j in range(size):
-        values = np.asarray(line(jnp.asarray(unmix[:, j]), jnp.asarray(probes[j])))
+    slopes, heights = np.empty((len(mode), KNOTS)), np.empty((len(mode), KNOTS))
+    for j in range(len(mode)):
+        values = np.asarray(line(jnp.asarray(j), jnp.asarray(probes[j])))
         slopes[j], heights[j] = _straighten(probes[j], np.where(np.isfinite(values), values, -1e300))
-    return Coordinates(around.mode, unmix, slopes, heights)
+    return Coordinates(layout, weights, mode, information, slopes, heights)
 
 
-def _mixing(canonical: Canonical, layout: Layout, ranks: Mapping[Attribute, int]) -> FloatArray:
-    """The matrix from θ to η, both in the layout's order: ones on the diagonal, at most one other for each T in S."""
-    place = np.full(canonical.size, -1)
-    place[canonical.kept[layout.order]] = np.arange(len(layout.order))
-    matrix = np.zeros((len(layout.order), len(layout.order)))
-    for s in canonical.subsets:
-        last = max(s, key=ranks.__getitem__)
-        shape = [canonical.domain.size(a) - 1 for a in s]
-        own = place[canonical.starts[s] + np.arange(canonical.free_cells(s))]
-        codes = np.indices(shape).reshape(len(s), -1)
-        for t in canonical.subsets:
-            if last in t and set(t) <= set(s):
-                at = np.zeros(codes.shape[1], dtype=np.int64)
-                for a in t:
-                    at = at * (canonical.domain.size(a) - 1) + codes[s.index(a)]
-                other = place[canonical.starts[t] + at]
-                both = (own >= 0) & (other >= 0)
-                matrix[own[both], other[both]] = 1.0
-    return matrix
+def from_odds(layout: Layout, weights: Weights, c: Point) -> Point:
+    """θ of c; coordinates after the queries' stay what they are."""
+    odds = _downwards(layout, weights, c, -1.0)
+    messages: dict[int, jax.Array] = {}
+    theta: dict[int, jax.Array] = {}
+    for k in reversed(range(len(layout.nodes))):
+        node = layout.nodes[k]
+        told, added = _told(node, messages)
+        theta[k] = _parameters(node, weights[k], odds[k] - added)
+        messages[k] = _message(node, theta[k], told)
+    return jnp.concatenate([*_in_order(layout, theta), c[len(layout.order) :]])
+
+
+def to_odds(layout: Layout, weights: Weights, theta: Point) -> Point:
+    """c of θ."""
+    messages: dict[int, jax.Array] = {}
+    odds: dict[int, jax.Array] = {}
+    for k in reversed(range(len(layout.nodes))):
+        node = layout.nodes[k]
+        told, added = _told(node, messages)
+        odds[k] = _values(node, weights[k], theta[node.own]) + added
+        messages[k] = _message(node, theta[node.own], told)
+    found = _downwards(layout, weights, jnp.concatenate(_in_order(layout, odds)), 1.0)
+    return jnp.concatenate([*_in_order(layout, found), theta[len(layout.order) :]])
+
+
+def _in_order(layout: Layout, parts: Mapping[int, jax.Array]) -> list[jax.Array]:
+    """The nodes' parts in the layout's order of queries."""
+    return [parts[k] for k in sorted(parts, key=lambda k: (layout.nodes[k].own.start, layout.nodes[k].own.stop))]
+
+
+def _told(node: Node, messages: Mapping[int, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """The children's messages on the node's cells, and what they add to its log odds."""
+    told = jnp.zeros(len(node.base))
+    for c, meets in zip(node.children, node.meets, strict=True):
+        told = told + jnp.asarray(meets) @ messages[c]
+    return told, jnp.asarray(node.odds.first) * (told[node.odds.up] - told[node.odds.down])
+
+
+def _message(node: Node, theta: jax.Array, told: jax.Array) -> jax.Array:
+    logits = node.base + jnp.asarray(node.queries) @ theta + told
+    message: jax.Array = jax.scipy.special.logsumexp(logits.reshape(node.separator_cells, -1), axis=1)
+    return message
+
+
+def _values(node: Node, weights: Sequence[FloatArray], theta: jax.Array) -> jax.Array:
+    """Log odds by the node's own queries: those of R at v, averaged over what else is outside the separator."""
+    values = jnp.zeros(len(theta))
+    for level, weight in zip(node.odds.levels, weights, strict=True):
+        tied = jax.scipy.special.logsumexp(weight + jnp.asarray(level.others) @ theta, axis=1)
+        values = values.at[level.own].set(jnp.asarray(level.sums) @ theta[level.own] + tied)
+    return values
+
+
+def _parameters(node: Node, weights: Sequence[FloatArray], values: jax.Array) -> jax.Array:
+    """The inverse: the queries with the most attributes outside first, as the others' averages rest on them."""
+    theta = jnp.zeros(len(values))
+    for level, weight in zip(node.odds.levels, weights, strict=True):
+        tied = jax.scipy.special.logsumexp(weight + jnp.asarray(level.others) @ theta, axis=1)
+        theta = theta.at[level.own].set(jnp.asarray(level.apart) @ (values[level.own] - tied))
+    return theta
+
+
+def _downwards(layout: Layout, weights: Weights, values: Point, sign: float) -> dict[int, jax.Array]:
+    """Log odds with the log probability of separators' codes added (sign 1: from log odds) or taken out (sign −1).
+
+    Probabilities are those of the log odds alone: exact where every separator lies in a measured clique, and always
+    functions of what is nearer the root.
+    """
+    separators: dict[int, jax.Array] = {0: jnp.ones(1)}
+    found: dict[int, jax.Array] = {}
+    for k, node in enumerate(layout.nodes):
+        likely = node.odds.first * jnp.log(jnp.asarray(node.odds.within) @ separators[k] + LEAST)
+        found[k] = values[node.own] + sign * likely
+        odds = values[node.own] if sign > 0 else found[k]
+        logits = node.base + jnp.asarray(node.queries) @ _parameters(node, weights[k], odds)
+        share = jax.nn.softmax(logits.reshape(node.separator_cells, -1), axis=1)
+        cells = (separators[k][:, None] * share).ravel()
+        for c, meets in zip(node.children, node.meets, strict=True):
+            separators[c] = jnp.asarray(meets.T) @ cells
+    return found
+
+
+def weights_of(layout: Layout, shares: Mapping[Attribute, FloatArray]) -> Weights:
+    """log Π shares of the codes y that each level's averages are over, an attribute left out standing for the rest.
+
+    One array (queries, y) a level of each node.
+    """
+    found = []
+    for node in layout.nodes:
+        levels = []
+        for level in node.odds.levels:
+            weight = level.lacks.copy()
+            for i, choices in enumerate(level.codes):
+                for j, y in enumerate(choices):
+                    weight[i, j] = sum(np.log(max(float(shares[a][v]), SMALLEST_SHARE)) for a, v in y)
+            levels.append(weight)
+        found.append(levels)
+    return found
+
+
+SMALLEST_SHARE = 1e-4
+"""Below it, a code weighs as if it had this share of the records."""
+LEAST = 1e-60
+"""Added to probabilities whose logarithm is taken."""
 
 
 def _straighten(lengths: FloatArray, log_values: FloatArray) -> tuple[FloatArray, FloatArray]:

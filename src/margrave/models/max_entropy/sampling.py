@@ -9,7 +9,6 @@ import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.coordinates import coordinates
 from margrave.models.max_entropy.density import Posterior
@@ -21,7 +20,7 @@ from margrave.models.max_entropy.sufficient import sufficient
 from margrave.models.max_entropy.tree import layout
 from margrave.models.terms import Term
 from margrave.schema.domain import Domain
-from margrave.typing import FloatArray
+from margrave.typing import Attribute, FloatArray
 
 if TYPE_CHECKING:
     from margrave.models.max_entropy.fit import MaxEntropyFit
@@ -74,10 +73,8 @@ def _walk(
     fit: MaxEntropyFit, posterior: Posterior, canonical: Canonical, around: Laplace, rng: np.random.Generator
 ) -> tuple[FloatArray, dict[str, Any]]:
     """Chains until they have mixed, or have come to their limit."""
-    tree = JunctionTree.of(canonical.domain, canonical.cliques)
-    ranks = {a: i for i, a in enumerate(tree.order)}
-    straight = coordinates(posterior.log_density, canonical, posterior.layout, around, fit.prior, ranks)
-    chains = Chains(posterior, straight, straight.first_root(around), fit.chains, rng)
+    straight = coordinates(posterior, around, _shares(posterior, canonical))
+    chains = Chains(posterior, straight, straight.first_root(), fit.chains, rng)
     chains.warm_up(fit.warmup)
     while True:
         chains.more(BATCH)
@@ -98,3 +95,20 @@ def _walk(
     pooled = chains.draws.reshape(-1, posterior.size)
     every = np.linspace(0, len(pooled) - 1, min(KEPT, len(pooled))).round().astype(int)
     return pooled[every], told
+
+
+def _shares(posterior: Posterior, canonical: Canonical) -> dict[Attribute, FloatArray]:
+    """Each column's shares of its codes by the noisy answers, clipped; equal where its own queries are left out."""
+    known, domain = posterior.sufficient, canonical.domain
+    full = np.full(canonical.size, np.nan)
+    full[canonical.kept] = known.mean / known.total
+    found = {}
+    for a in domain:
+        share = np.full(domain.size(a), 1.0 / domain.size(a))
+        if (a,) in canonical.starts:
+            start = canonical.starts[a,]
+            told = np.clip(full[start : start + domain.size(a) - 1], 0.0, 1.0)
+            if np.isfinite(told).all():
+                share[canonical.order(a)] = [max(0.0, 1.0 - told.sum()), *told]
+        found[a] = share
+    return found

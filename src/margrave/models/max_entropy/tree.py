@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,49 @@ import numpy as np
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.schema.zeros import joined
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.typing import Attribute, Clique, FloatArray, IntArray
+
+Cell = Mapping[Attribute, int]
+"""The codes that a query asks for."""
+
+Code = tuple[Attribute, int]
 
 IMPOSSIBLE = -1e4
 """The log potential of a cell that cannot occur: its exponential is 0, and derivatives stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Those of a node's queries that have equally many attributes outside the separator, ``own`` among the node's.
+
+    A query (S, v) is split into R, outside the separator, and Q, inside. ``sums`` adds up the parameters of queries
+    with the same codes of R and some of those of Q, ``apart`` undoes that. ``others`` (queries, codes y, all of the
+    node's) marks the queries that tie R at v to further attributes outside at y, with ``codes`` the attributes and
+    codes of each y (as many for each query: what is lacking has none, and is marked by ``lacks``).
+    """
+
+    own: IntArray
+    sums: FloatArray
+    apart: FloatArray
+    others: FloatArray
+    codes: tuple[tuple[tuple[tuple[Attribute, int], ...], ...], ...]
+    lacks: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    """What tells a node's log odds from its own queries, one entry or row for each of them.
+
+    The log odds of (S, v) are those of cell ``up``, S at v and the rest at reference codes, against cell ``down``,
+    where R is at reference codes too. ``within`` marks the cells of the separator that agree with v. ``first`` is 1
+    where R is one attribute, else 0. ``levels`` come with the largest R first.
+    """
+
+    up: IntArray
+    down: IntArray
+    within: FloatArray
+    first: FloatArray
+    levels: tuple[Level, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +72,7 @@ class Node:
     whole: slice
     children: tuple[int, ...]
     meets: tuple[FloatArray, ...]
+    odds: Odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +116,7 @@ def _rooted(canonical: Canonical, tree: JunctionTree, root: int) -> Layout:
     home: dict[Clique, int] = {}
     for s in canonical.subsets:
         holds = [i for i in visit if set(s) <= set(tree.cliques[i])]
-        home[s] = place[min(holds, key=lambda i: (-place[i], canonical.domain.cells(tree.cliques[i])))]
+        home[s] = min(place[i] for i in holds)  # nearest the root: it then has an attribute outside the separator
     parents = [place.get(parent[i], -1) for i in visit]
     return _laid_out(canonical, [tree.cliques[i] for i in visit], parents, children, home)
 
@@ -92,12 +133,14 @@ def _laid_out(
     kept[canonical.kept] = np.arange(len(canonical.kept))
     orders: list[Clique] = []
     own: list[tuple[FloatArray, IntArray]] = []
+    odds: list[Odds] = []
     separators: list[Clique] = []
     for k, clique in enumerate(cliques):
         separator = () if parents[k] < 0 else tuple(a for a in clique if a in cliques[parents[k]])
         ordered = (*separator, *(a for a in clique if a not in separator))
         matrix, positions = canonical.indicators(ordered, [s for s, i in home.items() if i == k])
         told = kept[positions] >= 0
+        odds.append(_odds(canonical, ordered, separator, [canonical.query(j) for j in positions[told]]))
         orders.append(ordered)
         separators.append(separator)
         own.append((matrix[:, told], kept[positions[told]]))
@@ -122,10 +165,50 @@ def _laid_out(
         nodes.append(
             Node(
                 parents[k], domain.cells(separators[k]), base, own[k][0], mine,
-                slice(starts[k], ends[k]), tuple(children[k]), meets,
+                slice(starts[k], ends[k]), tuple(children[k]), meets, odds[k],
             )
         )
     return Layout(tuple(nodes), np.concatenate(order))
+
+
+def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: list[Cell]) -> Odds:
+    """The odds of some queries of a node whose cells are those of ``ordered``."""
+    domain = canonical.domain
+    shape, outer = domain.shape(ordered), domain.shape(separator)
+    up, down, within = [], [], np.zeros((len(queries), domain.cells(separator)))
+    for i, query in enumerate(queries):
+        at = {**canonical.reference, **query}
+        back = {**canonical.reference, **{a: v for a, v in query.items() if a in separator}}
+        up.append(int(np.ravel_multi_index([at[a] for a in ordered], shape)))
+        down.append(int(np.ravel_multi_index([back[a] for a in ordered], shape)))
+        where = tuple(query[a] if a in query else slice(None) for a in separator)
+        mark = np.zeros(outer)
+        mark[where] = 1.0
+        within[i] = mark.ravel()
+    inside = [frozenset((a, v) for a, v in q.items() if a in separator) for q in queries]
+    outside = [frozenset((a, v) for a, v in q.items() if a not in separator) for q in queries]
+    levels = [_level(inside, outside, size) for size in sorted({len(r) for r in outside}, reverse=True)]
+    first = np.array([float(len(r) == 1) for r in outside])
+    return Odds(np.array(up, dtype=np.int64), np.array(down, dtype=np.int64), within, first, tuple(levels))
+
+
+def _level(inside: list[frozenset[Code]], outside: list[frozenset[Code]], size: int) -> Level:
+    """The queries with ``size`` attributes outside the separator."""
+    own = [i for i, r in enumerate(outside) if len(r) == size]
+    sums = np.array([[float(outside[t] == outside[s] and inside[t] <= inside[s]) for t in own] for s in own])
+    codes, ties = [], []
+    for s in own:
+        larger = [t for t, r in enumerate(outside) if r > outside[s] and inside[t] <= inside[s]]
+        choices = list(dict.fromkeys([frozenset[Code](), *(outside[t] - outside[s] for t in larger)]))
+        codes.append(tuple(tuple(sorted(y)) for y in choices))
+        tied = [{t for t in larger if outside[t] - outside[s] <= y} for y in choices]
+        ties.append([[float(t in marked) for t in range(len(outside))] for marked in tied])
+    most = max(len(c) for c in codes)
+    others, lacks = np.zeros((len(own), most, len(outside))), np.full((len(own), most), IMPOSSIBLE)
+    for i, marks in enumerate(ties):
+        others[i, : len(marks)] = marks
+        lacks[i, : len(marks)] = 0.0
+    return Level(np.array(own, dtype=np.int64), sums, np.linalg.inv(sums), others, tuple(codes), lacks)
 
 
 def _meets(canonical: Canonical, ordered: Clique, separator: Clique) -> FloatArray:

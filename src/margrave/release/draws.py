@@ -1,0 +1,197 @@
+"""Draws: several tables of a release, for analyses that account for its noise and for the sampling of its records."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import InputError
+from margrave.models import MODELS
+from margrave.models.protocol import Model, ModelState, Posterior
+from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.schema import Codes, Schema
+
+if TYPE_CHECKING:
+    from margrave.release.release import Release
+
+Progress = Callable[[str, float], None]
+
+METHODS = ("auto", "posterior", "bootstrap")
+
+MODELS_STREAM, ROWS_STREAM, VALUES_STREAM = 0, 1, 2
+"""Independent streams of randomness from one seed: for the models, each table's codes, and values within codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """``m`` tables of independent records, table i from the i-th draw of what the distribution may be.
+
+    Analyse each table as if it were the real one, and combine: with q_i and v_i the i-th estimate and its variance,
+
+        q̄ = Σ q_i / m,    b = Σ (q_i − q̄)² / (m − 1),    T = (1 + 1/m) b − Σ v_i / m
+
+    q̄ estimates the quantity in the *population*, with variance T. The last term takes away what the sampling of each
+    table adds to b. It is the variance of a simple random sample, so records here are drawn independently of each
+    other. The rows of ``Release.sample`` are dealt out as evenly as whole records can be: estimates from them vary
+    less than v_i says, T would come out too small, and intervals too short.
+
+    Distributions that were refitted (the bootstrap) show the bias of the release's own: with q̂ the mean of the
+    estimates from ``released()``, the bias is about q̄ − q̂, and 2 q̂ − q̄ is to be preferred to q̄, with the same T.
+
+    ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
+    drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
+
+    **Privacy:** none spent.
+
+    Source: Raghunathan, Reiter, Rubin (2003); Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ, Section 2, Appendix B.
+    """
+
+    method: str
+    rows: int
+    total: float
+    notes: tuple[str, ...]
+    seed: int
+    schema: Schema = field(repr=False)
+    states: tuple[ModelState, ...] = field(repr=False)
+    center: ModelState | None = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, i: int) -> pa.Table:
+        """The i-th table, decoded."""
+        codes = self.codes(i)
+        return self.schema.decode(codes, rng=self._stream(VALUES_STREAM, self._place(i)))
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return (self[i] for i in range(len(self)))
+
+    def codes(self, i: int) -> Codes:
+        """The i-th table as codes."""
+        rng = self._stream(ROWS_STREAM, self._place(i))
+        return self._model(self._place(i)).sample(self.rows, rng=rng, independent=True)
+
+    def models(self) -> Iterator[Model]:
+        """The distributions, in the order of the tables."""
+        return (self._model(i) for i in range(len(self)))
+
+    def released(self) -> Draws | None:
+        """As many tables of the release's own distribution, from the same random numbers; None for a posterior.
+
+        What the tables here estimate on average, less what those do, is the bias of the release: a posterior is not
+        refitted, and shows none.
+        """
+        if self.center is None:
+            return None
+        return replace(self, method="the release's own distribution", states=(self.center,) * len(self), center=None)
+
+    def _model(self, i: int) -> Model:
+        state = self.states[i]
+        return MODELS[state.kind](self.schema.domain, state.facts, state.arrays)
+
+    def _place(self, i: int) -> int:
+        place = operator.index(i)
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"There are {len(self)} draws, 0 to {len(self) - 1}.")
+        return place % len(self)
+
+    def _stream(self, *which: int) -> np.random.Generator:
+        return _stream(self.seed, *which)
+
+
+def _stream(seed: int, *which: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=which))
+
+
+def draws_of(
+    release: Release,
+    m: int,
+    rows: int | None,
+    method: str,
+    seed: int | None,
+    progress: Progress | None,
+) -> Draws:
+    """What ``Release.draws`` returns."""
+    size = max(1, round(release.model.total)) if rows is None else rows
+    _check(m, size, method, seed)
+    posterior, why = _source(release, method)
+    chosen = secrets.randbits(63) if seed is None else int(seed)
+    states = []
+    for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
+        states.append(model.state())
+        if progress:
+            progress("drawing distributions", len(states) / m)
+    return Draws(
+        method=f"{why}: {posterior.method}",
+        rows=size,
+        total=release.model.total,
+        notes=notes_of(release),
+        seed=chosen,
+        schema=release.schema,
+        states=tuple(states),
+        center=release.model.state() if isinstance(posterior, Bootstrap) else None,
+    )
+
+
+def _check(m: object, rows: object, method: object, seed: object) -> None:
+    if not _whole(m, 1):
+        raise InputError(f"{m!r} draws cannot be made.", remedy="m is at least 1; combining needs 2, and 100 is usual.")
+    if not _whole(rows, 1):
+        raise InputError(f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out.")
+    if method not in METHODS:
+        raise InputError(f"{method!r} is no method.", remedy=f"The methods are {', '.join(METHODS)}.")
+    if not (seed is None or _whole(seed, 0)):
+        raise InputError(f"{seed!r} is no seed.", remedy="A seed is a whole number, 0 or more.")
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def _source(release: Release, method: str) -> tuple[Posterior, str]:
+    """Where the distributions come from, and why, in words."""
+    if method != "bootstrap":
+        own = _posterior_of(release)
+        if own is not None:
+            return own, "posterior"
+        if method == "posterior":
+            raise InputError(
+                "This release's model is one best estimate without a posterior.",
+                remedy='Use method="bootstrap", which refits it.',
+            )
+    why = "bootstrap, as asked" if method == "bootstrap" else "bootstrap, as the model is one best estimate"
+    fit = fit_of(release.model.state().kind, release.config)
+    return Bootstrap(release.model, release.transcript, fit), why
+
+
+def _posterior_of(release: Release) -> Posterior | None:
+    """The posterior of the release's model, or None where it has none."""
+    return release.model.posterior()
+
+
+def notes_of(release: Release) -> tuple[str, ...]:
+    """What the draws leave out of account, in words, from public facts alone."""
+    notes = [
+        "Relations among columns that no measured marginal holds are absent from every draw, and no interval"
+        " accounts for that.",
+    ]
+    merged = sorted({a for m in release.transcript.measurements for a in m.query.groups}, key=_order_of(release))
+    if merged:
+        notes.append(
+            f"Rare codes of {', '.join(merged)} were merged: within a group they are independent of other columns."
+        )
+    if release.transcript.selections:
+        notes.append("What was measured was chosen with the same records; the draws take the choice as given.")
+    if "person" in release.account.unit:
+        notes.append("Records are taken as independent: that a person may have several is not accounted for.")
+    return tuple(notes)
+
+
+def _order_of(release: Release) -> Callable[[str], Any]:
+    return release.schema.domain.index

@@ -1,0 +1,123 @@
+"""A mechanism's parameters are options of the command line, by no other list than its own fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import margrave.cli.mechanism as cli_mechanism
+from margrave.cli.mechanism import build_mechanism, mechanism_options, parameters_of
+from margrave.cli.plan import plan_command
+from margrave.cli.synthesize import synthesize_command
+from margrave.errors import InputError
+from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, Independent
+from margrave.mechanisms.common import parameter
+
+
+def parsed(*arguments: str) -> tuple[Any, str]:
+    """What a command with the options of today's mechanisms builds, and what its help says."""
+    built: list[Any] = []
+
+    @click.command()
+    @mechanism_options
+    def command(mechanism: str, **parameters: Any) -> None:
+        built.append(build_mechanism(mechanism, None, parameters))
+
+    shown = CliRunner().invoke(command, ["--help"], terminal_width=1000).output
+    done = CliRunner().invoke(command, list(arguments))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return (built or [done.output])[0], shown
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_parameter_is_an_option(name: str) -> None:
+    """All fields but the workload, which has an option of its own, and the fit, which is no text."""
+    declared = {f.name for f in fields(MECHANISMS[name])}  # type: ignore[arg-type]
+    assert set(parameters_of(name)) == declared - {"workload", "fit"}
+
+
+def test_options_of_one_name_are_of_one_kind_and_no_command_has_two() -> None:
+    kinds: dict[str, set[type]] = {}
+    for name in MECHANISMS:
+        for field, found in parameters_of(name).items():
+            kinds.setdefault(field, set()).add(found.kind)
+    assert all(len(k) == 1 for k in kinds.values()), kinds
+    for command in (plan_command, synthesize_command):
+        names = [p.name for p in command.params]
+        assert len(names) == len(set(names))
+        assert set(kinds) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-m aim", AIM()),
+        ("-m aim --rounds 7 --alpha 3/4 --max-model-mb 5", AIM(rounds=7, alpha=Fraction(3, 4), max_model_mb=5)),
+        ("-m aim --alpha 0.8", AIM(alpha=Fraction(4, 5))),
+        ("-m mst --rare 0", MST(rare=0.0)),
+        ("-m mwem-pgm --no-start --rounds 2", MWEMPGM(start=False, rounds=2)),
+        ("-m mwem-pgm --start", MWEMPGM(start=True)),
+        ("-m independent --max-model-mb 2.5", Independent(max_model_mb=2.5)),
+    ],
+)
+def test_what_is_given_is_what_the_mechanism_gets(arguments: str, expected: Any) -> None:
+    built, _ = parsed(*arguments.split())
+    assert built == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("-m mst --rounds 3", "--rounds means nothing to mst"),
+        ("-m gaussian --no-start", "--start means nothing to gaussian"),
+        ("-m aim --rounds 0", "--rounds is 0"),
+        ("-m aim --max-model-mb nan", "--max-model-mb is nan"),
+        ("-m mwem-pgm --max-model-mb -1", "--max-model-mb is -1"),
+        ("-m aim --alpha 1", "alpha is 1"),
+    ],
+)
+def test_what_a_mechanism_cannot_use_is_refused(arguments: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parsed(*arguments.split())
+
+
+@pytest.mark.parametrize("text", ["much", "1/0", "nan", ""])
+def test_a_share_that_is_no_fraction(text: str) -> None:
+    said, _ = parsed("-m", "aim", "--alpha", text)
+    assert "'--alpha'" in said
+
+
+def test_help_names_who_understands_an_option_and_the_default() -> None:
+    _, shown = parsed()
+    assert "Size of the model at most, in MB. [aim: 80, mst: 1000, mwem-pgm: 80, independent: 1000]" in shown
+    assert "[aim: 9/10]" in shown
+    assert "--start / --no-start" in shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy:
+    """A mechanism that the command line has never heard of."""
+
+    target: str | None = parameter(None, "Column of interest.")
+    halves: bool = parameter(False, "Whether to split in two.")
+    share: Fraction = parameter(Fraction(1, 3), "Share of the first.", above=0)
+    rounds: int | None = parameter(None, "How often.")
+
+
+def test_a_new_mechanism_needs_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_mechanism, "MECHANISMS", {**MECHANISMS, "toy": Toy})
+    built, shown = parsed("-m", "toy", "--target", "age", "--halves", "--share", "2/5")
+    assert built == Toy(target="age", halves=True, share=Fraction(2, 5))
+    assert "Column of interest. [toy]" in shown
+    assert "How often. [toy]" in shown
+    assert "[mwem-pgm] How often. [toy]" in shown, "shared with others, each in its own words"
+    with pytest.raises(InputError, match="--share is 0"):
+        parsed("-m", "toy", "--share", "0")
+    with pytest.raises(InputError, match="--target means nothing to aim"):
+        parsed("--target", "age")
