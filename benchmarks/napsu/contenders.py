@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from benchmarks.napsu.stopgap import draws
 from benchmarks.napsu.tasks import M, Task
 
 from margrave import NAPSUMQ, Budget, GraphicalFit, MaxEntropyFit, MemoryTable, Release, ReplaceRow, protect
@@ -48,7 +47,7 @@ def posterior(fit: MaxEntropyFit, *, exact: bool = False) -> Contender:
         known = replace(release, transcript=without_noise(release.transcript)) if exact else release
         fitted = known.refit(fit, seed=repeat)
         middle = clock()
-        found = analyse(draws(fitted, M, task.n, repeat), task.fit, remedy="drop")
+        found = analyse(fitted, task.fit, M, rows=task.n, seed=repeat, method="posterior", remedy="drop")
         posterior = {k: v for k, v in fitted.model.facts.items() if k != "why"}
         return {**combined(task, found), "posterior": posterior, **spent(fit=(start, middle), draws=(middle, clock()))}
 
