@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -36,18 +37,22 @@ text {{ fill: var(--ink); }} .s {{ fill: var(--soft); }} .m {{ text-anchor: midd
 .b {{ fill: currentColor; opacity: .14; }} .o {{ opacity: .45; }}
 """
 
-GAP, TOP, FOOT, LEFT = 30, 58, 46, 46
+GAP, TOP, FOOT, LEFT, RIGHT = 30, 58, 46, 46, 12
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it."""
+    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it.
+
+    ``log``: y has a logarithmic scale.
+    """
 
     left: float
     width: float
     height: float
     across: tuple[float, float]
     up: tuple[float, float]
+    log: bool = False
 
     def x(self, value: float) -> float:
         """Where a value lies, kept inside."""
@@ -57,7 +62,9 @@ class Panel:
     def y(self, value: float) -> float:
         """Where a value lies, kept inside."""
         low, high = self.up
-        return TOP + self.height * (1 - (min(max(value, low), high) - low) / (high - low))
+        scale: Callable[[float], float] = math.log if self.log else float
+        share = (scale(min(max(value, low), high)) - scale(low)) / (scale(high) - scale(low))
+        return TOP + self.height * (1 - share)
 
     def frame(self, title: str, ticks: Sequence[float], labels: Mapping[float, str], below: str) -> list[str]:
         """Title, lines at the ticks of y, and what stands below x."""
@@ -80,7 +87,7 @@ def panels(
     count: int, width: float, height: float, across: tuple[float, float], up: tuple[float, float]
 ) -> list[Panel]:
     """Side by side."""
-    each = (width - LEFT - (count - 1) * (GAP + LEFT - 10)) / count
+    each = (width - LEFT - RIGHT - (count - 1) * (GAP + LEFT - 10)) / count
     return [Panel(LEFT + i * (each + GAP + LEFT - 10), each, height, across, up) for i in range(count)]
 
 

@@ -13,6 +13,7 @@ import re
 import statistics
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,12 +108,12 @@ def toy_figures(small: Experiment) -> dict[str, str]:
     ]  # fmt: skip
     figures = {"toy-coverage": charts.picture(list(found), parts, width, height, "Coverage in the toy experiment")}
     figures["toy-intervals"] = toy_intervals(small, width, height)
-    three = charts.panels(3, width, height, (0, size), (0.0, 7.0))
+    three = charts.panels(3, width, height, (0, size), (0.5, 6.0))
     parts = [
         p
         for j, (panel, name) in enumerate(zip(three, ("intercept", "a", "b"), strict=True))
         for p in charts.dots(panel, f"median width over that without privacy: {name}", EPSILONS,
-                             width_dots(small, found, j), (1, 2, 3, 4, 5, 6, 7), line=1.0)
+                             width_dots(small, found, j), (1, 2, 3, 4, 5, 6), line=1.0)
     ]  # fmt: skip
     figures["toy-widths"] = charts.picture(list(found), parts, width, height, "Widths in the toy experiment")
     ablation = small.of(*ABLATION)
@@ -152,12 +153,12 @@ def toy_intervals(small: Experiment, width: float, height: float) -> str:
     """The intervals of the coefficient 1 at ε = 0.5, by two contenders."""
     names = [n for n in ("laplace", "naive") if 0.5 in small.cells.get(n, {})]
     parts = []
-    for panel, name in zip(charts.panels(2, width, height, (0, 100), (-0.5, 2.5)), names, strict=False):
+    for panel, name in zip(charts.panels(2, width, height, (0, 100), (0.2, 1.8)), names, strict=False):
         cell = small.cells[name][0.5]
         low, high = (cell.estimate + s * cell.half(LEVEL) for s in (-1, 1))
         told = list(zip(low[:, 1].tolist(), high[:, 1].tolist(), strict=True))
         parts += charts.intervals(panel, f"{LABELS[name]}: 95 % intervals of the coefficient of a, ε = 0.5", name, told,
-                                  1.0, (0, 1, 2))  # fmt: skip
+                                  1.0, (0.5, 1, 1.5))  # fmt: skip
     return charts.picture(names, parts, width, height, "Intervals in the toy experiment")
 
 
@@ -171,12 +172,12 @@ def adult_figures(large: Experiment) -> dict[str, str]:
         series = {n: calibration(large, by[epsilon], epsilon) for n, by in found.items() if epsilon in by}
         parts += charts.curves(panel, f"coverage, ε = {epsilon:g}", series)
     figures = {"adult-coverage": charts.picture(list(found), parts, width, height, "Coverage by level, Adult")}
-    panel = charts.panels(1, width, height, (0, len(EPSILONS)), (0.0, 16.0))[0]
+    panel = replace(charts.panels(1, width, height, (0, len(EPSILONS)), (0.9, 64.0))[0], log=True)
     dots: dict[str, dict[float, Dot]] = {
         n: {e: relative_width(large, c, e) for e, c in by.items()} for n, by in found.items()
     }
     parts = charts.dots(panel, "width of 95 % intervals over that of the real table", EPSILONS, dots,
-                        (1, 2, 4, 6, 8, 10, 12, 14, 16), line=1.0)  # fmt: skip
+                        (1, 2, 4, 8, 16, 32, 64), line=1.0)  # fmt: skip
     figures["adult-widths"] = charts.picture(list(found), parts, width, height, "Widths, Adult")
     return figures
 
