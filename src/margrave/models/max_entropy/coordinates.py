@@ -7,9 +7,9 @@ Two changes of variables hold them still and make them easy to walk.
 1. c: one coordinate a query, the logarithm of about how likely its cell is. Leaves to root, what the nodes below say of
    a node's cells (messages) is added to its log odds; root to leaves, the log probability of the separator's codes. So
    c_(S,v) = log P(v_R, others at reference | v_Q) − log P(all at reference | v_Q) + log P(v_Q), where Q is the part
-   of S in the node's separator and R the rest, if R is all of the node's attributes outside the separator. If there are
-   others, their codes are averaged over with fixed weights. Each step adds functions of other nodes, or of queries with
-   more attributes in R: dθ / dc has determinant 1.
+   of S in the node's separator and R the rest, if R is all of the node's attributes outside the separator. Of others
+   the codes are averaged over with fixed weights where they are fewer than those of R, else at reference. Each step
+   adds functions of other nodes, or of queries with more attributes in R: dθ / dc has determinant 1.
 2. c_j = g_j(u_j) with g_j increasing, so that the density along coordinate j, through the mode, is a standard normal's.
 
 Both are exact: the density of u is that of θ times the derivatives of all g_j.

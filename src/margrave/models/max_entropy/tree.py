@@ -187,18 +187,33 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
         within[i] = mark.ravel()
     inside = [frozenset((a, v) for a, v in q.items() if a in separator) for q in queries]
     outside = [frozenset((a, v) for a, v in q.items() if a not in separator) for q in queries]
-    levels = [_level(inside, outside, size) for size in sorted({len(r) for r in outside}, reverse=True)]
+    rank = {a: (domain.size(a), i) for i, a in enumerate(ordered)}
+    levels = [_level(inside, outside, size, rank) for size in sorted({len(r) for r in outside}, reverse=True)]
     first = np.array([float(len(r) == 1) for r in outside])
     return Odds(np.array(up, dtype=np.int64), np.array(down, dtype=np.int64), within, first, tuple(levels))
 
 
-def _level(inside: list[frozenset[Code]], outside: list[frozenset[Code]], size: int) -> Level:
-    """The queries with ``size`` attributes outside the separator."""
+def _level(
+    inside: list[frozenset[Code]],
+    outside: list[frozenset[Code]],
+    size: int,
+    rank: Mapping[Attribute, tuple[int, int]],
+) -> Level:
+    """The queries with ``size`` attributes outside the separator.
+
+    Averages are over attributes with fewer codes than one of R: their shares are known well enough to be fixed. Were
+    averages taken both ways, a rare code's tie to a common one would move the common one's odds.
+    """
     own = [i for i, r in enumerate(outside) if len(r) == size]
     sums = np.array([[float(outside[t] == outside[s] and inside[t] <= inside[s]) for t in own] for s in own])
     codes, ties = [], []
     for s in own:
-        larger = [t for t, r in enumerate(outside) if r > outside[s] and inside[t] <= inside[s]]
+        highest = max(rank[a] for a, _ in outside[s])
+        larger = [
+            t
+            for t, r in enumerate(outside)
+            if r > outside[s] and inside[t] <= inside[s] and all(rank[a] < highest for a, _ in r - outside[s])
+        ]
         choices = list(dict.fromkeys([frozenset[Code](), *(outside[t] - outside[s] for t in larger)]))
         codes.append(tuple(tuple(sorted(y)) for y in choices))
         tied = [{t for t in larger if outside[t] - outside[s] <= y} for y in choices]
