@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 from scipy.special import log_ndtr
 
 from margrave.models.max_entropy.density import Density, Point, Posterior
@@ -35,9 +36,11 @@ Weights = Sequence[Sequence[FloatArray]]
 
 REACH = 4.5
 """Between −REACH and REACH the functions g_j bend; beyond, they go on straight."""
+FAINTEST = -1e4
+"""Log densities below this, from the largest along a coordinate, are taken for it."""
 KNOTS = 37
 """In that stretch."""
-PROBES = 161
+PROBES = 81
 """Points along a coordinate at which the density is taken."""
 FARTHEST = 8.0
 """Of them, from the mode, in prior standard deviations."""
@@ -124,7 +127,7 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     slopes, heights = np.empty((len(mode), KNOTS)), np.empty((len(mode), KNOTS))
     for j in range(len(mode)):
         values = np.asarray(line(jnp.asarray(j), jnp.asarray(probes[j])))
-        slopes[j], heights[j] = _straighten(probes[j], np.where(np.isfinite(values), values, -1e300))
+        slopes[j], heights[j] = _straighten(probes[j], values)
     return Coordinates(layout, weights, mode, information, slopes, heights)
 
 
@@ -240,8 +243,9 @@ def _straighten(lengths: FloatArray, log_values: FloatArray) -> tuple[FloatArray
 
     g takes u to the length at which as much mass lies below as below u in a standard normal.
     """
-    fine = np.interp(np.linspace(0, len(lengths) - 1, 16 * len(lengths)), np.arange(len(lengths)), lengths)
-    logs = np.interp(fine, lengths, log_values - log_values.max())
+    fine = np.interp(np.linspace(0, len(lengths) - 1, 32 * len(lengths)), np.arange(len(lengths)), lengths)
+    finite = np.nan_to_num(log_values, nan=-np.inf, neginf=-np.inf)
+    logs = PchipInterpolator(lengths, np.maximum(finite - finite.max(), FAINTEST))(fine)
     density = np.exp(logs)
     mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(fine))])
     knots = np.linspace(-REACH, REACH, KNOTS)
