@@ -40,11 +40,13 @@ class _Chain:
     def walk(self, target: Target, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
         """``count`` iterations in the coordinates u = centre + root z."""
         with jax.enable_x64(True):  # of this thread
-            z, found = np.linalg.solve(root, self.point - centre), []
-            tuning = TUNE_FROM(self.size)
+            z, found = jnp.asarray(np.linalg.solve(root, self.point - centre)), []
+            # arrays of one kind whatever the stage: what is compiled for one then serves all
+            tuning = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), TUNE_FROM(np.float64(self.size)))
+            fixed, adapt = jnp.asarray(np.float64(self.size)), jnp.asarray(np.bool_(adapting))
             for _ in range(0, count, CHUNK):
                 self.key, key = jax.random.split(self.key)
-                z, tuning, told = _chunk(*target, key, z, centre, root, tuning, self.size, adapting)
+                z, tuning, told = _chunk(*target, key, z, centre, root, tuning, fixed, adapt)
                 found.append(jax.device_get(told))
             self.points, self.diverged, self.steps = (np.concatenate([f[i] for f in found]) for i in range(3))
             self.point = self.points[-1]
