@@ -171,7 +171,10 @@ def _source(release: Release, method: str) -> tuple[Posterior, str]:
 
 
 def _posterior_of(release: Release) -> Posterior | None:
-    """The posterior of the release's model, or None where it has none."""
+    """What the noisy answers leave open about the distribution: the model's own posterior, or None where it has none.
+
+    The one place for other sources, such as a refit of the transcript that gives a posterior.
+    """
     return release.model.posterior()
 
 

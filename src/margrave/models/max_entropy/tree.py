@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,10 @@ from margrave.typing import Attribute, Clique, FloatArray, IntArray
 
 Cell = Mapping[Attribute, int]
 """The codes that a query asks for."""
+
+REMEMBERED = 8
+"""Layouts."""
+_LAYOUTS: dict[Hashable, Layout] = {}
 
 Code = tuple[Attribute, int]
 
@@ -92,7 +96,21 @@ class Layout:
 
 
 def layout(canonical: Canonical) -> Layout:
-    """The tree of the cliques and the structural zeros, rooted where covariances cost least."""
+    """The tree of the cliques and the structural zeros, rooted where covariances cost least.
+
+    One object for all canonical queries that are alike, so that what is compiled for it serves again.
+    """
+    domain = canonical.domain
+    zeros = tuple((z.clique, z.possible.tobytes()) for z in domain.zeros)
+    key = (domain.attributes, domain.sizes, zeros, canonical.cliques, tuple(canonical.reference[a] for a in domain))
+    if key not in _LAYOUTS:
+        while len(_LAYOUTS) >= REMEMBERED:
+            _LAYOUTS.pop(next(iter(_LAYOUTS)))
+        _LAYOUTS[key] = _least_work(canonical)
+    return _LAYOUTS[key]
+
+
+def _least_work(canonical: Canonical) -> Layout:
     domain = canonical.domain
     tree = JunctionTree.of(domain, [*canonical.cliques, *(z.clique for z in domain.zeros)])
     candidates = [_rooted(canonical, tree, root) for root in range(len(tree.cliques))]
@@ -187,18 +205,33 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
         within[i] = mark.ravel()
     inside = [frozenset((a, v) for a, v in q.items() if a in separator) for q in queries]
     outside = [frozenset((a, v) for a, v in q.items() if a not in separator) for q in queries]
-    levels = [_level(inside, outside, size) for size in sorted({len(r) for r in outside}, reverse=True)]
+    rank = {a: (domain.size(a), i) for i, a in enumerate(ordered)}
+    levels = [_level(inside, outside, size, rank) for size in sorted({len(r) for r in outside}, reverse=True)]
     first = np.array([float(len(r) == 1) for r in outside])
     return Odds(np.array(up, dtype=np.int64), np.array(down, dtype=np.int64), within, first, tuple(levels))
 
 
-def _level(inside: list[frozenset[Code]], outside: list[frozenset[Code]], size: int) -> Level:
-    """The queries with ``size`` attributes outside the separator."""
+def _level(
+    inside: list[frozenset[Code]],
+    outside: list[frozenset[Code]],
+    size: int,
+    rank: Mapping[Attribute, tuple[int, int]],
+) -> Level:
+    """The queries with ``size`` attributes outside the separator.
+
+    Averages are over attributes with fewer codes than one of R: their shares are known well enough to be fixed. Were
+    averages taken both ways, a rare code's tie to a common one would move the common one's odds.
+    """
     own = [i for i, r in enumerate(outside) if len(r) == size]
     sums = np.array([[float(outside[t] == outside[s] and inside[t] <= inside[s]) for t in own] for s in own])
     codes, ties = [], []
     for s in own:
-        larger = [t for t, r in enumerate(outside) if r > outside[s] and inside[t] <= inside[s]]
+        highest = max(rank[a] for a, _ in outside[s])
+        larger = [
+            t
+            for t, r in enumerate(outside)
+            if r > outside[s] and inside[t] <= inside[s] and all(rank[a] < highest for a, _ in r - outside[s])
+        ]
         choices = list(dict.fromkeys([frozenset[Code](), *(outside[t] - outside[s] for t in larger)]))
         codes.append(tuple(tuple(sorted(y)) for y in choices))
         tied = [{t for t in larger if outside[t] - outside[s] <= y} for y in choices]
