@@ -17,7 +17,7 @@ from benchmarks.napsu.experiment import (
     averaged,
     relative_width,
 )
-from benchmarks.napsu.summary import Cell, by_the_paper, seconds, spans
+from benchmarks.napsu.summary import Cell, Facts, by_the_paper, seconds, spans
 from benchmarks.napsu.tasks import EPSILONS
 
 
@@ -56,9 +56,19 @@ def adult_tables(large: Experiment) -> dict[str, str]:
         middle, low, high = relative_width(large, cell, epsilon)
         return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
-    paper = {n: {e: by_the_paper(c) for e, c in by.items()} for n, by in rows.items() if n != "naive"}
+    def each(cell: Cell, epsilon: float) -> str:
+        return " · ".join(f"{100 * c:.0f}" for c in large.covered(cell, epsilon).mean(axis=0))
+
+    def used(cell: Cell, epsilon: float) -> str:
+        told = [[0 if e is None else e["used"] / x["data_sets"] for e in x["estimates"]] for x in finished(cell)]
+        return " · ".join(f"{100 * u:.0f}" for u in np.mean(told, axis=0)) if told else ""
+
+    several = {n: by for n, by in rows.items() if n != "naive"}
+    paper = {n: {e: by_the_paper(c) for e, c in by.items()} for n, by in several.items()}
     return {
         "adult-coverage": table(rows, coverage),
+        "adult-each": table(rows, each),
+        "adult-used": table(several, used),
         "adult-calibration": table(rows, off),
         "adult-widths": table(rows, width),
         "adult-rules": table(paper, coverage, end=", by the paper's rules"),
@@ -94,11 +104,16 @@ def runs(found: Experiment, *names: str) -> str:
     return "\n".join(out)
 
 
+def finished(cell: Cell) -> list[Facts]:
+    """The lines of runs that gave intervals."""
+    return [x for x in cell.lines if x["outcome"] == "finished"]
+
+
 def chains(large: Experiment) -> str:
     """What NUTS said of itself: medians, and the worst run."""
     out = ["| ε | runs | not mixed | R̂ | effective | diverged | draws a chain |", "|" + " --- |" * 7]
     for epsilon, cell in large.cells.get("nuts", {}).items():
-        told = [x["posterior"] for x in cell.lines if "posterior" in x]
+        told = [x["posterior"] for x in finished(cell)]
         bad = sum(p["r_hat"] > 1.01 or p["effective"] < 400 or p["diverged"] > 0.01 for p in told)
         worst = {"r_hat": max, "effective": min, "diverged": max, "draws": max}
         texts = [
