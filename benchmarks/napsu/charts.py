@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -36,18 +37,22 @@ text {{ fill: var(--ink); }} .s {{ fill: var(--soft); }} .m {{ text-anchor: midd
 .b {{ fill: currentColor; opacity: .14; }} .o {{ opacity: .45; }}
 """
 
-GAP, TOP, FOOT, LEFT = 30, 58, 46, 46
+GAP, TOP, FOOT, LEFT, RIGHT = 30, 58, 46, 46, 12
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it."""
+    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it.
+
+    ``log``: y has a logarithmic scale.
+    """
 
     left: float
     width: float
     height: float
     across: tuple[float, float]
     up: tuple[float, float]
+    log: bool = False
 
     def x(self, value: float) -> float:
         """Where a value lies, kept inside."""
@@ -57,7 +62,9 @@ class Panel:
     def y(self, value: float) -> float:
         """Where a value lies, kept inside."""
         low, high = self.up
-        return TOP + self.height * (1 - (min(max(value, low), high) - low) / (high - low))
+        scale: Callable[[float], float] = math.log if self.log else float
+        share = (scale(min(max(value, low), high)) - scale(low)) / (scale(high) - scale(low))
+        return TOP + self.height * (1 - share)
 
     def frame(self, title: str, ticks: Sequence[float], labels: Mapping[float, str], below: str) -> list[str]:
         """Title, lines at the ticks of y, and what stands below x."""
@@ -80,7 +87,7 @@ def panels(
     count: int, width: float, height: float, across: tuple[float, float], up: tuple[float, float]
 ) -> list[Panel]:
     """Side by side."""
-    each = (width - LEFT - (count - 1) * (GAP + LEFT - 10)) / count
+    each = (width - LEFT - RIGHT - (count - 1) * (GAP + LEFT - 10)) / count
     return [Panel(LEFT + i * (each + GAP + LEFT - 10), each, height, across, up) for i in range(count)]
 
 
@@ -137,7 +144,7 @@ def picture(names: Sequence[str], parts: Sequence[str], width: float, height: fl
         label = escape(LABELS[name])
         text = f'<text x="{x + 14:.0f}" y="20">{label}</text>'
         key.append(_group(name, [f'<circle class="d" cx="{x + 5:.0f}" cy="16" r="4"/>']) + text)
-        x += 36 + 6.4 * len(LABELS[name])
+        x += 40 + 6.6 * len(LABELS[name])
     tall = TOP + height + FOOT
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {tall:g}" role="img"'
