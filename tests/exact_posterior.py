@@ -55,6 +55,9 @@ class TablesOf:
         values = np.array(np.unravel_index(cells, domain.sizes)).reshape(len(domain), self.rows)
         return self.schema.decode(Codes(domain, values), rng=rng)
 
+    def released(self) -> None:
+        """The exact posterior is not refitted."""
+
 
 @dataclass(frozen=True, eq=False)
 class ExactRelease:

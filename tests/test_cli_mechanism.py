@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 import margrave.cli.mechanism as cli_mechanism
+from conformance import Estimated
 from margrave.cli.mechanism import build_mechanism, mechanism_options, parameters_of
 from margrave.cli.plan import plan_command
 from margrave.cli.synthesize import synthesize_command
 from margrave.errors import InputError
-from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, Independent
+from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, Independent
 from margrave.mechanisms.common import parameter
 
 
@@ -64,6 +65,7 @@ def test_options_of_one_name_are_of_one_kind_and_no_command_has_two() -> None:
         ("-m mwem-pgm --no-start --rounds 2", MWEMPGM(start=False, rounds=2)),
         ("-m mwem-pgm --start", MWEMPGM(start=True)),
         ("-m independent --max-model-mb 2.5", Independent(max_model_mb=2.5)),
+        ("-m napsu-mq --no-connect --choosing 1/4", NAPSUMQ(connect=False, choosing=Fraction(1, 4), fit=Estimated())),
     ],
 )
 def test_what_is_given_is_what_the_mechanism_gets(arguments: str, expected: Any) -> None:
@@ -80,6 +82,7 @@ def test_what_is_given_is_what_the_mechanism_gets(arguments: str, expected: Any)
         ("-m aim --max-model-mb nan", "--max-model-mb is nan"),
         ("-m mwem-pgm --max-model-mb -1", "--max-model-mb is -1"),
         ("-m aim --alpha 1", "alpha is 1"),
+        ("-m napsu-mq --choosing 1", "choosing is 1"),
     ],
 )
 def test_what_a_mechanism_cannot_use_is_refused(arguments: str, told: str) -> None:

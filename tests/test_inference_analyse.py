@@ -297,8 +297,8 @@ def test_seed_rows_and_method_reach_the_release() -> None:
     assert (first.data_sets, first.rows, first.method) == (10, 50, "exact (mine)")
     assert np.array_equal(first.points, again.points)
     assert not np.array_equal(first.points, analyse(release, Mean("x"), 10, seed=6, rows=50).points)
-    assert seen[0] == ("drawing", 0.0)
-    assert ("drawing", 0.5) in seen
+    assert seen[0] == ("drawing distributions", 0.0)
+    assert ("drawing distributions", 0.5) in seen
     assert seen[-1] == ("analysing", 1.0)
     assert first.notes[-1] == "made up"
     assert [done for _, done in seen] == sorted(done for _, done in seen)

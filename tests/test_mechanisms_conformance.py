@@ -40,7 +40,7 @@ from conformance import (
 from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.marginal import closure
-from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, GaussianMechanism, Mechanism
+from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, NAPSUMQ, GaussianMechanism, Mechanism
 from margrave.mechanisms.common import CELLS_PER_MB, Memory, release_of
 from margrave.models import GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
@@ -392,6 +392,9 @@ RECOVERED: dict[str, list[Clique]] = {
     "independent": [("a",), ("b",), ("c",)],
     "gaussian": [("a", "b", "c")],
     "gaussian uneven": [("a", "b"), ("a", "c"), ("b", "c")],
+    "napsu-mq": [("a", "b"), ("b", "c")],
+    "napsu-mq pair": [("a", "b"), ("b", "c")],
+    "napsu-mq apart": [("a", "b"), ("c",)],
 }
 
 
@@ -484,6 +487,9 @@ BAD: list[Callable[[], object]] = [
     lambda: AIM(alpha=1e-9),  # type: ignore[arg-type]
     lambda: AIM(rounds=0),
     lambda: MWEMPGM(rounds=-1),
+    lambda: NAPSUMQ(choosing=Fraction(0)),
+    lambda: NAPSUMQ(choosing=Fraction(1)),
+    lambda: NAPSUMQ(choosing=float("nan")),  # type: ignore[arg-type]
 ]
 
 

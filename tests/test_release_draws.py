@@ -19,10 +19,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fake_model
 from conformance import CASES, codes_of, memory_table, some_rows
 from margrave.data import MemoryTable
-from margrave.errors import InputError
+from margrave.errors import InputError, ReleaseError
 from margrave.marginal import IDENTITY, Query
 from margrave.mechanisms import MST, GaussianMechanism, Independent
-from margrave.models import GraphicalFit, Model
+from margrave.models import GraphicalFit, MaxEntropyFit, Model
 from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, Unit, protect
 from margrave.release import Draws, Release
 from margrave.release.bootstrap import Bootstrap, fit_of
@@ -108,7 +108,7 @@ def test_a_public_total_stays_and_an_estimated_one_moves() -> None:
     y = (("a",), np.array([300, 500, 200]), 10.0, IDENTITY)
     for total in (None, 1000):
         release = by_hand({"a": 3}, y, total=total)
-        totals = {model.total for model in release.draws(20, seed=0).models()}
+        totals = {model.total for model in release.draws(20, method="bootstrap", seed=0).models()}
         assert (totals == {1000.0}) if total else (len(totals) > 10)
 
 
@@ -117,7 +117,7 @@ def test_the_spread_of_one_column_is_that_of_theory(total: int | None) -> None:
     """Large counts, no constraint binds: n p (1 − p) + sigma² a cell, less what a public total tells of the noise."""
     counts = np.array([30_000, 12_000, 6_000, 2_000])
     release = by_hand({"a": 4}, (("a",), counts, 60.0, IDENTITY), total=total)
-    draws = release.draws(200, seed=3)
+    draws = release.draws(200, method="bootstrap", seed=3)
     answers = np.array([np.asarray(m.project(("a",)).values) for m in draws.models()])
     p = counts / 50_000
     noise = 3600.0 * (np.eye(4) - (0 if total is None else 1 / 4))
@@ -128,7 +128,7 @@ def test_rubins_variance_of_a_share_is_that_of_theory() -> None:
     """T = (1 + 1/m) b − v̄ of the tables is near the variance of the released share around the population's."""
     release = by_hand({"a": 2}, (("a",), np.array([6_000, 4_000]), 50.0, IDENTITY), total=10_000)
     m = 200
-    draws = release.draws(m, seed=11)
+    draws = release.draws(m, method="bootstrap", seed=11)
     q = np.array([float(draws.codes(i).column("a").mean()) for i in range(m)])
     v = q * (1 - q) / draws.rows
     combined = (1 + 1 / m) * q.var(ddof=1) - v.mean()
@@ -144,7 +144,7 @@ def test_records_of_a_table_are_independent() -> None:
     """Counts of one model's tables vary as binomials do, where dealt records would hardly vary."""
     release = by_hand({"a": 3, "b": 2}, (("a", "b"), np.array([[100, 200], [250, 150], [60, 240]]), 1.0, IDENTITY))
     many, rows = 600, 300
-    draws = release.draws(1, rows=rows, seed=0)
+    draws = release.draws(1, method="bootstrap", rows=rows, seed=0)
     same = replace(draws, states=draws.states * many)
     cells = np.array([(c := same.codes(i)).column("a") * 2 + c.column("b") for i in range(many)])
     counts = np.array([np.bincount(row, minlength=6) for row in cells])
@@ -157,26 +157,26 @@ def test_records_of_a_table_are_independent() -> None:
 
 def test_the_seed_repeats_everything_and_m_changes_nothing_before() -> None:
     release = made(MST())
-    few, more, other = release.draws(3, seed=8), release.draws(5, seed=8), release.draws(3, seed=9)
+    few, more, other = (release.draws(m, method="bootstrap", seed=seed) for m, seed in ((3, 8), (5, 8), (3, 9)))
     assert [few[i].equals(more[i]) for i in range(3)] == [True] * 3
     assert few[2].equals(few[2])
     assert few[-1].equals(few[2])
     assert not few[0].equals(other[0])
     assert not few[0].equals(few[1])
     assert [t.equals(few[i]) for i, t in enumerate(few)] == [True] * 3
-    unseeded = release.draws(2)
+    unseeded = release.draws(2, method="bootstrap")
     assert unseeded[1].equals(unseeded[1])
-    assert unseeded[1].equals(release.draws(2, seed=unseeded.seed)[1])
-    assert not unseeded[1].equals(release.draws(2)[1])
+    assert unseeded[1].equals(release.draws(2, method="bootstrap", seed=unseeded.seed)[1])
+    assert not unseeded[1].equals(release.draws(2, method="bootstrap")[1])
 
 
 def test_tables_have_the_rows_asked_for_or_the_estimated_number() -> None:
     release = made(Independent())
-    draws = release.draws(2, seed=0)
+    draws = release.draws(2, method="bootstrap", seed=0)
     assert len(draws) == 2
     assert draws.rows == round(release.model.total) == draws[0].num_rows
     assert draws.total == release.model.total
-    assert release.draws(1, rows=7, seed=0)[0].num_rows == 7
+    assert release.draws(1, method="bootstrap", rows=7, seed=0)[0].num_rows == 7
     assert draws[0].column_names == list(SIZES)
     with pytest.raises(IndexError):
         draws[2]
@@ -184,13 +184,14 @@ def test_tables_have_the_rows_asked_for_or_the_estimated_number() -> None:
 
 def test_progress_is_told_and_ends_at_one() -> None:
     told: list[tuple[str, float]] = []
-    made(Independent()).draws(4, seed=0, progress=lambda stage, share: told.append((stage, share)))
+    release = made(Independent())
+    release.draws(4, method="bootstrap", seed=0, progress=lambda stage, share: told.append((stage, share)))
     assert told == [("drawing distributions", share) for share in (0.25, 0.5, 0.75, 1.0)]
 
 
 def test_the_release_itself_is_drawn_with_the_same_random_numbers() -> None:
     release = made(MST())
-    draws = release.draws(4, rows=600, seed=5)
+    draws = release.draws(4, method="bootstrap", rows=600, seed=5)
     own = draws.released()
     assert own is not None
     assert (len(own), own.rows, own.total, own.released()) == (4, 600, draws.total, None)
@@ -212,7 +213,8 @@ def test_refits_show_the_bias_that_the_release_has() -> None:
     for _ in range(8):
         values = np.rint(truth + rng.normal(0, 40.0, truth.shape)).astype(np.int64)
         release = by_hand({"a": 64}, (("a",), values, 40.0, IDENTITY), total=8_000)
-        mass = [np.asarray(m.project(("a",)).values)[4:].sum() / 8_000 for m in release.draws(10, seed=1).models()]
+        models = release.draws(10, method="bootstrap", seed=1).models()
+        mass = [np.asarray(m.project(("a",)).values)[4:].sum() / 8_000 for m in models]
         own = np.asarray(release.model.project(("a",)).values)[4:].sum() / 8_000
         wrong.append(own)
         shown.append(np.mean(mass) - own)
@@ -232,7 +234,8 @@ def test_any_mechanisms_release_is_drawn_from_as_before_it_was_saved(
     with protect(table, unit=unit, budget=Budget.approx(1.0, 1e-6)) as private:
         release = CASES[case](table.domain).run(private, rng=np.random.default_rng(0))
     release.save(tmp_path / "r.margrave")
-    draws, again = release.draws(2, seed=4), Release.load(tmp_path / "r.margrave").draws(2, seed=4)
+    loaded = Release.load(tmp_path / "r.margrave")
+    draws, again = (r.draws(2, method="bootstrap", seed=4) for r in (release, loaded))
     assert draws.method == again.method
     assert draws.method.startswith("bootstrap")
     for left, right in zip(draws, again, strict=True):
@@ -247,7 +250,7 @@ def test_merged_codes_are_drawn_from_and_noted() -> None:
     with protect(table, unit=AddRemoveRow(), budget=Budget.approx(1.0, 1e-6)) as private:
         release = MST().run(private, rng=np.random.default_rng(0))
     assert release.model.state().kind == "expanded"
-    draws = release.draws(30, seed=2)
+    draws = release.draws(30, method="bootstrap", seed=2)
     assert any("wide were merged" in note for note in draws.notes)
     shares = np.array([np.asarray(m.project(("wide",)).values) / m.total for m in draws.models()])
     assert_allclose(shares.sum(axis=1), 1.0)
@@ -258,7 +261,7 @@ def test_no_table_holds_what_is_impossible() -> None:
     plain = Schema.coded(SIZES)
     schema = Schema(plain.columns, constraints=[Impossible({"a": [0], "b": [1]}), Impossible({"b": [0], "c": [3]})])
     for mechanism in (MST(), Independent()):
-        draws = made(mechanism, schema=schema, epsilon=0.5).draws(3, rows=500, seed=1)
+        draws = made(mechanism, schema=schema, epsilon=0.5).draws(3, method="bootstrap", rows=500, seed=1)
         for i in range(3):
             a, b, c = (draws.codes(i).column(name) for name in SIZES)
             assert not ((a == 0) & (b == 1)).any()
@@ -270,7 +273,7 @@ def test_a_release_of_answers_says_what_to_do() -> None:
     release = made(GaussianMechanism())
     with pytest.raises(InputError, match=r"no distribution behind this release .*'answers'.*refit\("):
         release.draws(3)
-    assert len(release.refit(GraphicalFit()).draws(3, rows=5, seed=0)) == 3
+    assert len(release.refit(GraphicalFit()).draws(3, method="bootstrap", rows=5, seed=0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -283,7 +286,6 @@ def test_a_release_of_answers_says_what_to_do() -> None:
         ({"rows": -3}, "-3 rows"),
         ({"rows": 1.0}, "1.0 rows"),
         ({"method": "bayes"}, "methods are auto, posterior, bootstrap"),
-        ({"method": "posterior"}, 'without a posterior. Use method="bootstrap"'),
         ({"seed": -1}, "-1 is no seed"),
         ({"seed": "7"}, "'7' is no seed"),
     ],
@@ -301,8 +303,9 @@ class TwoModels:
 
     method = "one or the other"
 
-    def __init__(self, models: tuple[Model, Model]) -> None:
+    def __init__(self, models: tuple[Model, Model], why: str = "") -> None:
         self.models = models
+        self.facts = {"good": not why, "why": why}
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Any:
         return (self.models[i % 2] for i in range(m))
@@ -321,6 +324,82 @@ def test_a_model_with_a_posterior_is_drawn_from_it(monkeypatch: pytest.MonkeyPat
     assert release.draws(2, seed=0, method="bootstrap").method.startswith("bootstrap, as asked")
 
 
+def quick(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> None:
+    """The posterior by the Laplace approximation: NUTS takes a minute."""
+    fit = MaxEntropyFit(**{"sampler": "laplace", **parameters})
+    monkeypatch.setattr("margrave.release.draws.MaxEntropyFit", lambda: fit)
+
+
+@pytest.mark.parametrize("method", ["auto", "posterior"])
+def test_a_best_estimate_is_drawn_from_by_the_posterior_of_its_answers(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shares of one column: Dirichlet-like spread of the records and the noise, as theory has it."""
+    quick(monkeypatch)
+    counts = np.array([3_000, 1_500, 500])
+    release = by_hand({"a": 3}, (("a",), counts, 25.0, IDENTITY), total=5_000)
+    draws = release.draws(400, seed=3, method=method)
+    assert draws.method == "posterior of the same answers: maximum-entropy posterior, Laplace approximation"
+    assert draws.released() is None
+    shares = np.array([np.asarray(m.project(("a",)).values) / m.total for m in draws.models()])
+    p = counts / 5_000
+    variance = p * (1 - p) / 5_000 + 625 * (2 / 3) / 5_000**2
+    assert np.abs(shares.mean(axis=0) - p).max() < 0.005
+    assert shares.var(axis=0) == pytest.approx(variance, rel=0.4)  # of 400 draws, 5.5 standard errors
+    again = release.draws(2, seed=3, method=method)
+    assert again[1].equals(draws[1])
+    assert not again[1].equals(release.draws(2, seed=4, method=method)[1])
+
+
+def test_where_there_can_be_no_posterior_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MaxEntropyFit, "__call__", lambda *_, **__: pytest.fail("it was tried"))
+    large = by_hand({"a": 60, "b": 60}, (("a", "b"), np.full((60, 60), 30), 5.0, IDENTITY))
+    assert "its marginals have too many parameters for a posterior" in large.draws(1, seed=0).method
+    monkeypatch.setattr("margrave.models.max_entropy.fit.find_spec", lambda name: None if name == "jax" else 1)
+    small = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
+    draws = small.draws(1, seed=0)
+    assert draws.method.startswith("bootstrap, as the model is one best estimate and a posterior needs jax (pip")
+    assert draws.released() is not None
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"too large for a posterior[\s\S]*bootstrap"):
+        large.draws(1, seed=0, method="posterior")
+    monkeypatch.setattr("margrave.models.max_entropy.fit.find_spec", lambda name: None if name == "jax" else 1)
+    with pytest.raises(InputError, match=r"needs jax[\s\S]*pip install"):
+        small.draws(1, seed=0, method="posterior")
+
+
+def test_a_posterior_that_has_failed_its_checks_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch, sampler="nuts", warmup=60, max_draws=100, effective=1e6)
+    release = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
+    draws = release.draws(2, seed=0)
+    assert draws.method.startswith("bootstrap, as the chains have not mixed: R-hat")
+    assert draws.released() is not None
+    with pytest.raises(ReleaseError, match=r"cannot be drawn from[\s\S]*refit"):
+        release.draws(2, seed=0, method="posterior")
+    held = release.refit(MaxEntropyFit(warmup=60, max_draws=100, effective=1e6), seed=0)
+    assert held.model.state().kind == "max-entropy"
+    own = held.draws(2, seed=0)  # its own posterior failed: the answers are fitted again for the bootstrap
+    assert own.method.startswith("bootstrap, as the chains have not mixed: R-hat")
+    released = own.released()
+    assert released is not None
+    assert {m.state().kind for m in own.models()} == {m.state().kind for m in released.models()} == {"graphical"}
+
+
+def test_what_a_posterior_takes() -> None:
+    """Merged codes are counted as groups; codes merged in different ways, and no answers at all, are nothing to it."""
+    fit, wide = MaxEntropyFit(), np.minimum(np.arange(90), 2)
+    grouped = (("a", "b"), np.full((3, 60), 20), 4.0, Query({"a": wide}))
+    sizes = {"a": 90, "b": 60}
+    domain = Schema.coded(sizes).domain
+    assert not fit.tractable(domain, [("a", "b")])
+    assert fit.takes(domain, by_hand(sizes, grouped).transcript)
+    other = Query({"a": np.minimum(np.arange(90), 1)})
+    twice = (Measurement(c, np.asarray(v), s, Fraction(1, 9), q) for c, v, s, q in (
+        grouped, (("a", "b"), np.full((2, 60), 20), 4.0, other)))  # fmt: skip
+    assert not fit.takes(domain, Transcript(tuple(twice)))
+    assert not fit.takes(domain, Transcript((PublicTotal(10),)))
+
+
 # The fit.
 
 
@@ -330,8 +409,8 @@ def test_the_fit_of_the_release_is_used() -> None:
     assert fit_of("graphical", release.config) == asked
     again = release.refit(GraphicalFit(steps=1))
     assert fit_of("graphical", again.config) == GraphicalFit(steps=1)
-    plain = list(release.draws(2, seed=0).models())
-    other = list(again.draws(2, seed=0).models())
+    plain = list(release.draws(2, method="bootstrap", seed=0).models())
+    other = list(again.draws(2, method="bootstrap", seed=0).models())
     assert not np.array_equal(plain[1].project(("a",)).values, other[1].project(("a",)).values)
 
 
@@ -348,7 +427,7 @@ def test_what_states_no_fit_is_taken_as_the_default(text: Any) -> None:
 
 
 def test_draws_are_frozen_and_show_no_arrays() -> None:
-    draws = made(Independent()).draws(2, rows=5, seed=1)
+    draws = made(Independent()).draws(2, method="bootstrap", rows=5, seed=1)
     assert isinstance(draws, Draws)
     assert "array" not in repr(draws)
     with pytest.raises(AttributeError):

@@ -14,6 +14,7 @@ from margrave.inference import OLS, Analysis, Estimate, Logistic, Mean, Proporti
 from margrave.inference.analysis import check_plot
 from margrave.inference.sources import MANY, Source
 from margrave.release import Release
+from margrave.release.draws import METHODS
 
 
 @click.group("analyse")
@@ -31,6 +32,16 @@ def shared(command: Command) -> Command:
             "--drop-unstable",
             is_flag=True,
             help="Leave out data sets in which an estimate blew up, instead of giving no interval.",
+        ),
+        click.option(
+            "--no-correct", is_flag=True, help="Leave the bias that refits show, in half of the time."
+        ),
+        click.option(
+            "--method",
+            type=click.Choice(METHODS),
+            default="auto",
+            show_default=True,
+            help="How to draw the data sets.",
         ),
         click.option("--seed", type=int, default=None, help="Makes the data sets repeatable."),
         click.option(
@@ -101,6 +112,8 @@ def run(
     level: float,
     rows: int | None,
     seed: int | None,
+    method: str,
+    no_correct: bool,
     drop_unstable: bool,
     plot: str | None,
     overwrite: bool,
@@ -119,6 +132,8 @@ def run(
             level=level,
             rows=rows,
             seed=seed,
+            method=method,
+            correct=not no_correct,
             remedy="drop" if drop_unstable else "report",
             progress=progress,
         )

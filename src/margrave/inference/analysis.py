@@ -27,7 +27,8 @@ class Analysis:
     The uncertainty is that of sampling the real records from their population and that of the noise added for
     privacy. ``total`` is the number of real records, estimated, or None; ``method`` says how the data sets were
     drawn; ``notes`` what a reader must know before using the numbers. ``points`` (data sets × estimates, NaN where
-    a data set gave none that was used) and ``covariances`` are what the estimates were combined from.
+    a data set gave none that was used) and ``covariances`` are what the estimates were combined from; ``released`` is
+    as many estimates from the release's own distribution, where those show a bias that was taken off.
 
     **Privacy:** none spent: a function of synthetic records alone.
     """
@@ -41,6 +42,7 @@ class Analysis:
     notes: tuple[str, ...]
     points: FloatArray
     covariances: FloatArray | None = None
+    released: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +111,7 @@ class Analysis:
             total=self.total,
             method=method,
             names=chosen,
+            centre=None if self.released is None else self.released[whole][:, at].mean(axis=0),
         )
 
     def _one(self, found: Estimate, null: float | Sequence[float] | Mapping[str, float]) -> WaldTest:

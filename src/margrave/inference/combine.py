@@ -29,6 +29,7 @@ def combine(
     total: float | None = None,
     name: str = "estimate",
     data_sets: int | None = None,
+    centre: float | None = None,
 ) -> Estimate:
     """The estimate of a scalar from m fully synthetic data sets.
 
@@ -45,19 +46,24 @@ def combine(
     coverage is at least nominal for every m and ratio (``docs/inference.md``). Without ``rows`` and ``total`` there is
     no floor, and T < 0 leaves the interval unknown (NaN). As ``rows`` grows, v̄ vanishes and T = (1 + 1/m) b.
 
+    ``centre`` is q̂, the mean estimate from as many tables of the distribution whose refits the data sets come from
+    (:meth:`Draws.released`). Then q̄ − q̂ is the bias that refitting shows, and the estimate is 2 q̂ − q̄, with T as it is.
+
     >>> found = combine([1.0, 2.0, 3.0], [0.1, 0.2, 0.3], rows=100, total=100)
     >>> found.estimate, round(found.variance, 4), round(found.df, 4)
     (2.0, 1.1333, 1.445)
 
     **Privacy:** none spent; data sets of a release are post-processing.
-    Source: Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df).
+    Source: Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df); Efron, Tibshirani 1993, Chapter 10
+    (the bias of refits).
     """
     q, v = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.shape != v.shape or q.ndim != 1 or len(q) < 2:
         raise InputError(
             "Rules that combine data sets need estimates and variances from at least two.", remedy="Draw more."
         )
-    if not (np.isfinite(q).all() and np.isfinite(v).all() and (v >= 0).all()):
+    bias = 0.0 if centre is None else float(q.mean()) - centre
+    if not (np.isfinite(q).all() and np.isfinite(v).all() and (v >= 0).all() and np.isfinite(bias)):
         raise InputError("An estimate is not finite, or a variance is negative.", remedy="Leave it out.")
     m, ratio = len(q), ratio_of(rows, total)
     within, between = float(v.mean()), float(q.var(ddof=1))
@@ -70,7 +76,8 @@ def combine(
     share = min(variance / spread, 1.0) if spread > 0 else 1.0
     df = max((m - 1) * share**2, LEAST_DF)
     count = m if data_sets is None else data_sets
-    return Estimate(name, float(q.mean()), variance, df, within, between, m, count, ratio, floored)
+    estimate = float(q.mean()) if centre is None else centre - bias
+    return Estimate(name, estimate, variance, df, within, between, m, count, ratio, floored, bias)
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,11 @@ def wald(
     total: float | None = None,
     method: str = "full",
     names: Sequence[str] = (),
+    centre: FloatArray | None = None,
 ) -> WaldTest:
     """Test that k quantities have the values ``null``: m estimates (m × k) and their covariances (m × k × k).
+
+    ``centre`` is q̂ as for :func:`combine`: 2 q̂ − q̄ is then tested in the place of q̄.
 
     With B and V̄ the matrices of b and v̄, and A = (1 + 1/m) B:
 
@@ -129,7 +139,8 @@ def wald(
     ratio = ratio_of(rows, total)
     within = v.mean(axis=0)
     half = _inverse_root(within)
-    d = half @ (q.mean(axis=0) - null)
+    mean = q.mean(axis=0)
+    d = half @ ((mean if centre is None else 2.0 * centre - mean) - null)
     spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half  # A, in units of V̄
     if method == "full":
         statistic, second = _full(d, spread, m, ratio)

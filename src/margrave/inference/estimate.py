@@ -18,8 +18,8 @@ class Estimate:
     ``variance`` is the total variance T; ``df`` the degrees of freedom; ``within`` the mean v̄ of the variances that
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
-    ``floored``: T by the rule was less than the real records alone would have. A quantity whose interval is refused
-    has NaN for its estimate and variance.
+    ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
+    the estimate is corrected by. A quantity whose interval is refused has NaN for its estimate and variance.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Estimate:
     data_sets: int
     ratio: float | None = None
     floored: bool = False
+    bias: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -80,6 +81,7 @@ class Estimate:
             "df": self.df,
             "p_value": self.p_value(null),
             "privacy_share": self.privacy_share,
+            "bias": self.bias,
         }
         numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
         return {"name": self.name, **numbers, "used": self.used, "data_sets": self.data_sets}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -20,36 +21,69 @@ from margrave.typing import AnyArray, FloatArray
 Remedy = Literal["report", "drop"]
 
 _FEW_DF = 4.0
+_FAR = 3.0
+"""Standard errors of bias beyond which taking it off is no remedy."""
 _MAX_TEXTS = 3
 
 
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """What the fit gave on one lot of data sets (data sets × names), NaN where it gave nothing that can be trusted."""
+
+    points: FloatArray
+    variances: FloatArray
+    covariances: FloatArray | None
+    absent: AnyArray
+    unstable: AnyArray
+
+    @staticmethod
+    def of(runs: Runs, places: Sequence[int], names: tuple[str, ...], large: float) -> Lot:
+        """The results at some places, aligned by name and looked at."""
+        fitted: list[Fitted] = [runs.results[i] for i in places]
+        points, variances, covariances = _aligned(fitted, names)
+        absent = np.isnan(points) & np.array([[n not in f.names for n in names] for f in fitted])
+        stuck = np.array([i in runs.troubled or not f.converged for i, f in zip(places, fitted, strict=True)])
+        unstable = _unstable(points, variances, stuck, large) & ~absent
+        points[unstable] = np.nan
+        return Lot(points, variances, covariances, absent, unstable)
+
+
 def gather(
-    runs: Runs, draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...]
+    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...]
 ) -> Analysis:
-    """Align the results by name, set aside what cannot be trusted, and combine the rest."""
-    fitted: dict[int, Fitted] = runs.results
-    names = _all_names(list(fitted.values()))
-    points, variances, covariances = _aligned(list(fitted.values()), names)
-    absent = np.isnan(points) & np.array([[n not in f.names for n in names] for f in fitted.values()])
-    stuck = np.array([i in runs.troubled or not f.converged for i, f in fitted.items()])
-    unstable = _unstable(points, variances, stuck, large) & ~absent
-    points[unstable] = np.nan
-    rows, total, m = draws.rows, draws.total, len(draws)
+    """Align the results by name, set aside what cannot be trusted, and combine the rest.
+
+    ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
+    """
+    places = sorted(set.intersection(*(set(r.results) for r in every)))
+    if len(places) < 2:
+        raise InputError("The fit worked on fewer than two data sets and their counterparts.", remedy="Mend the fit.")
+    names = _all_names([r.results[i] for r in every for i in places])
+    lots = [Lot.of(r, places, names, large) for r in every]
+    absent = np.any([lot.absent for lot in lots], axis=0)
+    unstable = np.any([lot.unstable for lot in lots], axis=0) & ~absent
+    for lot in lots:
+        lot.points[absent | unstable] = np.nan
+    first, rows, total, m = lots[0], draws.rows, draws.total, len(draws)
+    own = lots[1].points if len(lots) > 1 else None
     estimates = tuple(
-        _estimate(name, points[:, j], variances[:, j], refused=remedy == "report" and bool(unstable[:, j].any()),
-                  rows=rows, total=total, m=m)
+        _estimate(name, first.points[:, j], first.variances[:, j], None if own is None else own[:, j],
+                  refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m)
         for j, name in enumerate(names)
     )  # fmt: skip
     told = [
-        *_notes_on_failures(runs, m),
+        *_notes_on_failures(every, m),
         *_notes_on_absent(names, absent, m),
         *_notes_on_unstable(names, unstable, m, large, remedy),
         *_notes_on_estimates(estimates),
-        *_notes_on_warnings(runs, m),
+        *_notes_on_warnings(every, m),
         *notes,
+        *([] if own is None else _notes_on_bias(estimates)),
         *draws.notes,
     ]
-    return Analysis(estimates, level, m, rows, total, draws.method, tuple(told), points, covariances)
+    return Analysis(
+        estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own
+    )
 
 
 def _all_names(fitted: Sequence[Fitted]) -> tuple[str, ...]:
@@ -91,22 +125,25 @@ def _unstable(points: FloatArray, variances: FloatArray, stuck: AnyArray, large:
 
 
 def _estimate(
-    name: str, points: FloatArray, variances: FloatArray, *, refused: bool, rows: int, total: float | None, m: int
-) -> Estimate:
+    name: str, points: FloatArray, variances: FloatArray, own: FloatArray | None, *, refused: bool, rows: int,
+    total: float | None, m: int,
+) -> Estimate:  # fmt: skip
     good = np.isfinite(points)
     used = int(good.sum())
     if refused or used < 2:
         ratio = None if total is None else rows / total
         return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio)
     known = None if total is None else rows
-    return combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m)
+    centre = None if own is None else float(own[good].mean())
+    return combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre)
 
 
-def _notes_on_failures(runs: Runs, m: int) -> list[str]:
-    if not runs.failures:
+def _notes_on_failures(every: Sequence[Runs], m: int) -> list[str]:
+    failures = {i: why for runs in every for i, why in runs.failures.items()}
+    if not failures:
         return []
-    texts = "; ".join(list(dict.fromkeys(runs.failures.values()))[:_MAX_TEXTS])
-    return [f"Left out: {len(runs.failures)} of {m} data sets, on which the fit failed ({texts})."]
+    texts = "; ".join(list(dict.fromkeys(failures.values()))[:_MAX_TEXTS])
+    return [f"Left out: {len(failures)} of {m} data sets, on which the fit failed ({texts})."]
 
 
 def _notes_on_absent(names: Sequence[str], absent: AnyArray, m: int) -> list[str]:
@@ -151,5 +188,18 @@ def _notes_on_estimates(estimates: Sequence[Estimate]) -> list[str]:
     return told
 
 
-def _notes_on_warnings(runs: Runs, m: int) -> list[str]:
-    return [f"Warned on {often} of {m} data sets: {text}" for text, often in runs.warned.most_common(_MAX_TEXTS)]
+def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:
+    told = ["The bias that refits of the release show was taken off each estimate."]
+    far = [e.name for e in estimates if e.known and abs(e.bias) > _FAR * e.standard_error]
+    if far:
+        told.append(
+            f"{', '.join(far)}: that bias is more than {_FAR:g} standard errors. The noise hides too much of this for"
+            " any interval from this release to be trusted."
+        )
+    return told
+
+
+def _notes_on_warnings(every: Sequence[Runs], m: int) -> list[str]:
+    warned = sum((runs.warned for runs in every), Counter[str]())
+    tables = m * len(every)
+    return [f"Warned on {often} of {tables} data sets: {text}" for text, often in warned.most_common(_MAX_TEXTS)]

@@ -11,12 +11,9 @@ from typing import Any
 import pandas as pd
 
 from margrave.errors import InputError, MargraveError
-from margrave.inference.sources import Draws, Frames, Progress
+from margrave.inference.sources import Draws, Frames
 
 Fit = Callable[[pd.DataFrame], Any]
-
-DRAWING = 0.5
-"""The share of the progress that drawing the distributions takes."""
 
 _TROUBLE = ("ConvergenceWarning", "PerfectSeparationWarning", "HessianInversionWarning")
 _SINGULAR = "SingularMatrixWarning"
@@ -32,7 +29,7 @@ class Runs:
     warned: Counter[str] = field(default_factory=Counter)
     troubled: set[int] = field(default_factory=set)
 
-    def run(self, draws: Draws, frames: Frames, fit: Fit, progress: Progress | None) -> None:
+    def run(self, draws: Draws, frames: Frames, fit: Fit, progress: Callable[[float], None]) -> None:
         """One after the other: formulas hold Python's lock, so threads are slower than none."""
         for i in range(len(draws)):
             frame = frames.of(draws[i])
@@ -40,8 +37,7 @@ class Runs:
                 warnings.simplefilter("always")
                 self._one(i, frame, fit, len(draws))
             self._note(i, caught)
-            if progress is not None:
-                progress("analysing", DRAWING + (1.0 - DRAWING) * (i + 1) / len(draws))
+            progress((i + 1) / len(draws))
         if len(self.results) < 2:
             raise InputError(
                 f"The fit failed on all but {len(self.results)} of {len(draws)} data sets.",

@@ -48,6 +48,10 @@ class Draws(Protocol):
 
     def __getitem__(self, i: int, /) -> pa.Table: ...
 
+    def released(self) -> Draws | None:
+        """As many of the distribution that was refitted, which show the refits' bias; None for a posterior."""
+        ...
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -109,6 +113,9 @@ class Tables:
 
     def __getitem__(self, i: int, /) -> pa.Table:
         return self.tables[i]
+
+    def released(self) -> None:
+        """Nothing is known of where they come from."""
 
 
 @dataclass(frozen=True)

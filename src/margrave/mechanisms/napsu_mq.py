@@ -19,7 +19,6 @@ from margrave.mechanisms.common import (
     parameter,
     release_of,
     silent,
-    split,
     workload_config,
 )
 from margrave.mechanisms.mst import parts, spanning_tree
@@ -37,27 +36,29 @@ class NAPSUMQ:
 
     ``workload``: the marginals that the analyses to come rest on, all of them measured. ``connect``: pairs that join
     the other columns to them in a tree are chosen and measured too, as MST chooses them; without a workload, a tree of
-    all columns. ``shares``: how the budget is split among columns on their own, choices, and marginals; where nothing
-    is to be chosen, all of it goes to the marginals, and to those columns that are in none.
+    all columns. ``choosing`` is the share of the budget that this takes: half for columns on their own, half for the
+    choices; where nothing is to be chosen, all goes to the marginals, and to those columns that are in none.
 
     ``release.draws(m)`` then gives data sets whose differences show what the noise and the sampling of the records
-    leave open, and ``margrave.inference.analyse`` intervals for what holds in the population.
+    leave open, and ``margrave.analyse`` intervals for what holds in the population. A workload, or columns, of more
+    parameters than a posterior can have are refused before anything is spent: a release without one is what other
+    mechanisms make, more accurately. Pairs that would make too many are no candidates. Constraints can still make the
+    posterior of what was chosen intractable; the model is then one best estimate, and ``config`` says so.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit; of k marginals each has 1 / k of its part.
 
-    Source: napsu-mq.txt, Algorithm 1; its experiments choose pairs by MST too, at no cost.
+    Source: Räisä, Jälkö, Kaski, Honkela (2023), Algorithm 1; its experiments choose pairs by MST too, at no cost.
     """
 
     workload: Workload | None = None
     connect: bool = parameter(True, "Choose pairs that join columns in no workload marginal.")
-    shares: tuple[float, float, float] = (1.0, 1.0, 4.0)
-    fit: MaxEntropyFit = field(default_factory=MaxEntropyFit)
+    choosing: Fraction = parameter(Fraction(1, 3), "Share of the budget for choosing pairs, below 1.", above=0)
+    fit: MaxEntropyFit = field(default_factory=lambda: MaxEntropyFit())
 
     def __post_init__(self) -> None:
-        if len(self.shares) != 3 or not all(0 < s < float("inf") for s in self.shares):
-            raise InputError(
-                f"The shares {self.shares} are not three numbers above 0.", remedy="The default is (1, 1, 4)."
-            )
+        if not 0 < self.choosing < 1:
+            raise InputError(f"choosing is {self.choosing}.", remedy="It is a share of the budget, such as 1/3.")
+        object.__setattr__(self, "choosing", Fraction(self.choosing).limit_denominator(10**6))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The workload, every column, and where pairs are to be chosen, every pair."""
@@ -69,11 +70,10 @@ class NAPSUMQ:
         given, joins = self._given(domain), self._joins(domain)
         if not joins:
             return [Step.of("every marginal", self._whole(domain), rho / len(self._whole(domain)), unit)]
-        columns, _, rest = split(rho, self.shares)
         every = [*given, *self._candidates(domain)]
-        each = Gaussian.scale_for(rest / (len(given) + joins), unit)
+        each = Gaussian.scale_for((1 - self.choosing) * rho / (len(given) + joins), unit)
         return [
-            Step.of("every column", one_way(domain), columns / len(domain), unit),
+            Step.of("every column", one_way(domain), self.choosing * rho / 2 / len(domain), unit),
             Step("the marginals", every, len(given) + joins, each),
         ]
 
@@ -81,7 +81,7 @@ class NAPSUMQ:
         """The parameters."""
         return {
             "name": "napsu-mq", "workload": None if self.workload is None else workload_config(self.workload),
-            "connect": self.connect, "shares": list(self.shares), "fit": repr(self.fit),
+            "connect": self.connect, "choosing": str(self.choosing), "fit": repr(self.fit),
         }  # fmt: skip
 
     def run(
@@ -95,16 +95,16 @@ class NAPSUMQ:
         private.prepare(self.reads(domain))
         if self._joins(domain):
             given, candidates = self._given(domain), self._candidates(domain)
-            columns, choices, _ = split(private.rho, self.shares)
-            singles = private.measure(one_way(domain), Gaussian(rho=columns))
+            half = self.choosing * private.rho / 2
+            singles = private.measure(one_way(domain), Gaussian(rho=half))
             estimates = GraphicalFit()(domain, singles, rng=rng).answer(candidates)
-            tree = spanning_tree(private, estimates, choices, given=given, progress=progress)
+            tree = spanning_tree(private, estimates, half, given=given, progress=progress)
             private.measure([*given, *tree], Gaussian(rho=private.remaining))
         else:
             private.measure(self._whole(domain), Gaussian(rho=private.rho))
         progress("finding the posterior", 1.0)
         config = self.config()
-        fits = self.fit.tractable(domain, private.transcript.cliques)
+        fits = self.fit.takes(domain, private.transcript)
         model = (self.fit if fits else GraphicalFit())(domain, private.transcript, rng=rng)
         return release_of(private, model, config if fits else {**config, "posterior": "not tractable"})
 
@@ -141,6 +141,6 @@ class NAPSUMQ:
             raise ModelTooLargeError(
                 f"The workload's {len(whole)} marginals have too many cells for a posterior of all their parameters;"
                 f" column {widest!r} has the most codes, {domain.size(widest):,}.",
-                remedy="Ask for fewer or smaller marginals, give the column fewer bins, or use another mechanism and"
-                ' draws(method="bootstrap").',
+                remedy="Ask for fewer or smaller marginals, give the column fewer bins, or use another mechanism, whose"
+                " release draws by the bootstrap.",
             )

@@ -87,6 +87,11 @@ class Posterior(Protocol):
         """How it was computed, in a few words."""
         ...
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """How it was computed, as plain data: if its draws can be believed (``good``), or ``why`` not; diagnostics."""
+        ...
+
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
         """``m`` models drawn from it, each of them one distribution."""
         ...

@@ -17,6 +17,8 @@ from margrave.typing import Clique, IntArray
 
 REFITTED = frozenset({"graphical", "expanded"})
 """The kinds of models that a graphical fit makes."""
+WITH_POSTERIOR = frozenset({"max-entropy"})
+"""The kinds that carry draws of their own: a fit to each simulated transcript would take minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +44,26 @@ class Bootstrap:
     transcript: Transcript
     fit: Fit
 
+    @staticmethod
+    def of(
+        model: Model, transcript: Transcript, config: Mapping[str, Any], *, rng: np.random.Generator
+    ) -> Bootstrap:
+        """Of a release's model; of a graphical estimate of its answers where the model is the centre of a posterior."""
+        kind = model.state().kind
+        if kind in WITH_POSTERIOR:
+            fit = GraphicalFit()
+            return Bootstrap(fit(model.domain, transcript, rng=rng), transcript, fit)
+        return Bootstrap(model, transcript, fit_of(kind, config))
+
     @property
     def method(self) -> str:
         """How it is computed, in a few words."""
         return "refits of answers simulated from the model"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """How it is computed, as plain data."""
+        return {"method": "bootstrap", "good": True}
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
         """``m`` refits, each with a random stream of its own: the first ones are the same whatever ``m`` is."""

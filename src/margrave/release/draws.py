@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError
-from margrave.models import MODELS
+from margrave.models import MODELS, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.schema import Codes, Schema
@@ -24,8 +24,8 @@ Progress = Callable[[str, float], None]
 
 METHODS = ("auto", "posterior", "bootstrap")
 
-MODELS_STREAM, ROWS_STREAM, VALUES_STREAM = 0, 1, 2
-"""Independent streams of randomness from one seed: for the models, each table's codes, and values within codes."""
+MODELS_STREAM, ROWS_STREAM, VALUES_STREAM, FIT_STREAM = 0, 1, 2, 3
+"""Independent streams of randomness from one seed: the models, each table's codes, values within codes, a refit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,8 @@ def draws_of(
     """What ``Release.draws`` returns."""
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
-    posterior, why = _source(release, method)
     chosen = secrets.randbits(63) if seed is None else int(seed)
+    posterior, why = _source(release, method, progress, _stream(chosen, FIT_STREAM))
     states = []
     for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(model.state())
@@ -135,7 +135,7 @@ def draws_of(
         seed=chosen,
         schema=release.schema,
         states=tuple(states),
-        center=release.model.state() if isinstance(posterior, Bootstrap) else None,
+        center=posterior.model.state() if isinstance(posterior, Bootstrap) else None,
     )
 
 
@@ -154,28 +154,38 @@ def _whole(value: object, least: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
-def _source(release: Release, method: str) -> tuple[Posterior, str]:
+def _source(
+    release: Release, method: str, progress: Progress | None, rng: np.random.Generator
+) -> tuple[Posterior, str]:
     """Where the distributions come from, and why, in words."""
-    if method != "bootstrap":
-        own = _posterior_of(release)
-        if own is not None:
-            return own, "posterior"
-        if method == "posterior":
-            raise InputError(
-                "This release's model is one best estimate without a posterior.",
-                remedy='Use method="bootstrap", which refits it.',
-            )
-    why = "bootstrap, as asked" if method == "bootstrap" else "bootstrap, as the model is one best estimate"
-    fit = fit_of(release.model.state().kind, release.config)
-    return Bootstrap(release.model, release.transcript, fit), why
+    if method == "bootstrap":
+        return _bootstrap(release, rng), "bootstrap, as asked"
+    own, why = release.model.posterior(), "posterior"
+    if own is None:
+        fit_of(release.model.state().kind, release.config)  # an InputError for answers without a distribution
+        fit, why = MaxEntropyFit(), "posterior of the same answers"
+        if method == "auto" and (lacking := _lacking(fit, release)):
+            return _bootstrap(release, rng), f"bootstrap, as the model is one best estimate and {lacking}"
+        if progress:
+            progress("finding the posterior", 0.0)
+        own = fit(release.schema.domain, release.transcript, rng=rng).posterior()
+    told = {} if own is None else own.facts
+    if own is None or (method == "auto" and not told.get("good")):
+        return _bootstrap(release, rng), f"bootstrap, as {told.get('why', 'the posterior failed its checks')}"
+    return own, why
 
 
-def _posterior_of(release: Release) -> Posterior | None:
-    """What the noisy answers leave open about the distribution: the model's own posterior, or None where it has none.
+def _lacking(fit: MaxEntropyFit, release: Release) -> str:
+    """Why there is no posterior of a release's answers, in words; nothing where there can be one."""
+    if missing := fit.missing():
+        return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
+    if not fit.takes(release.schema.domain, release.transcript):
+        return "its marginals have too many parameters for a posterior"
+    return ""
 
-    The one place for other sources, such as a refit of the transcript that gives a posterior.
-    """
-    return release.model.posterior()
+
+def _bootstrap(release: Release, rng: np.random.Generator) -> Bootstrap:
+    return Bootstrap.of(release.model, release.transcript, release.config, rng=rng)
 
 
 def notes_of(release: Release) -> tuple[str, ...]:

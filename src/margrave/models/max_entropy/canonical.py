@@ -59,7 +59,7 @@ class Canonical:
 
     def query(self, position: int) -> dict[Attribute, int]:
         """What the query at a position asks for: a code of each attribute of its subset."""
-        s = max((s for s in self.subsets if self.starts[s] <= position), key=lambda s: (self.starts[s], len(s)))
+        s = next(s for s in self.subsets if 0 <= position - self.starts[s] < self.free_cells(s))
         shape = [self.domain.size(a) - 1 for a in s]
         codes = np.unravel_index(position - self.starts[s], shape)
         return {a: int(self.order(a)[1:][i]) for a, i in zip(s, codes)}

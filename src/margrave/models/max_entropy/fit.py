@@ -47,7 +47,7 @@ class MaxEntropyFit:
     As an estimator between a mechanism's rounds (``warm``) it gives ``GraphicalFit``'s estimate.
 
     **Privacy:** none is spent. Errors: an InputError where an optional library is missing, or the marginals are too
-    many for a posterior (``tractable`` tells beforehand).
+    many for a posterior (``takes`` tells beforehand, ``tractable`` before anything is measured).
 
     Source: Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private
     synthetic data, Section 4 and Appendix C.
@@ -93,12 +93,15 @@ class MaxEntropyFit:
 
     def ready(self) -> None:
         """An InputError where a library of the extra is missing: to be asked before anything is spent."""
-        missing = [name for name in NEEDED if find_spec(name) is None]
-        if missing:
+        if missing := self.missing():
             raise InputError(
                 f"The maximum-entropy posterior needs {', '.join(missing)}.",
                 remedy="Install them: pip install 'margrave[inference]'.",
             )
+
+    def missing(self) -> tuple[str, ...]:
+        """The optional libraries that are not installed."""
+        return tuple(name for name in NEEDED if find_spec(name) is None)
 
     def tractable(self, domain: Domain, cliques: Collection[Clique]) -> bool:
         """Whether a posterior of these marginals can be sampled in minutes, and its queries told apart."""
@@ -110,6 +113,14 @@ class MaxEntropyFit:
             return False
         canonical = Canonical(domain, tops, dict.fromkeys(domain, 0))
         return all(canonical.tells(c) for c in tops)
+
+    def takes(self, domain: Domain, transcript: Transcript) -> bool:
+        """Whether the posterior of these answers can be sampled: ``tractable``, of groups where codes are merged."""
+        try:
+            canonical, terms, _ = self._problem(domain, transcript)
+        except InputError:  # they merge a column's codes in different ways
+            return False
+        return bool(terms) and self.tractable(canonical.domain, canonical.cliques)
 
     def room(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many parameters more than those of these marginals a posterior can have; below 0: they are too many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,8 @@ class MaxEntropyModel:
         self.draws = draws
         self.totals = totals
         self.merged = merged
-        self.facts = dict(facts)
+        # a diagnosis that is no number is left out; ``good`` is False then
+        self.facts = {k: v for k, v in facts.items() if not isinstance(v, float) or math.isfinite(v)}
         self._at_centre = self._at(centre, self._total, None)
 
     def _at(self, theta: FloatArray, total: float, rng: np.random.Generator | None) -> GraphicalModel | ExpandedModel:
@@ -153,7 +155,12 @@ class StoredPosterior:
     @property
     def method(self) -> str:
         """How the draws were made."""
-        return f"maximum-entropy posterior, {self.model.facts.get('method', 'stored draws')}"
+        return f"maximum-entropy posterior, {self.model.facts['method']}"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """How the draws were made and how well they mix."""
+        return self.model.facts
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
         """``m`` models, no stored draw used twice before all have been used once.
@@ -189,9 +196,9 @@ def load_max_entropy(
     rows = len(drawn) if drawn is not None and drawn.ndim == 2 else 0
     centre, draws = floats_of(arrays, "centre", (size,)), floats_of(arrays, "draws", (rows, size))
     totals = floats_of(arrays, "totals", (rows,))
-    total, told = facts.get("total"), facts.get("posterior")
+    total, told = facts.get("total"), _told_of(facts)
     finite = all(np.isfinite(x).all() for x in (centre, draws, totals))
-    if not rows or not finite or totals.min() <= 0 or totals.max() > 1e30 or not isinstance(told, dict):
+    if not rows or not finite or totals.min() <= 0 or totals.max() > 1e30:
         raise ReleaseError("The release's posterior is malformed.")
     if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= 1e30:
         raise ReleaseError("The release's model does not say how many records it stands for.")
@@ -202,6 +209,25 @@ def load_max_entropy(
 
 LARGEST = 20_000
 """The most parameters that a posterior is read with."""
+
+
+def _told_of(facts: Mapping[str, object]) -> dict[str, Any]:
+    """What a posterior says of itself: a method, whether its draws are good, and finite numbers."""
+    told = facts.get("posterior")
+    if not isinstance(told, dict) or len(told) > 50:
+        raise ReleaseError("The release's posterior does not say how it was made.")
+    for name, value in told.items():
+        if name in ("method", "why"):
+            fits = isinstance(value, str) and len(value) <= 1000
+        elif name == "good":
+            fits = isinstance(value, bool)
+        else:
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e30
+        if not fits:
+            raise ReleaseError("What the release's posterior says of itself is malformed.")
+    if "method" not in told or "good" not in told:
+        raise ReleaseError("The release's posterior does not say how it was made.")
+    return told
 
 
 def _reference_of(domain: Domain, facts: Mapping[str, object]) -> dict[Attribute, int]:
