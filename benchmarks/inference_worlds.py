@@ -76,18 +76,21 @@ def logistic(outcome: str, *columns: str, of: str) -> Analysis:
     """One coefficient of a logistic regression by Newton's method, with the sandwich variance."""
 
     def run(x: Records, w: Array) -> Estimate:
-        design = np.column_stack([np.ones(len(w)), *(x[c] for c in columns)])
+        plain = np.column_stack([x[c] for c in columns])
+        spread = np.sqrt(np.average((plain - np.average(plain, axis=0, weights=w)) ** 2, axis=0, weights=w))
+        spread = np.where(spread > 0, spread, 1.0)  # standardised, since Newton's method starts at 0
+        design = np.column_stack([np.ones(len(w)), (plain - np.average(plain, axis=0, weights=w)) / spread])
         beta = np.zeros(design.shape[1])
         for _ in range(60):
             p = 1 / (1 + np.exp(-np.clip(design @ beta, -30, 30)))
             bread = np.linalg.pinv((design * (w * p * (1 - p))[:, None]).T @ design)
             step = bread @ (design.T @ (w * (x[outcome] - p)))
-            beta += np.clip(step, -2, 2)
+            beta += step * min(1.0, 3.0 / max(1e-9, np.abs(step).max()))
             if np.abs(step).max() < 1e-9:
                 break
         variance = bread @ ((design * (w * (x[outcome] - p) ** 2)[:, None]).T @ design) @ bread
-        i = 1 + columns.index(of)
-        return float(beta[i]), float(variance[i, i])
+        i = columns.index(of)
+        return float(beta[1 + i] / spread[i]), float(variance[1 + i, 1 + i] / spread[i] ** 2)
 
     return run
 
@@ -114,7 +117,9 @@ class World:
     def analyse(self, codes: Codes) -> list[Estimate]:
         """Every estimate from a table, with its variance; equal records are counted once."""
         names = [a for a in self.schema.domain if a in self._used()]
-        rows, counts = np.unique(np.stack([codes.column(a) for a in names]), axis=1, return_counts=True)
+        shape = self.schema.domain.shape(tuple(names))
+        cells, counts = np.unique(np.ravel_multi_index([codes.column(a) for a in names], shape), return_counts=True)
+        rows = np.unravel_index(cells, shape)
         records = {a: rows[i].astype(np.float64) for i, a in enumerate(names)}
         return [run(records, counts.astype(np.float64)) for run in self.asked.values()]
 

@@ -91,12 +91,13 @@ def test_moments_agree_with_enumeration_and_with_derivatives(name: str, zeros: t
     expected = p @ a
     spread = (a.T * p) @ a - np.outer(expected, expected)
     laid = layout(canonical)
-    mean, covariance = moments(laid, jnp.asarray(theta[laid.order]))
+    mean, covariance = jax.jit(lambda t: moments(laid, t))(jnp.asarray(theta[laid.order]))
     assert np.abs(mean - expected[laid.order]).max() < 1e-12
     assert np.abs(covariance - spread[np.ix_(laid.order, laid.order)]).max() < 1e-12
     at = jnp.asarray(theta[laid.order])
-    assert np.abs(jax.grad(lambda t: log_partition(laid, t))(at) - mean).max() < 1e-12
-    assert np.abs(jax.hessian(lambda t: log_partition(laid, t))(at) - covariance).max() < 1e-12
+    slope = jax.grad(lambda t: log_partition(laid, t))
+    assert np.abs(jax.jit(slope)(at) - mean).max() < 1e-12
+    assert np.abs(jax.jit(jax.jacfwd(slope))(at) - covariance).max() < 1e-12
     # the same distribution, as potentials of the graphical model
     potentials = canonical.potentials(theta)
     for z in zeros:
@@ -172,7 +173,9 @@ def on_a_grid(values: list[int], scale: float, n: int) -> tuple[FloatArray, Floa
     return grid, weight / weight.sum()
 
 
-@pytest.mark.parametrize(("values", "scale"), [([900, 110], 20.0), ([990, 12], 40.0)])
+@pytest.mark.parametrize(
+    ("values", "scale"), [pytest.param([900, 110], 20.0, marks=pytest.mark.slow), ([990, 12], 40.0)]
+)
 def test_nuts_draws_have_the_law_of_the_posterior(values: list[int], scale: float) -> None:
     """One parameter, against its exact law: also where noise hides whether a cell is empty (a plateau down to −20)."""
     domain = Domain(("a",), (2,))
@@ -223,9 +226,11 @@ def test_coordinates_are_a_change_of_variables() -> None:
         _theta, log_determinant = made.theta(u)
         jacobian = jax.jacobian(lambda x: made.theta(x)[0])(u)
         assert np.linalg.slogdet(jacobian)[1] == pytest.approx(float(log_determinant), abs=1e-9)
-    of_u = made.along(posterior.log_density)
+    of_u = jax.jit(made.along(posterior.log_density))
     fine = jnp.linspace(-4, 4, 8001)
-    odds = jax.vmap(lambda x: to_odds(posterior.layout, made.weights, made.theta(jnp.full(posterior.size, x))[0]))(fine)
+    odds = jax.jit(
+        jax.vmap(lambda x: to_odds(posterior.layout, made.weights, made.theta(jnp.full(posterior.size, x))[0]))
+    )(fine)
     offsets = odds - made.mode
     mode = fine[np.abs(np.asarray(offsets)).argmin(axis=0)]  # where g_j = 0
     for j in range(posterior.size):
@@ -239,10 +244,10 @@ def test_log_odds_and_parameters_are_inverse_and_keep_volume(name: str) -> None:
     laid = layout(canonical)
     theta = jnp.asarray(np.random.default_rng(2).normal(0, 2, len(laid.order) + 1))
     weights = weights_of(laid, even(canonical.domain))
-    c = to_odds(laid, weights, theta)
-    assert np.abs(from_odds(laid, weights, c) - theta).max() < 1e-9
+    c = jax.jit(lambda t: to_odds(laid, weights, t))(theta)
+    assert np.abs(jax.jit(lambda x: from_odds(laid, weights, x))(c) - theta).max() < 1e-9
     assert c[-1] == theta[-1]
-    jacobian = jax.jacobian(lambda x: from_odds(laid, weights, x))(c)
+    jacobian = jax.jit(jax.jacfwd(lambda x: from_odds(laid, weights, x)))(c)
     assert abs(np.linalg.slogdet(jacobian)[1]) < 1e-9
 
 
@@ -252,23 +257,27 @@ def test_a_coordinate_is_the_log_probability_of_its_cell() -> None:
     canonical = Canonical(domain, (("a", "b"), ("b", "c"), ("c", "d"), ("b", "e")), REFERENCE)
     laid = layout(canonical)
     theta = np.random.default_rng(2).normal(0, 2, len(canonical.kept))
-    c = np.asarray(to_odds(laid, weights_of(laid, even(domain)), jnp.asarray(theta[laid.order])))
+    weights = weights_of(laid, even(domain))
+    c = np.asarray(jax.jit(lambda t: to_odds(laid, weights, t))(jnp.asarray(theta[laid.order])))
     model = GraphicalModel(domain, 1.0, canonical.potentials(theta))
     told = {frozenset(canonical.query(canonical.kept[j]).items()): c[i] for i, j in enumerate(laid.order)}
+    root = {tuple(canonical.query(canonical.kept[j])) for j in laid.order[laid.nodes[0].own]}
     checked = 0
-    for _node, clique in enumerate((("a", "b"), ("b", "c"), ("c", "d"), ("b", "e"))):
+    for clique in canonical.cliques:
+        if clique in root:
+            continue  # both of its columns are outside the separator
         table = model.project(clique).values
         for v, w in itertools.product(*[canonical.order(x)[1:] for x in clique]):
             value = told[frozenset(zip(clique, (int(v), int(w))))]
             r, s = (canonical.reference[x] for x in clique)
             given = [np.log(table[v, w]) - np.log(table[r, w] / table[:, w].sum()),
-                     np.log(table[v, w]) - np.log(table[v, s] / table[v].sum()),
-                     np.log(table[v, w]) - np.log(table[r, s])]  # fmt: skip
+                     np.log(table[v, w]) - np.log(table[v, s] / table[v].sum())]  # fmt: skip
             assert np.abs(np.array(given) - value).min() < 1e-9
             checked += 1
     assert checked >= 6
 
 
+@pytest.mark.slow
 def test_where_the_posterior_is_normal_laplace_and_nuts_agree() -> None:
     """Large counts: both must give the same means and spreads."""
     canonical, posterior = posterior_of(np.random.default_rng(8))
@@ -278,7 +287,7 @@ def test_where_the_posterior_is_normal_laplace_and_nuts_agree() -> None:
     made = coordinates(large, around, even(canonical.domain))
     chains = Chains(large, made, made.first_root(), 4, np.random.default_rng(4))
     chains.warm_up(150)
-    chains.more(400)
+    chains.more(300)
     drawn = chains.draws.reshape(-1, large.size)
     normal = around.draws(4000, np.random.default_rng(5))
     assert np.abs(drawn.mean(0) - around.mode).max() < 0.2 * np.sqrt(np.diag(around.factor @ around.factor.T)).max()
@@ -309,11 +318,13 @@ def test_a_posterior_that_has_not_mixed_refuses_to_give_data_sets_unless_accepte
     rng, domain = np.random.default_rng(2), Domain(("a",), (3,))
     few = MaxEntropyFit(max_draws=100, warmup=60, effective=1e6)
     model = few(domain, one_column([500, 400, 100], 9.0), rng=rng)
-    held = model.posterior()
-    assert held is not None
+    assert isinstance(model, MaxEntropyModel)
+    assert not model.facts["good"]
     with pytest.raises(ReleaseError, match="not mixed"):
-        next(held.draws(2, rng=rng))
-    taken = replace(few, accept=True)(domain, one_column([500, 400, 100], 9.0), rng=rng).posterior()
+        next(model.posterior().draws(2, rng=rng))
+    taken = MODELS["max-entropy"](
+        domain, {**model.state().facts, "posterior": {**model.facts, "good": True}}, model.state().arrays
+    ).posterior()
     assert taken is not None
     assert len(list(taken.draws(3, rng=rng))) == 3
 

@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 from scipy.special import log_ndtr
 
 from margrave.models.max_entropy.density import Density, Point, Posterior
@@ -35,14 +37,21 @@ Weights = Sequence[Sequence[FloatArray]]
 
 REACH = 4.5
 """Between −REACH and REACH the functions g_j bend; beyond, they go on straight."""
+FAINTEST = -1e4
+"""Log densities below this, from the largest along a coordinate, are taken for it."""
 KNOTS = 37
 """In that stretch."""
-PROBES = 161
+PROBES = 81
 """Points along a coordinate at which the density is taken."""
 FARTHEST = 8.0
 """Of them, from the mode, in prior standard deviations."""
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["weights", "mode", "information", "log_slopes", "heights"],
+    meta_fields=["layout"],
+)
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """c = mode + g(u), with log g_j' linear between knots: ``log_slopes`` and ``heights`` are log g_j' and g_j there.
@@ -105,27 +114,37 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     """Coordinates fitted to the density along each c_j through the mode; ``shares``: of every column's codes."""
     layout = posterior.layout
     weights = weights_of(layout, shares)
-    mode = np.asarray(to_odds(layout, weights, jnp.asarray(around.mode)))
-    slope = np.asarray(jax.jit(jax.jacfwd(lambda c: from_odds(layout, weights, c)))(jnp.asarray(mode)))
+    mode = np.asarray(_to_odds(layout, weights, jnp.asarray(around.mode)))
+    slope = np.asarray(_slope(layout, weights, jnp.asarray(mode)))
     information = slope.T @ np.linalg.inv(around.factor @ around.factor.T) @ slope
     spread = 1.0 / np.sqrt(np.diag(information))
     reach = np.maximum(FARTHEST * posterior.prior, 10 * spread)
     grid = np.linspace(-1.0, 1.0, PROBES)
     probes = spread[:, None] * np.sinh(grid * np.arcsinh(reach / spread)[:, None])
 
-    @jax.jit
-    def line(j: jax.Array, lengths: Point) -> jax.Array:
-        def at(length: jax.Array) -> jax.Array:
-            return posterior.log_density(from_odds(layout, weights, jnp.asarray(mode).at[j].add(length)))
-
-        values: jax.Array = jax.lax.map(at, lengths)
-        return values
-
     slopes, heights = np.empty((len(mode), KNOTS)), np.empty((len(mode), KNOTS))
     for j in range(len(mode)):
-        values = np.asarray(line(jnp.asarray(j), jnp.asarray(probes[j])))
-        slopes[j], heights[j] = _straighten(probes[j], np.where(np.isfinite(values), values, -1e300))
+        values = np.asarray(_line(posterior, weights, jnp.asarray(mode), jnp.asarray(j), jnp.asarray(probes[j])))
+        slopes[j], heights[j] = _straighten(probes[j], values)
     return Coordinates(layout, weights, mode, information, slopes, heights)
+
+
+@partial(jax.jit, static_argnums=0)
+def _slope(layout: Layout, weights: Weights, c: Point) -> jax.Array:
+    """dθ / dc."""
+    slope: jax.Array = jax.jacfwd(lambda x: from_odds(layout, weights, x))(c)
+    return slope
+
+
+@jax.jit
+def _line(posterior: Posterior, weights: Weights, mode: Point, j: jax.Array, lengths: Point) -> jax.Array:
+    """The log density where coordinate j of c is so far from the mode."""
+
+    def at(length: jax.Array) -> jax.Array:
+        return posterior.log_density(from_odds(posterior.layout, weights, mode.at[j].add(length)))
+
+    values: jax.Array = jax.lax.map(at, lengths)
+    return values
 
 
 def from_odds(layout: Layout, weights: Weights, c: Point) -> Point:
@@ -152,6 +171,9 @@ def to_odds(layout: Layout, weights: Weights, theta: Point) -> Point:
         messages[k] = _message(node, theta[node.own], told)
     found = _downwards(layout, weights, jnp.concatenate(_in_order(layout, odds)), 1.0)
     return jnp.concatenate([*_in_order(layout, found), theta[len(layout.order) :]])
+
+
+_to_odds = jax.jit(to_odds, static_argnums=0)
 
 
 def _in_order(layout: Layout, parts: Mapping[int, jax.Array]) -> list[jax.Array]:
@@ -240,8 +262,9 @@ def _straighten(lengths: FloatArray, log_values: FloatArray) -> tuple[FloatArray
 
     g takes u to the length at which as much mass lies below as below u in a standard normal.
     """
-    fine = np.interp(np.linspace(0, len(lengths) - 1, 16 * len(lengths)), np.arange(len(lengths)), lengths)
-    logs = np.interp(fine, lengths, log_values - log_values.max())
+    fine = np.interp(np.linspace(0, len(lengths) - 1, 32 * len(lengths)), np.arange(len(lengths)), lengths)
+    finite = np.nan_to_num(log_values, nan=-np.inf, neginf=-np.inf)
+    logs = PchipInterpolator(lengths, np.maximum(finite - finite.max(), FAINTEST))(fine)
     density = np.exp(logs)
     mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(fine))])
     knots = np.linspace(-REACH, REACH, KNOTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,13 @@ Point = jax.Array
 Density = Callable[[Point], jax.Array]
 
 
+# Compiled functions take posteriors as arguments, and are compiled once for all that have the same layout.
+jax.tree_util.register_dataclass(
+    Sufficient, data_fields=["mean", "covariance", "total", "total_variance", "along"], meta_fields=["public"]
+)
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["sufficient"], meta_fields=["layout", "prior"])
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """log p(θ | ŝ) ∝ log N(θ; 0, prior² I) + log N(ŝ; N μ(θ), N Σ(θ) + K).
@@ -34,7 +42,7 @@ class Posterior:
     @property
     def size(self) -> int:
         """The number of coordinates of a point."""
-        return len(self.layout.order) + (self.sufficient.total_variance > 0)
+        return len(self.layout.order) + (not self.sufficient.public)
 
     def log_density(self, point: Point) -> jax.Array:
         """The logarithm of the density, up to a constant."""
@@ -42,49 +50,46 @@ class Posterior:
         return value
 
     def _parts(self, point: Point) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        order, known = self.layout.order, self.sufficient
+        order, known = self.layout.order, jax.tree.map(jnp.asarray, self.sufficient)
         theta = point[: len(order)]
         mean, covariance = moments(self.layout, theta)
         records = known.total * jnp.exp(self._shift(point))
         observed = known.mean[order] + known.along[order] * (records - known.total)
         spread = records * covariance + known.covariance[np.ix_(order, order)]
         value = gaussian(observed - records * mean, spread) - jnp.sum(theta**2) / (2 * self.prior**2)
-        if known.total_variance > 0:
+        if not known.public:
             value -= (records - known.total) ** 2 / (2 * known.total_variance)
         return value, (records * covariance, spread)
 
     def _shift(self, point: Point) -> jax.Array:
         """log(N / N̂)."""
-        if self.sufficient.total_variance == 0:
+        if self.sufficient.public:
             return jnp.zeros(())
-        shift: jax.Array = point[-1] * (np.sqrt(self.sufficient.total_variance) / self.sufficient.total)
+        shift: jax.Array = point[-1] * (jnp.sqrt(self.sufficient.total_variance) / self.sufficient.total)
         return shift
 
     def records(self, points: FloatArray) -> FloatArray:
         """The number of records at each of some points."""
         return np.asarray(jax.vmap(lambda p: self.sufficient.total * jnp.exp(self._shift(p)))(jnp.asarray(points)))
 
-    def evaluate(self) -> Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]:
-        """A compiled function: the log density, its gradient, and the Fisher information of θ (with the prior's).
+    def evaluate(self, point: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The log density, its gradient, and the Fisher information of θ (with the prior's).
 
         The information is that of the mean alone, N Σ (N Σ + K)⁻¹ N Σ + I / prior²: what V's own dependence on θ
         adds is left out.
         """
+        value, gradient, information = _evaluate(self, jnp.asarray(point))
+        return float(value), np.asarray(gradient), np.asarray(information)
 
-        @jax.jit
-        def compute(point: Point) -> tuple[jax.Array, jax.Array, jax.Array]:
-            (value, (slope, spread)), gradient = jax.value_and_grad(self._parts, has_aux=True)(point)
-            information = slope @ jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(spread, lower=True), slope)
-            full = jnp.eye(self.size)  # the coordinate of the number of records has about unit scale
-            theta = len(self.layout.order)
-            information += jnp.eye(theta) / self.prior**2
-            return value, gradient, full.at[:theta, :theta].set(information)
 
-        def numbers(point: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            value, gradient, information = compute(jnp.asarray(point))
-            return float(value), np.asarray(gradient), np.asarray(information)
-
-        return numbers
+@jax.jit
+def _evaluate(posterior: Posterior, point: Point) -> tuple[jax.Array, jax.Array, jax.Array]:
+    (value, (slope, spread)), gradient = jax.value_and_grad(posterior._parts, has_aux=True)(point)
+    information = slope @ jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(spread, lower=True), slope)
+    full = jnp.eye(posterior.size)  # the coordinate of the number of records has about unit scale
+    theta = len(posterior.layout.order)
+    information += jnp.eye(theta) / posterior.prior**2
+    return value, gradient, full.at[:theta, :theta].set(information)
 
 
 @jax.custom_vjp

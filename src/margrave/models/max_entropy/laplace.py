@@ -47,7 +47,7 @@ def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
     the mode, where steps are then Newton's. The Hessian is taken from differences of the gradient along directions of
     unit standard deviation.
     """
-    evaluate = posterior.evaluate()
+    evaluate = posterior.evaluate
     point = _start(posterior, canonical)
     value, gradient, information = evaluate(point)
     damping, converged, steps = 1e-3, False, 1

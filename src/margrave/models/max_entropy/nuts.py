@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ ACCEPTANCE = 0.8
 MAX_DEPTH = 10
 """A trajectory has fewer than 2**10 steps."""
 
-Kernel = Callable[..., Any]
+Target = tuple[Posterior, Coordinates]
 
 
 @dataclass
@@ -38,14 +37,16 @@ class _Chain:
     diverged: AnyArray
     steps: AnyArray
 
-    def walk(self, run: Kernel, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
+    def walk(self, target: Target, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
         """``count`` iterations in the coordinates u = centre + root z."""
         with jax.enable_x64(True):  # of this thread
-            z, found = np.linalg.solve(root, self.point - centre), []
-            tuning = TUNE_FROM(self.size)
+            z, found = jnp.asarray(np.linalg.solve(root, self.point - centre)), []
+            # arrays of one kind whatever the stage: what is compiled for one then serves all
+            tuning = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), TUNE_FROM(np.float64(self.size)))
+            fixed, adapt = jnp.asarray(np.float64(self.size)), jnp.asarray(np.bool_(adapting))
             for _ in range(0, count, CHUNK):
                 self.key, key = jax.random.split(self.key)
-                z, tuning, told = run(key, z, centre, root, tuning, self.size, adapting)
+                z, tuning, told = _chunk(*target, key, z, centre, root, tuning, fixed, adapt)
                 found.append(jax.device_get(told))
             self.points, self.diverged, self.steps = (np.concatenate([f[i] for f in found]) for i in range(3))
             self.point = self.points[-1]
@@ -63,8 +64,7 @@ class Chains:
     def __init__(
         self, posterior: Posterior, coordinates: Coordinates, root: FloatArray, chains: int, rng: np.random.Generator
     ) -> None:
-        self._run = _compiled(posterior, coordinates)
-        self._theta = jax.jit(jax.vmap(lambda u: coordinates.theta(u)[0]))
+        self._target = posterior, coordinates
         self._centre, self._root = np.zeros(posterior.size), root
         none = np.zeros(0)
         self._chains = [
@@ -77,7 +77,7 @@ class Chains:
     def _walk(self, count: int, adapting: bool) -> None:
         with ThreadPoolExecutor(max_workers=len(self._chains)) as pool:
             walks = [
-                pool.submit(c.walk, self._run, self._centre, self._root, count, adapting) for c in self._chains
+                pool.submit(c.walk, self._target, self._centre, self._root, count, adapting) for c in self._chains
             ]
             for walk in walks:
                 walk.result()
@@ -95,7 +95,7 @@ class Chains:
     def more(self, count: int) -> None:
         """At least ``count`` more draws of each chain."""
         self._walk(count, adapting=False)
-        points = np.array([np.asarray(self._theta(c.points)) for c in self._chains])
+        points = np.array([np.asarray(_theta(self._target[1], c.points)) for c in self._chains])
         self.draws = np.concatenate([self.draws, points], axis=1)
         self.diverged = np.concatenate([self.diverged, [c.diverged for c in self._chains]], axis=1)
         self.steps = np.concatenate([self.steps, [c.steps for c in self._chains]], axis=1)
@@ -113,28 +113,40 @@ def _root_of(seen: FloatArray) -> FloatArray:
     return root
 
 
-def _compiled(posterior: Posterior, coordinates: Coordinates) -> Kernel:
-    """A chunk of iterations as one compiled function of everything that changes between stages."""
-    kernel = blackjax.nuts.build_kernel()
-    metric = jnp.ones(posterior.size)
+KERNEL = blackjax.nuts.build_kernel()
+
+
+@jax.jit
+def _theta(coordinates: Coordinates, points: Any) -> Any:
+    return jax.vmap(lambda u: coordinates.theta(u)[0])(points)
+
+
+@jax.jit
+def _chunk(
+    posterior: Posterior,
+    coordinates: Coordinates,
+    key: Any,
+    z: Any,
+    centre: Any,
+    root: Any,
+    tuning: Any,
+    fixed: Any,
+    adapting: Any,
+) -> tuple[Any, Any, tuple[Any, Any, Any]]:
+    """A chunk of iterations: where it ends, the state of the step size, and points u, divergences and steps."""
     of_u = coordinates.along(posterior.log_density)
+    metric = jnp.ones(posterior.size)
 
-    @jax.jit
-    def run(
-        key: Any, z: Any, centre: Any, root: Any, tuning: Any, fixed: Any, adapting: Any
-    ) -> tuple[Any, Any, tuple[Any, Any, Any]]:
-        def log_density(at: jax.Array) -> jax.Array:
-            return of_u(centre + root @ at)
+    def log_density(at: jax.Array) -> jax.Array:
+        return of_u(centre + root @ at)
 
-        def step(carry: tuple[Any, Any], one: Any) -> tuple[tuple[Any, Any], tuple[Any, Any, Any]]:
-            state, tuning = carry
-            size = jnp.where(adapting, jnp.exp(tuning.log_step_size), fixed)
-            state, info = kernel(one, state, log_density, size, metric, MAX_DEPTH)
-            told = centre + root @ state.position, info.is_divergent, info.num_integration_steps
-            return (state, TUNE(tuning, info.acceptance_rate)), told
+    def step(carry: tuple[Any, Any], one: Any) -> tuple[tuple[Any, Any], tuple[Any, Any, Any]]:
+        state, tuning = carry
+        size = jnp.where(adapting, jnp.exp(tuning.log_step_size), fixed)
+        state, info = KERNEL(one, state, log_density, size, metric, MAX_DEPTH)
+        told = centre + root @ state.position, info.is_divergent, info.num_integration_steps
+        return (state, TUNE(tuning, info.acceptance_rate)), told
 
-        begin = blackjax.nuts.init(z, log_density)
-        (state, tuning), told = jax.lax.scan(step, (begin, tuning), jax.random.split(key, CHUNK))
-        return state.position, tuning, told
-
-    return run
+    begin = blackjax.nuts.init(z, log_density)
+    (state, tuning), told = jax.lax.scan(step, (begin, tuning), jax.random.split(key, CHUNK))
+    return state.position, tuning, told

@@ -22,8 +22,8 @@ class Sufficient:
     K = (Σ A_rᵀ A_r / scale²)⁻¹ says all that the measurements say. napsu-mq.txt observes ŝ with K = scale² I; this
     takes in unequal scales, overlapping marginals and the cells that canonical queries leave out.
 
-    ``total`` is the number of records N: public (``total_variance`` = 0), or itself estimated. In that case ``along``
-    is Cov(ŝ, N̂) / Var(N̂), and ŝ, K are given N = N̂.
+    ``total`` is the number of records N: ``public``, or itself estimated. In that case ``along`` is Cov(ŝ, N̂) / Var(N̂),
+    and ŝ, K are given N = N̂.
     """
 
     mean: FloatArray
@@ -31,6 +31,7 @@ class Sufficient:
     total: float
     total_variance: float
     along: FloatArray
+    public: bool
 
 
 def sufficient(canonical: Canonical, terms: Sequence[Term], public_total: float | None) -> Sufficient:
@@ -52,7 +53,8 @@ def sufficient(canonical: Canonical, terms: Sequence[Term], public_total: float 
         total = max(1.0, variance * (weighted[0] - cross @ covariance @ rhs))
     else:
         total, variance = max(1.0, public_total), 0.0
-    return Sufficient(covariance @ rhs + along * total, covariance, total, variance, along)
+    public = public_total is not None
+    return Sufficient(covariance @ rhs + along * total, covariance, total, variance, along, public)
 
 
 def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,10 @@ from margrave.typing import Attribute, Clique, FloatArray, IntArray
 
 Cell = Mapping[Attribute, int]
 """The codes that a query asks for."""
+
+REMEMBERED = 8
+"""Layouts."""
+_LAYOUTS: dict[Hashable, Layout] = {}
 
 Code = tuple[Attribute, int]
 
@@ -92,7 +96,21 @@ class Layout:
 
 
 def layout(canonical: Canonical) -> Layout:
-    """The tree of the cliques and the structural zeros, rooted where covariances cost least."""
+    """The tree of the cliques and the structural zeros, rooted where covariances cost least.
+
+    One object for all canonical queries that are alike, so that what is compiled for it serves again.
+    """
+    domain = canonical.domain
+    zeros = tuple((z.clique, z.possible.tobytes()) for z in domain.zeros)
+    key = (domain.attributes, domain.sizes, zeros, canonical.cliques, tuple(canonical.reference[a] for a in domain))
+    if key not in _LAYOUTS:
+        while len(_LAYOUTS) >= REMEMBERED:
+            _LAYOUTS.pop(next(iter(_LAYOUTS)))
+        _LAYOUTS[key] = _least_work(canonical)
+    return _LAYOUTS[key]
+
+
+def _least_work(canonical: Canonical) -> Layout:
     domain = canonical.domain
     tree = JunctionTree.of(domain, [*canonical.cliques, *(z.clique for z in domain.zeros)])
     candidates = [_rooted(canonical, tree, root) for root in range(len(tree.cliques))]
