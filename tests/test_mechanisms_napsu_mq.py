@@ -176,7 +176,7 @@ def test_a_missing_library_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 SCRIPT = """
 import sys
 from margrave.release import Release
-release = Release.load("r.margrave")
+release = Release.load(sys.argv[1])
 draws = release.draws(3, rows=40, seed=4)
 release.sample(20, seed=1), release.certificate(), list(draws)
 print(draws.method, [draws.codes(i).values.tolist() for i in range(3)])
@@ -186,7 +186,8 @@ print(sorted({"jax", "blackjax", "scipy", "pandas"} & set(sys.modules)))
 
 def test_a_loaded_release_is_drawn_from_without_jax(release: Release, tmp_path: Path) -> None:
     release.save(tmp_path / "r.margrave")
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "r.margrave")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     drawn, loaded = done.stdout.splitlines()
     here = release.draws(3, rows=40, seed=4)
