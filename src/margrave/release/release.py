@@ -177,9 +177,11 @@ class Release:
 
         **Privacy:** none spent.
         """
+        posterior = self.model.posterior()
         return build_certificate(
-            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total
-        )
+            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total,
+            None if posterior is None else posterior.facts,
+        )  # fmt: skip
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
