@@ -12,9 +12,9 @@ from benchmarks.napsu.tasks import toy
 LEVEL = 0.95
 LEVELS = (*np.round(np.arange(0.05, 0.96, 0.05), 2).tolist(), 0.99)
 
-MAIN = ("nuts", "laplace", "naive", "bootstrap")
+MAIN = ("nuts", "laplace", "naive", "bootstrap", "plain")
 ABLATION = ("laplace", "laplace, one", "exact", "exact, one")
-ADULT = ("nuts", "laplace", "naive", "bootstrap", "pgm5", "pgm10", "pgm20")
+ADULT = ("nuts", "laplace", "naive", "bootstrap", "plain", "pgm5", "pgm10", "pgm20")
 
 ByEpsilon = dict[float, Cell]
 
