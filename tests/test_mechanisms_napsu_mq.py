@@ -180,7 +180,7 @@ release = Release.load(sys.argv[1])
 draws = release.draws(3, rows=40, seed=4)
 release.sample(20, seed=1), release.certificate(), list(draws)
 print(draws.method, [draws.codes(i).values.tolist() for i in range(3)])
-print(sorted({"jax", "blackjax", "scipy", "pandas"} & set(sys.modules)))
+print(sorted({"jax", "blackjax", "statsmodels"} & set(sys.modules)))
 """
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -11,15 +12,16 @@ Dot = tuple[float, float, float]
 
 COLOURS = {
     "nuts": ("#17697a", "#5fb8c6"), "laplace": ("#3f8f4f", "#7cc98b"), "naive": ("#c4622d", "#e8925f"),
-    "bootstrap": ("#7a4fa3", "#b892dc"), "pgm5": ("#d3b04c", "#e6cf86"), "pgm10": ("#a98212", "#cfae4a"),
-    "pgm20": ("#6f5508", "#a98f45"), "exact": ("#b5366b", "#e283a9"), "laplace, one": ("#6a7683", "#9fabb7"),
-    "exact, one": ("#c4622d", "#e8925f"), "real": ("#1f2630", "#e6e8ea"),
+    "bootstrap": ("#7a4fa3", "#b892dc"), "plain": ("#b39bc9", "#8f74b0"), "pgm5": ("#d3b04c", "#e6cf86"),
+    "pgm10": ("#a98212", "#cfae4a"), "pgm20": ("#6f5508", "#a98f45"), "exact": ("#b5366b", "#e283a9"),
+    "laplace, one": ("#6a7683", "#9fabb7"), "exact, one": ("#c4622d", "#e8925f"), "real": ("#1f2630", "#e6e8ea"),
 }  # fmt: skip
 
 LABELS = {
     "real": "no privacy", "nuts": "NAPSU-MQ, NUTS", "laplace": "NAPSU-MQ, Laplace", "naive": "one PGM table, as real",
-    "bootstrap": "bootstrap of PGM", "pgm5": "5 runs of PGM", "pgm10": "10 runs of PGM", "pgm20": "20 runs of PGM",
-    "exact": "without noise-awareness", "laplace, one": "without multiple imputation", "exact, one": "with neither",
+    "bootstrap": "bootstrap of PGM", "plain": "the same, bias left in", "pgm5": "5 runs of PGM",
+    "pgm10": "10 runs of PGM", "pgm20": "20 runs of PGM", "exact": "without noise-awareness",
+    "laplace, one": "without multiple imputation", "exact, one": "with neither",
 }  # fmt: skip
 
 _SYMBOLS = {name: f"k{i}" for i, name in enumerate(COLOURS)}
@@ -36,18 +38,22 @@ text {{ fill: var(--ink); }} .s {{ fill: var(--soft); }} .m {{ text-anchor: midd
 .b {{ fill: currentColor; opacity: .14; }} .o {{ opacity: .45; }}
 """
 
-GAP, TOP, FOOT, LEFT = 30, 58, 46, 46
+GAP, TOP, FOOT, LEFT, RIGHT = 30, 58, 46, 46, 12
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it."""
+    """A rectangle with scales: values of x in ``across`` and of y in ``up`` are drawn inside it.
+
+    ``log``: y has a logarithmic scale.
+    """
 
     left: float
     width: float
     height: float
     across: tuple[float, float]
     up: tuple[float, float]
+    log: bool = False
 
     def x(self, value: float) -> float:
         """Where a value lies, kept inside."""
@@ -57,7 +63,9 @@ class Panel:
     def y(self, value: float) -> float:
         """Where a value lies, kept inside."""
         low, high = self.up
-        return TOP + self.height * (1 - (min(max(value, low), high) - low) / (high - low))
+        scale: Callable[[float], float] = math.log if self.log else float
+        share = (scale(min(max(value, low), high)) - scale(low)) / (scale(high) - scale(low))
+        return TOP + self.height * (1 - share)
 
     def frame(self, title: str, ticks: Sequence[float], labels: Mapping[float, str], below: str) -> list[str]:
         """Title, lines at the ticks of y, and what stands below x."""
@@ -80,7 +88,7 @@ def panels(
     count: int, width: float, height: float, across: tuple[float, float], up: tuple[float, float]
 ) -> list[Panel]:
     """Side by side."""
-    each = (width - LEFT - (count - 1) * (GAP + LEFT - 10)) / count
+    each = (width - LEFT - RIGHT - (count - 1) * (GAP + LEFT - 10)) / count
     return [Panel(LEFT + i * (each + GAP + LEFT - 10), each, height, across, up) for i in range(count)]
 
 
@@ -137,7 +145,7 @@ def picture(names: Sequence[str], parts: Sequence[str], width: float, height: fl
         label = escape(LABELS[name])
         text = f'<text x="{x + 14:.0f}" y="20">{label}</text>'
         key.append(_group(name, [f'<circle class="d" cx="{x + 5:.0f}" cy="16" r="4"/>']) + text)
-        x += 36 + 6.4 * len(LABELS[name])
+        x += 40 + 6.6 * len(LABELS[name])
     tall = TOP + height + FOOT
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {tall:g}" role="img"'
