@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,9 @@ def tight(domain: Domain) -> float:
 
 
 def first_pair(domain: Domain) -> Workload:
-    """The marginal of the first two columns, or of the only one."""
-    return Workload.of(domain, [domain.attributes[:2]])
+    """The marginal of two columns with few codes, the first of such pairs, or of the only column."""
+    pairs_of = list(combinations(domain.attributes, 2)) or [domain.attributes]
+    return Workload.of(domain, [min(pairs_of, key=domain.cells)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,10 +32,12 @@ import pyarrow.parquet
 
 from margrave.data import read_table
 from margrave.errors import MargraveError
-from margrave.mechanisms import MST, Independent
-from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, protect
+from margrave.mechanisms import MST, NAPSUMQ, Independent, Mechanism
+from margrave.models import MaxEntropyFit
+from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Integer, Ordinal, Real, Schema
+from margrave.workload import Workload
 
 SECRET = "Kanarie7281828"
 HANG = 60
@@ -108,8 +110,21 @@ def _parquet(rng: random.Random) -> bytes:
 
 
 def _release(rng: random.Random, folder: Path) -> bytes:
-    path = folder / "sound.margrave"
     unit, mechanism = rng.choice([(AddRemoveRow(), MST()), (ReplaceRow(), Independent())])
+    return _released(unit, mechanism, rng, folder)
+
+
+def _posterior(rng: random.Random, folder: Path) -> bytes:
+    """A release with draws of a posterior; the first is kept, as compiling another takes seconds."""
+    path = folder / "sound.margrave"
+    if path.exists():
+        return path.read_bytes()
+    mechanism = NAPSUMQ(workload=Workload({("job", "smokes"): 1.0}), fit=MaxEntropyFit(sampler="laplace"))
+    return _released(AddRemoveRow(), mechanism, rng, folder)
+
+
+def _released(unit: Unit, mechanism: Mechanism, rng: random.Random, folder: Path) -> bytes:
+    path = folder / "sound.margrave"
     budget, noise = Budget.approx(3.0, 1e-6), SeededRandomness(rng.randrange(2**32))
     with protect(read_table(_table(), SCHEMA), unit=unit, budget=budget, randomness=noise) as private:
         mechanism.run(private, rng=np.random.default_rng(0)).save(path, overwrite=True)
@@ -128,6 +143,10 @@ def _inside(data: bytes, rng: random.Random) -> bytes:
                 member = _other_value(member, rng) if plain else damaged(member, rng)
             out.writestr(name, member)
     return sink.getvalue()
+
+
+def _inside_or_out(data: bytes, rng: random.Random) -> bytes:
+    return (_inside if rng.random() < 0.7 else damaged)(data, rng)
 
 
 VALUES: list[Any] = [
@@ -163,6 +182,8 @@ def _loaded(path: Path) -> None:
         release.marginal((a,))
     if release.model.total < 1e6:
         release.sample(5, seed=0)
+        if release.model.posterior() is not None:
+            list(release.draws(2, rows=5, method="posterior", seed=0))
 
 
 LOADERS = {
@@ -171,7 +192,8 @@ LOADERS = {
         Loader("schema", lambda _rng, _folder: SCHEMA.to_toml().encode(), Schema.load),
         Loader("csv", lambda _rng, _folder: _csv(), lambda path: read_table(path, SCHEMA)),
         Loader("parquet", lambda rng, _folder: _parquet(rng), lambda path: read_table(path, SCHEMA)),
-        Loader("release", _release, _loaded, lambda d, rng: (_inside if rng.random() < 0.7 else damaged)(d, rng)),
+        Loader("release", _release, _loaded, _inside_or_out),
+        Loader("posterior", _posterior, _loaded, _inside_or_out),
     )
 }
 

@@ -236,7 +236,12 @@ LONG = ["--mechanism", "mwem-pgm", "--rounds", "200"]
 def started(*extra: str) -> subprocess.Popen[bytes]:
     """A run in a process of its own that asks many questions, once some of its answers are stored."""
     command = [sys.executable, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG]
-    process = subprocess.Popen([*command, *extra], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, *extra],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=_interruptible,
+    )
     until = time.monotonic() + 120
     had = answered()
     while answered() < had + 5:
@@ -244,6 +249,11 @@ def started(*extra: str) -> subprocess.Popen[bytes]:
         assert process.poll() is None, "the run ended before it could be stopped"
         time.sleep(0.01)
     return process
+
+
+def _interruptible() -> None:
+    """Tests that a shell runs in the background are started with Ctrl-C ignored, and would hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def answered() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -340,6 +341,107 @@ def test_draws_can_be_analysed_themselves() -> None:
     assert found.names == ("Intercept", "group[T.a]", "group[T.b]")  # c comes first in the schema
     assert np.array_equal(found.points, analyse(release, OLS("x ~ group"), 10, seed=5, rows=50).points, equal_nan=True)
     assert found.total == drawn.total
+
+
+# --- refits, and the bias they show
+
+
+@dataclass(frozen=True)
+class Refits:
+    """Tables of refitted distributions, and as many of the one that was refitted."""
+
+    tables: list[pa.Table]
+    own: list[pa.Table]
+    total: float = 200.0
+    method: str = "refits"
+    notes: tuple[str, ...] = ("refitted",)
+
+    @property
+    def rows(self) -> int:
+        return int(self.tables[0].num_rows)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __getitem__(self, i: int) -> pa.Table:
+        return self.tables[i]
+
+    def released(self) -> Any:
+        return None if not self.own else replace(self, tables=self.own, own=[])
+
+
+def biased(bias: float = 0.5, m: int = 30) -> Refits:
+    """The release has means of 1 and 0; its refits are off by as much as it is itself."""
+    rng = np.random.default_rng(3)
+    spread = rng.normal(0.0, 0.1, (m, 2))
+
+    def drawn(i: int, moved: float) -> pa.Table:
+        stream = np.random.default_rng([7, i])
+        x, y = (stream.normal(c, 1.0, 200) for c in (1.0, 0.0) + moved * (bias + spread[i]))
+        return pa.table({"x": x, "y": y})
+
+    return Refits([drawn(i, 1.0) for i in range(m)], [drawn(i, 0.0) for i in range(m)])
+
+
+def test_the_bias_that_refits_show_is_taken_off() -> None:
+    seen: list[float] = []
+    source, fit = biased(), lambda f: (means(f).mean(), means(f).cov() / len(f))
+    found = analyse(source, fit, progress=lambda _, done: seen.append(done))
+    plain = analyse(source, fit, correct=False)
+    for j, name in enumerate("xy"):
+        q, own = (np.array([np.mean(t[name].to_numpy()) for t in lot]) for lot in (source.tables, source.own))
+        assert plain.estimates[j].estimate == pytest.approx(q.mean())
+        assert found.estimates[j].estimate == pytest.approx(2 * own.mean() - q.mean())
+        assert found.estimates[j].bias == pytest.approx(0.5, abs=0.1)
+        assert found.estimates[j].variance == plain.estimates[j].variance
+    assert found.released is not None
+    assert found.test(null=[0.5, -0.5]).p_value > 0.001 > found.test(null=[1.5, 0.5]).p_value
+    assert plain.test(null=[1.5, 0.5]).p_value > 0.001 > plain.test(null=[0.5, -0.5]).p_value
+    assert any("bias that refits" in n for n in found.notes) and not any("bias" in n for n in plain.notes)  # noqa: PT018
+    assert any(n.startswith("x, y: that bias is more than 3 standard errors") for n in found.notes)
+    assert seen[-1] == 1.0
+    assert 0.75 in seen, "half of the analysing is done when the refits are"
+    assert seen == sorted(seen)
+    assert not any("standard errors" in n for n in analyse(biased(0.1), fit).notes)
+    assert found.to_dict()["estimates"][0]["bias"] == found["x"].bias
+
+
+def test_a_posterior_is_not_corrected() -> None:
+    release, seen = release_of(SHARES, 400, 3.0, np.random.default_rng(1)), []
+
+    def counted(frame: pd.DataFrame) -> Any:
+        seen.append(len(frame))
+        return {"x": (frame.x.mean(), 0.01)}
+
+    found = analyse(release, counted, 10, seed=5)
+    assert (len(seen), found.released, found["x"].bias) == (10, None, 0.0)
+
+
+def test_refits_and_their_counterparts_are_used_together() -> None:
+    """What blew up on one of the two is left out on both; so is what the fit failed on."""
+    source = biased(m=12)
+    strange = {id(source.tables[2]): 1, id(source.own[5]): 1}
+    first = {id(t): t["x"][0].as_py() for t in (*source.tables, *source.own)}
+
+    def fit(frame: pd.DataFrame) -> Any:
+        marked = [i for i, x in first.items() if x == frame.x.iloc[0]]
+        return {"x": (frame.x.mean(), 1e8 if strange.get(marked[0]) else 0.01), "y": (frame.y.mean(), 0.01)}
+
+    assert not analyse(source, fit)["x"].known
+    found = analyse(source, fit, remedy="drop")
+    kept = [i for i in range(12) if i not in (2, 5)]
+    q, own = (np.array([np.mean(lot[i]["x"].to_numpy()) for i in kept]) for lot in (source.tables, source.own))
+    assert (found["x"].used, found["y"].used) == (10, 12)
+    assert found["x"].estimate == pytest.approx(2 * own.mean() - q.mean())
+
+    def failing(frame: pd.DataFrame) -> Any:
+        if frame.x.iloc[0] == source.own[3]["x"][0].as_py():
+            raise ZeroDivisionError("no luck")
+        return {"x": (frame.x.mean(), 0.01)}
+
+    with pytest.raises(InputError, match="data set 4 of 12"):
+        analyse(source, failing)
+    assert analyse(source, failing, remedy="drop")["x"].used == 11
 
 
 # --- what an analysis shows

@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ) -> TablesOf:  # fmt: skip
         counts = self.marginal(["sex", "smokes", "x"]).values.ravel()
         shares = np.random.default_rng(seed).dirichlet(counts + 0.5, size=m)
-        return TablesOf(self.schema, shares, rows or 300, self.model.total, seed or 0)
+        return TablesOf(self.schema, shares, rows or 300, self.model.total, seed or 0, f"exact ({method})")
 
     monkeypatch.setattr(Release, "draws", draws, raising=False)
     monkeypatch.setitem(MODELS, "fake", fake_model.load)
@@ -89,6 +89,23 @@ def test_the_command_says_what_the_library_says(here: Path, capsys: pytest.Captu
     found: Any = analyse(Release.load("r.margrave"), Mean("x"), 9, seed=4, level=0.8, rows=120)  # type: ignore[arg-type]
     assert told == {**found.to_dict(), "plot": None}
     assert found["mean(x)"].interval(0.8)[0] == told["estimates"][0]["low"]
+
+
+def test_method_and_correction_reach_the_library(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+
+    def analyse_as_told(*given: Any, **options: Any) -> Any:
+        told.append(options["correct"])
+        return analyse(*given, **options)
+
+    monkeypatch.setattr("margrave.cli.analyse.analyse", analyse_as_told)
+    words = ["mean", "r.margrave", "x", *BRIEF, "--json"]
+    assert json.loads(ok(capsys, *words))["method"] == "exact (auto)"
+    assert json.loads(ok(capsys, *words, "--method", "bootstrap", "--no-correct"))["method"] == "exact (bootstrap)"
+    assert told == [True, False]
+    assert run(["analyse", *words, "--method", "bayes"]) == 2
 
 
 def test_unstable_estimates_can_be_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,6 +106,58 @@ def test_what_cannot_be_combined_is_refused(q: list[float], v: list[float]) -> N
         combine([1.0, 2.0], [0.1, 0.1]).interval(95)
 
 
+# --- the bias of refits
+
+
+def refits(
+    rng: np.random.Generator, *, reps: int, m: int, bias: float, noise: float, own: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A fit that is off by ``bias`` each time, of a truth of 0: estimates from its refits' tables, and from its own.
+
+    The release is off by bias + N(0, noise²), refits of it once more; tables add N(0, own²), the same for both kinds.
+    """
+    released = bias + noise * rng.normal(size=(reps, 1))
+    sampled = own * rng.normal(size=(reps, m))
+    return released + bias + noise * rng.normal(size=(reps, m)) + sampled, released + sampled
+
+
+def test_the_bias_of_refits_is_taken_off_and_the_variance_stays() -> None:
+    q, own = ([1.0, 2.0, 4.5], [1.5, 2.0, 1.0])
+    plain, found = (combine(q, [0.1] * 3, rows=10, total=10, centre=c) for c in (None, float(np.mean(own))))
+    assert found.estimate == pytest.approx(2 * 1.5 - 2.5)
+    assert found.bias == pytest.approx(1.0)
+    assert (plain.estimate, plain.bias) == (2.5, 0.0)
+    assert (found.variance, found.df, found.floored) == (plain.variance, plain.df, plain.floored)
+    with pytest.raises(InputError):
+        combine(q, [0.1] * 3, centre=math.nan)
+
+
+def test_a_biased_fit_is_covered_once_corrected() -> None:
+    """A bias of two standard deviations: nominal coverage with the correction, hardly any without."""
+    reps, held = 2000, {True: 0, False: 0}
+    every, own = refits(np.random.default_rng(6), reps=reps, m=60, bias=2.0, noise=1.0, own=0.7)
+    for q, r in zip(every, own, strict=True):
+        for corrected in held:
+            found = combine(q, np.full(60, 0.49), rows=1, total=1, centre=float(r.mean()) if corrected else None)
+            low, high = found.interval()
+            held[corrected] += low < 0 < high
+    assert abs(held[True] / reps - 0.95) < 0.026  # 5.3 standard deviations
+    assert held[False] / reps < 0.1
+
+
+def test_a_test_of_several_values_is_corrected_alike() -> None:
+    """T does not move with the estimates, so the correction is a shift of all of them."""
+    rng = np.random.default_rng(2)
+    q, centre = rng.normal(1.0, 1.0, (40, 3)), np.array([0.2, 0.4, 1.1])
+    v = np.broadcast_to(np.diag([0.2, 0.3, 0.1]), (40, 3, 3))
+    for method in ("full", "proportional"):
+        found = wald(q, v, 0.3, rows=10, total=10, method=method, centre=centre)
+        shifted = wald(q + 2 * (centre - q.mean(axis=0)), v, 0.3, rows=10, total=10, method=method)
+        assert found.statistic == pytest.approx(shifted.statistic)
+        assert found.df == pytest.approx(shifted.df)
+        assert found.statistic != pytest.approx(wald(q, v, 0.3, rows=10, total=10, method=method).statistic)
+
+
 # --- several values at once
 
 

@@ -189,7 +189,7 @@ ATTAINED: dict[str, tuple[float, float, float]] = {
     "mwem-pgm pairs": (0.999, 0.95, 0.7),
     "independent": (0.999, 0.0, 0.999),
     "gaussian": (0.999, 0.0, 0.999),
-    "napsu-mq": (0.999, 0.9, 0.8),
+    "napsu-mq": (0.999, 0.5, 0.8),  # estimates of noisy columns lie nearer one neighbour than the other
     "napsu-mq apart": (0.999, 0.0, 0.999),
 }
 

@@ -22,7 +22,7 @@ from margrave.models import MODELS
 from margrave.release.archive import _array
 from margrave.schema import Domain, Schema
 
-FILES = {"schema": 400, "csv": 40, "parquet": 40, "release": 250}
+FILES = {"schema": 400, "csv": 40, "parquet": 40, "release": 250, "posterior": 150}
 
 
 @pytest.mark.parametrize("name", LOADERS)

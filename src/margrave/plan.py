@@ -48,7 +48,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known of a run beforehand. **Privacy:** a function of public inputs."""
+    """What is known of a run beforehand. **Privacy:** a function of public inputs.
+
+    ``posterior``: the model's posterior is sampled at the end, for which ``seconds`` holds nothing.
+    """
 
     mechanism: str
     unit: str
@@ -67,6 +70,7 @@ class Plan:
     rows: int
     memory_mb: float
     seconds: float
+    posterior: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""
@@ -117,6 +121,7 @@ def plan(
         rows=rows,
         memory_mb=_memory(domain, rows, counted_cells, max_model_mb),
         seconds=_seconds(domain, rows, reads, steps, max_model_mb),
+        posterior=str(config.get("fit", "")).startswith("MaxEntropyFit"),
     )
 
 

@@ -66,6 +66,7 @@ def plan_command(
 def show_plan(made: Plan) -> None:
     """The plan, for a terminal."""
     out = console()
+    more = ", and minutes for the posterior" if made.posterior else ""
     model = "set by its marginals" if made.max_model_mb is None else f"at most {made.max_model_mb:g} MB"
     out.print(
         facts_table(
@@ -80,7 +81,7 @@ def show_plan(made: Plan) -> None:
                 ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
                 ("model", model),
                 ("memory, about", f"{made.memory_mb:,.0f} MB with {made.rows:,} rows"),
-                ("time, at most about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores"),
+                ("time, at most about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores{more}"),
             ],
         )
     )

@@ -36,8 +36,8 @@ class NAPSUMQ:
 
     ``workload``: the marginals that the analyses to come rest on, all of them measured. ``connect``: pairs that join
     the other columns to them in a tree are chosen and measured too, as MST chooses them; without a workload, a tree of
-    all columns. ``choosing`` is the share of the budget that this takes: half for columns on their own, half for the
-    choices; where nothing is to be chosen, all goes to the marginals, and to those columns that are in none.
+    all columns. ``choosing`` is the share of the budget that this takes: half of it for the columns on their own, half
+    for the choices; where nothing is to be chosen, all goes to the marginals, and to those columns that are in none.
 
     ``release.draws(m)`` then gives data sets whose differences show what the noise and the sampling of the records
     leave open, and ``margrave.analyse`` intervals for what holds in the population. A workload, or columns, of more

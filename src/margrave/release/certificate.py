@@ -44,8 +44,12 @@ def build_certificate(
     config: Mapping[str, Any],
     versions: Mapping[str, str],
     size: float,
+    posterior: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The facts of a release in one table that fits in JSON."""
+    """The facts of a release in one table that fits in JSON.
+
+    ``posterior`` is how the model's draws were made and how well they mix, where it has any.
+    """
     facts: dict[str, Any] = {
         "private": account.private,
         "unit": account.unit,
@@ -67,6 +71,8 @@ def build_certificate(
         "transcript": [_line(entry) for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript),
     }
+    if posterior is not None:
+        facts["posterior"] = dict(posterior)
     if not account.private:
         facts["warning"] = NOT_PRIVATE
     return facts

@@ -109,7 +109,7 @@ class Release:
         Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
         answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
         number of real records without. ``method``: "posterior", the model's own, or of its answers by
-        ``MaxEntropyFit()``, which takes minutes (keep ``release.refit(MaxEntropyFit())`` to draw from it again);
+        ``MaxEntropyFit()``, in seconds to minutes (keep ``release.refit(MaxEntropyFit())`` to draw from it again);
         "bootstrap", refits of simulated answers, at the cost of m fits; or "auto", the first where its libraries are
         installed, it has few enough parameters and its chains mix, else the second. ``seed`` makes them repeatable.
         ``progress`` is told the share of the distributions drawn.
@@ -177,9 +177,11 @@ class Release:
 
         **Privacy:** none spent.
         """
+        posterior = self.model.posterior()
         return build_certificate(
-            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total
-        )
+            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total,
+            None if posterior is None else posterior.facts,
+        )  # fmt: skip
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.

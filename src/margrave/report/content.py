@@ -14,6 +14,14 @@ from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique, FloatArray
 
 MAX_PAIRS = 6
+DIAGNOSTICS = {
+    "chains": "chains",
+    "draws": "draws of each chain",
+    "r_hat": "R-hat, the largest of all parameters: 1 where chains agree",
+    "effective": "effective sample size, the smallest",
+    "diverged": "share of trajectories that diverged",
+}
+"""What a posterior tells of itself, in words."""
 LEVEL = 0.95
 _MAX_RANKED = 400
 
@@ -73,6 +81,24 @@ def pair_views(release: Release) -> list[PairView]:
         v for pair in _measured_pairs(release.transcript) if (v := _pair_view(release, pair)) is not None
     ]
     return sorted(views, key=lambda v: -v.information)[:MAX_PAIRS]
+
+
+@dataclass(frozen=True)
+class PosteriorView:
+    """How a model's posterior was drawn from, its diagnostics, and why its draws are not to be used, if so."""
+
+    method: str
+    diagnostics: list[tuple[str, str]]
+    warning: str
+
+
+def posterior_view(release: Release) -> PosteriorView | None:
+    """Of a model with a posterior of its own."""
+    found = release.model.posterior()
+    if found is None:
+        return None
+    numbers = [(words, f"{found.facts[key]:,.4g}") for key, words in DIAGNOSTICS.items() if key in found.facts]
+    return PosteriorView(found.method, numbers, str(found.facts.get("why", "")))
 
 
 def _measured_pairs(transcript: Transcript) -> list[Clique]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from margrave.files import written_whole
 from margrave.release import Bound, Release
-from margrave.report.content import LEVEL, bound_views, column_views, pair_views
+from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
@@ -42,6 +42,7 @@ def render(release: Release) -> str:
         _section("Columns", [_key(), _columns(release)]),
         _pairs(release),
         _bounds(release),
+        _posterior(release),
         _section("The ledger", [_ledger(release)]),
         _section("The certificate", [_certificate(facts)]),
     ]
@@ -204,6 +205,22 @@ def _bound(bound: Bound) -> str:
         f'<tr><td>{escape(", ".join(bound.clique))}</td><td class="n">{records}</td><td class="n">{share}</td>'
         f"<td>{escape(bound.how)}</td></tr>"
     )
+
+
+def _posterior(release: Release) -> str:
+    view = posterior_view(release)
+    if view is None:
+        return ""
+    intro = _paragraph(
+        "The release holds many distributions that the noisy answers leave possible: draws from a posterior. Data sets"
+        " drawn from them give intervals for the population that the records come from."
+    )
+    rows = "".join(
+        f'<tr><td>{escape(words)}</td><td class="n">{escape(value)}</td></tr>' for words, value in view.diagnostics
+    )
+    alarm = f'<div class="alarm" role="alert">{escape(view.warning)}</div>' if view.warning else ""
+    table = f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>' if rows else ""
+    return _section("The posterior", [intro, _paragraph(f"Method: {view.method}."), alarm, table])
 
 
 def _ledger(release: Release) -> str:

@@ -14,6 +14,8 @@ from margrave.schema.domain import Domain
 from margrave.schema.zeros import joined
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
 
+LARGEST_UNION = 5000
+"""Cells of a clique and the zeros that touch it, beyond which they are not looked through."""
 DEPENDENT = 1e-9
 """Below this share of its length outside the span of others, a query follows from them."""
 
@@ -103,18 +105,34 @@ class Canonical:
             else:
                 basis.append(column / left)
 
-    def tells(self, clique: Clique) -> bool:
-        """Whether the kept queries inside a measured clique tell all its possible cells apart.
+    def answers(self, clique: Clique) -> tuple[IntArray, FloatArray, AnyArray] | None:
+        """How the cells of a clique that structural zeros touch follow from the number of records and the kept queries.
 
-        Without structural zeros they do. With some, cells can depend on each other by way of columns outside.
+        The queries' positions, a matrix (cells, 1 + queries), and which of the clique's cells it has rows for: those
+        that are possible. On the possible records of the clique and all zeros that touch it, their indicators are
+        combinations of the kept queries there; None where they are not, or the records are too many to see.
         """
-        inside = [z for z in self.domain.zeros if set(z.clique) & set(clique)]
-        if not inside:
-            return True
-        possible = joined([z for z in inside if set(z.clique) <= set(clique)], clique, self.domain.size)
-        kept = set(self.kept.tolist())
-        queries = set((self.columns_of(clique).ravel() - 1).tolist()) & kept
-        return len(queries) + 1 == int(possible.sum())
+        near = [z for z in self.domain.zeros if set(z.clique) & set(clique)]
+        union = self.domain.clique({*clique, *(a for z in near for a in z.clique)})
+        if self.domain.cells(union) > LARGEST_UNION:
+            return None
+        possible = joined([z for z in near if set(z.clique) <= set(union)], union, self.domain.size).ravel()
+        columns, positions = self.indicators(union, [s for s in self.subsets if set(s) <= set(union)])
+        told = np.isin(positions, self.kept)
+        known = np.concatenate([np.ones((len(columns), 1)), columns[:, told]], axis=1)[possible]
+        codes = np.indices(self.domain.shape(union)).reshape(len(union), -1)[:, possible]
+        own = np.ravel_multi_index([codes[union.index(a)] for a in clique], self.domain.shape(clique))
+        here = np.bincount(own, minlength=self.domain.cells(clique)) > 0
+        wanted = np.eye(self.domain.cells(clique))[own][:, here]
+        weights = np.linalg.lstsq(known, wanted, rcond=None)[0]
+        if np.abs(known @ weights - wanted).max(initial=0.0) > 1e-8:
+            return None
+        return positions[told], weights.T, here
+
+    def tells(self, clique: Clique) -> bool:
+        """Whether the kept queries tell all possible cells of a measured clique; without structural zeros they do."""
+        touched = any(set(z.clique) & set(clique) for z in self.domain.zeros)
+        return not touched or self.answers(clique) is not None
 
     def indicators(self, clique: Clique, subsets: Sequence[Clique]) -> tuple[FloatArray, IntArray]:
         """The queries of some subsets of a clique, on its cells (last attribute fastest), and which ones they are.

@@ -115,7 +115,7 @@ class MaxEntropyFit:
         return all(canonical.tells(c) for c in tops)
 
     def takes(self, domain: Domain, transcript: Transcript) -> bool:
-        """Whether the posterior of these answers can be sampled: ``tractable``, of groups where codes are merged."""
+        """Whether the posterior of these answers is ``tractable``: of the groups of codes, where codes are merged."""
         try:
             canonical, terms, _ = self._problem(domain, transcript)
         except InputError:  # they merge a column's codes in different ways

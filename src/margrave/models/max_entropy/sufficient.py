@@ -10,7 +10,6 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.terms import Term
-from margrave.schema.zeros import joined
 from margrave.typing import FloatArray, IntArray
 
 
@@ -76,26 +75,19 @@ def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, Float
 
 
 def _constrained_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
-    """The same where some cells cannot occur: on the possible ones, (N, s) = Cᵀ M, so A = C⁻ᵀ.
-
-    What was measured in the others is noise.
-    """
-    domain, clique = canonical.domain, term.clique
-    inside = [z for z in domain.zeros if set(z.clique) <= set(clique)]
-    possible = joined(inside, clique, domain.size).ravel()
-    columns, positions = canonical.indicators(clique, [s for s in canonical.subsets if set(s) <= set(clique)])
-    told = np.isin(positions, canonical.kept)
-    square = np.concatenate([np.ones((len(columns), 1)), columns[:, told]], axis=1)[possible]
-    if square.shape[0] != square.shape[1]:
+    """The same where some cells cannot occur: what was measured in those is noise."""
+    found = canonical.answers(term.clique)
+    if found is None:
         raise InputError(
-            f"The constraints make cells of {', '.join(clique)} depend on others in a way this posterior cannot tell.",
+            f"The constraints make cells of {', '.join(term.clique)} depend on others in a way this posterior"
+            " cannot tell.",
             remedy='Draw by the bootstrap instead: draws(method="bootstrap").',
         )
-    answers = np.linalg.inv(square).T
-    weight = term.scales.ravel()[possible] ** -2.0
+    positions, answers, here = found
+    weight = term.scales.ravel()[here] ** -2.0
     block = answers.T @ (weight[:, None] * answers)
-    vector = answers.T @ (weight * term.values.ravel()[possible])
-    return np.concatenate([[0], 1 + positions[told]]), block, vector
+    vector = answers.T @ (weight * term.values.ravel()[here])
+    return np.concatenate([[0], 1 + positions]), block, vector
 
 
 def _transposed(table: FloatArray, axis: int) -> FloatArray:
