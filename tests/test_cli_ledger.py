@@ -233,15 +233,18 @@ LONG = ["--mechanism", "mwem-pgm", "--rounds", "200"]
 """As many questions whatever the answers are: a run that cannot end before it is stopped."""
 
 
+INTERRUPTIBLE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+"""Tests that a shell runs in the background are started with Ctrl-C ignored, and would hand that on."""
+
+
 def started(*extra: str) -> subprocess.Popen[bytes]:
     """A run in a process of its own that asks many questions, once some of its answers are stored."""
-    command = [sys.executable, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG]
-    process = subprocess.Popen(
-        [*command, *extra],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=_interruptible,
-    )
+    command = [sys.executable, "-c", INTERRUPTIBLE, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG]
+    process = subprocess.Popen([*command, *extra], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     had = answered()
     while answered() < had + 5:
@@ -249,11 +252,6 @@ def started(*extra: str) -> subprocess.Popen[bytes]:
         assert process.poll() is None, "the run ended before it could be stopped"
         time.sleep(0.01)
     return process
-
-
-def _interruptible() -> None:
-    """Tests that a shell runs in the background are started with Ctrl-C ignored, and would hand that on."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def answered() -> int:
