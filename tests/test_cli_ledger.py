@@ -243,8 +243,9 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 def started(*extra: str) -> subprocess.Popen[bytes]:
     """A run in a process of its own that asks many questions, once some of its answers are stored."""
-    command = [sys.executable, "-c", INTERRUPTIBLE, "-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG]
-    process = subprocess.Popen([*command, *extra], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = ["-m", "margrave.cli", *RUN, *BOOKS, "--release", "r.margrave", *LONG, *extra]
+    command = [sys.executable, "-c", INTERRUPTIBLE, *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     had = answered()
     while answered() < had + 5:
