@@ -145,7 +145,7 @@ def picture(names: Sequence[str], parts: Sequence[str], width: float, height: fl
         label = escape(LABELS[name])
         text = f'<text x="{x + 14:.0f}" y="20">{label}</text>'
         key.append(_group(name, [f'<circle class="d" cx="{x + 5:.0f}" cy="16" r="4"/>']) + text)
-        x += 40 + 6.6 * len(LABELS[name])
+        x += 28 + 6.3 * len(LABELS[name])
     tall = TOP + height + FOOT
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {tall:g}" role="img"'

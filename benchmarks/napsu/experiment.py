@@ -16,6 +16,9 @@ MAIN = ("nuts", "laplace", "naive", "bootstrap", "plain")
 ABLATION = ("laplace", "laplace, one", "exact", "exact, one")
 ADULT = ("nuts", "laplace", "naive", "bootstrap", "plain", "pgm5", "pgm10", "pgm20")
 
+FEWEST = 5
+"""Repeats below which coverage and widths are not shown."""
+
 ByEpsilon = dict[float, Cell]
 
 
@@ -26,12 +29,14 @@ class Experiment:
         found = {name: cells(results, task, name) for name in LABELS if ", one" not in name}
         for name in ("laplace", "exact"):
             found[f"{name}, one"] = cells(results, task, name, field="one")
-        self.cells: dict[str, ByEpsilon] = {name: c for name, c in found.items() if c}
+        self.stored: dict[str, ByEpsilon] = {name: c for name, c in found.items() if c}
+        enough = {n: {e: c for e, c in by.items() if len(c.lines) >= FEWEST} for n, by in self.stored.items()}
+        self.cells: dict[str, ByEpsilon] = {name: by for name, by in enough.items() if by}
         self.real = found["real"]
         self.task = task
 
     def of(self, *names: str) -> dict[str, ByEpsilon]:
-        """Those of the contenders that there are."""
+        """Those of the contenders that there are, where they have enough repeats to say anything."""
         return {n: self.cells[n] for n in names if n in self.cells}
 
     def truth(self, cell: Cell, epsilon: float) -> Array:

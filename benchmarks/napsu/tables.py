@@ -92,7 +92,7 @@ def runs(found: Experiment, *names: str) -> str:
         "| | ε | repeats | refused | coefficients without an interval | regressions left out | CPU, s | wall, s |",
         "| --- |" + " --- |" * 7,
     ]
-    for name, by in found.of(*names).items():
+    for name, by in ((n, found.stored[n]) for n in names if n in found.stored):
         for epsilon, cell in by.items():
             refused = sum(x["outcome"] != "finished" for x in cell.lines)
             used = spans(cell)
@@ -112,7 +112,7 @@ def finished(cell: Cell) -> list[Facts]:
 def chains(large: Experiment) -> str:
     """What NUTS said of itself: medians, and the worst run."""
     out = ["| ε | runs | not mixed | R̂ | effective | diverged | draws a chain |", "|" + " --- |" * 7]
-    for epsilon, cell in large.cells.get("nuts", {}).items():
+    for epsilon, cell in large.stored.get("nuts", {}).items():
         told = [x["posterior"] for x in finished(cell)]
         bad = sum(p["r_hat"] > 1.01 or p["effective"] < 400 or p["diverged"] > 0.01 for p in told)
         worst = {"r_hat": max, "effective": min, "diverged": max, "draws": max}
