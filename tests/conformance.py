@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import MemoryTable
+from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms import (
     AIM,
     MECHANISMS,
@@ -30,7 +31,7 @@ from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, Repla
 from margrave.privacy import Gaussian as Noise
 from margrave.release import Release
 from margrave.schema import Codes, Domain, Schema
-from margrave.transcript import Transcript
+from margrave.transcript import QuerySelection, Transcript
 from margrave.typing import Clique, FloatArray, IntArray
 from margrave.workload import Workload
 from tiny_table import TinyTable
@@ -195,6 +196,18 @@ class WatchedGate:
 
     def select(self, candidates: Iterable[Clique], score: Any, *, rho: Fraction) -> Clique:
         found: Clique = self._passed("select", lambda: self.private.select(candidates, score, rho=rho))
+        return found
+
+    def measure_queries(self, queries: Iterable[LinearQuery], noise: Noise) -> Transcript:
+        found: Transcript = self._passed("measure", lambda: self.private.measure_queries(queries, noise))
+        return found
+
+    def select_query(
+        self, queries: Queries, score: Any, *, rho: Fraction, times: int = 1
+    ) -> tuple[QuerySelection, ...]:
+        found: tuple[QuerySelection, ...] = self._passed(
+            "select", lambda: self.private.select_query(queries, score, rho=rho, times=times)
+        )
         return found
 
     def _passed(self, kind: str, work: Callable[[], Any]) -> Any:

@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from margrave.errors import MargraveError
 from margrave.privacy import Budget, Private, Randomness, SeededRandomness, Unit, protect
-from margrave.transcript import Measurement, Selection, Transcript
+from margrave.transcript import Answer, Measurement, QuerySelection, Selection, Transcript
 from margrave.typing import IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """One noisy marginal: the scale, the answer, and (where recorded behind the gate) the true counts."""
+    """One noisy marginal: the scale, the answer, and (where recorded behind the gate) the true counts.
+
+    ``single``: one count, which may have been drawn together with those after it.
+    """
 
     scale: float
     answer: IntArray
     truth: IntArray | None = None
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,14 @@ def steps_of(transcript: Transcript) -> list[Step]:
     for entry in transcript:
         if isinstance(entry, Measurement):
             steps.append(Noisy(entry.scale, entry.values))
+        elif isinstance(entry, Answer):
+            steps.append(Noisy(entry.scale, np.array([entry.value]), single=True))
+        elif isinstance(entry, QuerySelection):
+            candidates = len(entry.queries) - len(entry.without)
+            place = entry.number - sum(n < entry.number for n in entry.without)
+            steps.append(
+                Chosen(candidates * (1 + entry.signed), place + candidates * (entry.sign < 0))
+            )
         elif isinstance(entry, Selection):
             steps.append(Chosen(len(entry.candidates), entry.candidates.index(entry.chosen)))
     return steps
@@ -69,7 +83,7 @@ class Recorder:
 
     def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
         answer = self.source.choose(scores, temperature)
-        self.steps.append(Chosen(len(scores), answer, tuple(scores), temperature))
+        self.steps.append(Chosen(len(scores), answer, tuple(int(s) for s in scores), temperature))
         return answer
 
 
@@ -102,6 +116,10 @@ class ReplayRandomness:
 
     def gaussian(self, counts: IntArray, scale: float) -> IntArray:
         step = next(self._steps, None)
+        if isinstance(step, Noisy) and step.single:
+            rest = [next(self._steps, None) for _ in range(counts.size - 1)]
+            together = [step.answer, *(s.answer for s in rest if isinstance(s, Noisy) and s.scale == scale)]
+            step = Noisy(step.scale, np.concatenate(together))
         if not isinstance(step, Noisy) or step.answer.shape != counts.shape or step.scale != scale:
             raise self._differs(f"a marginal of shape {counts.shape} at scale {scale}, not {step}")
         if step.truth is not None:
@@ -116,7 +134,7 @@ class ReplayRandomness:
         if step.scores is not None and step.temperature is not None:
             if step.temperature != temperature:
                 raise self._differs(f"a choice at temperature {temperature}, not {step.temperature}")
-            moved = [q - p for q, p in zip(scores, step.scores, strict=True)]
+            moved = [int(q) - p for q, p in zip(scores, step.scores, strict=True)]
             self.loss += (temperature * (max(moved) - min(moved))) ** 2 / 8
         return step.answer
 

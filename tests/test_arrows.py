@@ -15,7 +15,7 @@ RANK = {
     "errors": 0, "typing": 0, "files": 0, "schema": 0,
     "marginal": 1,
     "data": 2, "workload": 2,
-    "transcript": 3,
+    "transcript": 3, "public": 3,
     "privacy": 4, "models": 4, "release": 4,
     "mechanisms": 5,
     "evaluate": 6, "inference": 6, "plan": 6,
@@ -37,6 +37,7 @@ NEVER_REACHES = {
     "report": {"data", "privacy", "evaluate"},
     "privacy": {"models", "release"},
     "transcript": {"data", "privacy"},
+    "public": {"data", "privacy"},
 }
 # A mechanism asks the gate; it holds no table of its own.
 NEVER_IMPORTS = {"mechanisms": {"data"}}

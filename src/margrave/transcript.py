@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from margrave.marginal import IDENTITY, Query
+from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Queries, Query
 from margrave.typing import Clique, FloatArray, IntArray
 
 
@@ -27,6 +27,16 @@ class Measurement:
     query: Query = IDENTITY
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One linear query with noise: ``value = query(D) + noise``, of standard deviation ``scale``; ``rho`` was paid."""
+
+    query: LinearQuery
+    value: int
+    scale: float
+    rho: Fraction
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """One private choice by the exponential mechanism with parameter ``epsilon``.
@@ -40,6 +50,29 @@ class Selection:
     sensitivity: float
     rho: Fraction
     terms: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySelection:
+    """One private choice among linear queries: query ``number`` of ``queries``, by the exponential mechanism.
+
+    ``signed``: each query was a candidate twice, and the one of ``sign`` 1 says that the estimate is too low, that of
+    -1 that it is too high. ``without`` are the numbers of those that were no candidates.
+    """
+
+    queries: Queries
+    number: int
+    sign: int
+    epsilon: float
+    sensitivity: float
+    rho: Fraction
+    signed: bool = False
+    without: frozenset[int] = frozenset()
+
+    @property
+    def chosen(self) -> LinearQuery:
+        """The query."""
+        return self.queries[self.number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +97,7 @@ class PublicTotal:
     total: int
 
 
-Entry = Measurement | Selection | PublicTotal
+Entry = Measurement | Answer | Selection | QuerySelection | PublicTotal
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +121,19 @@ class Transcript:
         return tuple(e for e in self.entries if isinstance(e, Measurement))
 
     @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The noisy answers of single queries."""
+        return tuple(e for e in self.entries if isinstance(e, Answer))
+
+    @property
     def selections(self) -> tuple[Selection, ...]:
-        """The private choices."""
+        """The private choices among marginals."""
         return tuple(e for e in self.entries if isinstance(e, Selection))
+
+    @property
+    def query_selections(self) -> tuple[QuerySelection, ...]:
+        """The private choices among linear queries."""
+        return tuple(e for e in self.entries if isinstance(e, QuerySelection))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -100,16 +143,16 @@ class Transcript:
     def total(self) -> float:
         """The number of records: public, or the minimum-variance unbiased estimate from the noisy totals.
 
-        Each measurement's cells sum to the total with variance cells · scale²; at least 1, so that a model exists.
+        Each measurement's cells sum to the total with variance cells · scale², and a query may have asked for it; at
+        least 1, so that a model exists.
         """
         for entry in self.entries:
             if isinstance(entry, PublicTotal):
                 return max(1.0, float(entry.total))
-        weight = sum(1.0 / (m.values.size * m.scale**2) for m in self.measurements)
-        if weight == 0.0:
-            return 1.0
-        mean = sum(float(m.values.sum()) / (m.values.size * m.scale**2) for m in self.measurements) / weight
-        return max(1.0, mean)
+        totals = [(float(m.values.sum()), m.values.size * m.scale**2) for m in self.measurements]
+        totals += [(float(a.value), a.scale**2) for a in self.answers if a.query == TOTAL]
+        weight = sum(1.0 / variance for _, variance in totals)
+        return max(1.0, sum(total / variance for total, variance in totals) / weight) if totals else 1.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 from margrave.errors import InputError, LedgerError
 from margrave.privacy.journal import Journal, look
 from margrave.privacy.ledger_file import LedgerFile, OpenRun, new_run
-from margrave.privacy.question import Answer, Question
+from margrave.privacy.question import Answers, Question
 from margrave.privacy.unit import Unit
 from margrave.transcript import Debit
 
@@ -38,7 +38,7 @@ class Books:
             return ""
         return f" Resume the run from {self._journal.path} once the cause is gone: nothing is charged twice."
 
-    def recall(self, question: Question) -> Answer | None:
+    def recall(self, question: Question) -> Answers | None:
         """The answer that a resumed run was given before; None if it is still to be drawn.
 
         Raises ``LedgerError`` if the question is not the one that was answered. **Privacy:** none spent.
@@ -55,7 +55,7 @@ class Books:
             self._run.debit(self._number, debit)
         self._number += 1
 
-    def store(self, answer: Answer) -> Answer:
+    def store(self, answer: Answers) -> Answers:
         """The answer, once it is on the disk."""
         if self._journal is not None:
             self._journal.store(answer)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from margrave.privacy.exact import Bits, below, bernoulli_exp
-from margrave.typing import FloatArray
+from margrave.typing import FloatArray, IntArray
 
 _LARGEST_BATCH = 1024
 
@@ -29,8 +29,8 @@ def epsilon_of(rho: Fraction) -> Fraction:
     return Fraction(epsilon)
 
 
-def choose(scores: Sequence[int], temperature: Fraction, bits: Bits) -> int:
-    """An index drawn with P[r] ∝ exp(temperature · scores[r]), exactly.
+def choose(scores: Sequence[int] | IntArray, temperature: Fraction, bits: Bits) -> int:
+    """An index drawn with P[r] ∝ exp(temperature · scores[r]), exactly. Scores in an array are below 2^53 in size.
 
     **Privacy:** with ``temperature = epsilon / (2 sensitivity)``, per unit of the scores, epsilon²/8 (zCDP).
 
@@ -41,19 +41,33 @@ def choose(scores: Sequence[int], temperature: Fraction, bits: Bits) -> int:
     >>> choose([0, 0, 10**6], Fraction(1), np.random.default_rng(0).bytes)
     2
     """
-    best = max(scores)
-    up, down = temperature.numerator, temperature.denominator
-    gaps = [(best - score) * up for score in scores]
-    # Dividing Python's integers is correctly rounded (relative 2^-53); beyond 1000 only the size matters.
-    approximate = np.array([gap / down if gap < 1000 * down else 1000.0 for gap in gaps])
+    gaps, approximate = _gaps(scores, temperature)
     chosen = None
     while chosen is None:
-        chosen = _first_kept(gaps, down, approximate, bits)
+        chosen = _first_kept(gaps, temperature, approximate, bits)
     return chosen
 
 
-def _first_kept(gaps: Sequence[int], down: int, approximate: FloatArray, bits: Bits) -> int | None:
-    """The first of a batch of proposals that is kept, if one is: index r with probability exp(−gaps[r] / down)."""
+def _gaps(
+    scores: Sequence[int] | IntArray, temperature: Fraction
+) -> tuple[Sequence[int] | IntArray, FloatArray]:
+    """How far each score lies below the best, and that times the temperature in floating point (1000 at most)."""
+    up, down = temperature.numerator, temperature.denominator
+    if isinstance(scores, np.ndarray):
+        # Two roundings of a relative 2^-53: far finer than what ``bernoulli_exp`` asks for.
+        slope = up / down if up < down << 1000 else 2.0**1000
+        behind: IntArray = int(scores.max()) - scores
+        return behind, np.minimum(behind * slope, 1000.0)
+    best = max(scores)
+    gaps = [best - score for score in scores]
+    # Dividing Python's integers is correctly rounded (relative 2^-53); beyond 1000 only the size matters.
+    return gaps, np.array([gap * up / down if gap * up < 1000 * down else 1000.0 for gap in gaps])
+
+
+def _first_kept(
+    gaps: Sequence[int] | IntArray, temperature: Fraction, approximate: FloatArray, bits: Bits
+) -> int | None:
+    """The first of a batch of proposals that is kept, if one is: r with probability exp(−temperature · gaps[r])."""
     proposed = below(len(gaps), min(_LARGEST_BATCH, 4 * len(gaps)), bits)
-    kept = bernoulli_exp(approximate[proposed], lambda i: Fraction(gaps[proposed[i]], down), bits)
+    kept = bernoulli_exp(approximate[proposed], lambda i: int(gaps[proposed[i]]) * temperature, bits)
     return int(proposed[np.argmax(kept)]) if kept.any() else None

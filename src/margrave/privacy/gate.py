@@ -21,18 +21,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, Type
 import numpy as np
 
 from margrave.errors import BudgetError, DataError, InputError, MargraveError, SchemaError
-from margrave.marginal import IDENTITY, Query
+from margrave.marginal import IDENTITY, LinearQuery, Queries, Query
 from margrave.privacy.books import Books, open_books
 from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of
 from margrave.privacy.ledger import Ledger, exact_rho
 from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
 from margrave.privacy.policy import Policy, policy_of
-from margrave.privacy.question import Answer, Question, choosing, measuring
-from margrave.privacy.scores import Score
+from margrave.privacy.question import (
+    Answers,
+    Question,
+    choosing,
+    choosing_queries,
+    measuring,
+    measuring_queries,
+)
+from margrave.privacy.scores import QueryGap, Score
 from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
 from margrave.schema.domain import Domain
-from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
+from margrave.transcript import (
+    Account,
+    Answer,
+    Entry,
+    Measurement,
+    PublicTotal,
+    QuerySelection,
+    Selection,
+    Transcript,
+)
 from margrave.typing import Clique, IntArray
 
 if TYPE_CHECKING:
@@ -226,6 +242,26 @@ class Private:
             self._entries += entries
             return Transcript(entries)
 
+    def measure_queries(self, queries: Iterable[LinearQuery], noise: Gaussian) -> Transcript:
+        """Noisy linear queries: ``q(D)`` plus discrete Gaussian noise, for each query; the new entries.
+
+        **Privacy:** ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k queries, each of one count (zCDP),
+        charged before anything is drawn. Raises as ``measure`` does.
+        """
+        with self._lock:
+            asked = tuple(queries)
+            for query in asked:
+                query.check(self.domain)
+            cliques = self._asked(q.counted_in(self.domain) for q in asked)
+            price = noise.price(sensitivity(self._unit, asked[0]), len(asked))
+            question = measuring_queries(asked, price.scale, price.rho_each)
+            (values,) = self._ask(question, cliques, lambda: self._noisy_queries(asked, cliques, price.scale))
+            entries = tuple(
+                Answer(q, int(v), price.scale, price.rho_each) for q, v in zip(asked, values, strict=True)
+            )
+            self._entries += entries
+            return Transcript(entries)
+
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
         """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
 
@@ -248,6 +284,49 @@ class Private:
             chosen = asked[int(answer[0])]
             self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
             return chosen
+
+    def select_query(
+        self, queries: Queries, score: QueryGap, *, rho: Fraction, times: int = 1
+    ) -> tuple[QuerySelection, ...]:
+        """Linear queries, by the exponential mechanism: ``P[q] ∝ exp(epsilon · score_q / (2 sensitivity))``.
+
+        ``times`` independent draws, with replacement, at ``rho / times`` each: ``epsilon = sqrt(8 rho / times)``,
+        rounded down. ``sensitivity`` is that of one count, for the gate's unit.
+
+        **Privacy:** rho (zCDP), charged before anything is drawn. Raises as ``select`` does.
+        Source: Cesar and Rogers 2021.
+        """
+        with self._lock:
+            if queries.domain != self.domain or times < 1:
+                raise InputError("The queries are of another domain, or none is to be chosen.")
+            asked = self._asked(queries.cliques)
+            rho = exact_rho(rho, "The rho of a choice")
+            score.check(queries)
+            numbers = score.candidates(queries)
+            moved = sensitivity(self._unit, queries[0]).l1
+            epsilon = epsilon_of(rho / times)
+            question = choosing_queries(
+                queries, score.without, score.signed, times, float(epsilon), float(moved), rho
+            )
+            temperature = epsilon / (2 * moved)
+            (places,) = self._ask(
+                question, asked, lambda: self._chosen_queries(queries, score, temperature, times)
+            )
+            entries = tuple(
+                QuerySelection(
+                    queries,
+                    number=int(numbers[place % len(numbers)]),
+                    sign=-1 if place >= len(numbers) else 1,
+                    epsilon=float(epsilon),
+                    sensitivity=float(moved),
+                    rho=rho / times,
+                    signed=score.signed,
+                    without=score.without,
+                )
+                for place in places.tolist()
+            )
+            self._entries += entries
+            return entries
 
     def close(self) -> None:
         """Let go of the table and of every true count. Whatever is asked afterwards is refused.
@@ -290,7 +369,7 @@ class Private:
             counts.flags.writeable = False
             self._counts[clique] = counts
 
-    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Callable[[], Answer]) -> Answer:
+    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Callable[[], Answers]) -> Answers:
         """The stored answer of a resumed run; or a new one, counted, charged, drawn and stored, in this order."""
         stored = self._books.recall(question)
         if stored is None:
@@ -309,7 +388,7 @@ class Private:
             self._books.abandon()
             raise
 
-    def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answer:
+    def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answers:
         answer = []
         for clique in asked:
             truth = query.apply(clique, self._counts[clique])
@@ -319,7 +398,27 @@ class Private:
             answer.append(values)
         return tuple(answer)
 
-    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answer:
+    def _noisy_queries(
+        self, asked: Sequence[LinearQuery], cliques: Sequence[Clique], scale: float
+    ) -> Answers:
+        pairs = zip(asked, cliques, strict=True)
+        truth = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
+        values = self._randomness.gaussian(truth, scale)
+        if values.dtype != np.int64 or values.shape != truth.shape:
+            raise MargraveError("The noise has the wrong shape or type.")
+        return (values,)
+
+    def _chosen_queries(
+        self, queries: Queries, score: QueryGap, temperature: Fraction, times: int
+    ) -> Answers:
+        values, grid = score(queries, {c: self._counts[c] for c in queries.cliques})
+        sides = 2 if score.signed else 1
+        if values.shape != (sides * (len(queries) - len(score.without)),):
+            raise MargraveError("The score does not have one value per candidate.")
+        drawn = [self._randomness.choose(values, temperature * grid) for _ in range(times)]
+        return (np.array([range(len(values))[place] for place in drawn], dtype=np.int64),)
+
+    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answers:
         values, grid = score(asked, {c: self._counts[c] for c in asked})
         if len(values) != len(asked):
             raise MargraveError("The score does not have one value per candidate.")

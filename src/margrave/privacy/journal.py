@@ -23,7 +23,7 @@ import numpy as np
 
 from margrave.errors import InputError, LedgerError
 from margrave.privacy.chained import ChainedFile, Event
-from margrave.privacy.question import Answer, Plain, Question
+from margrave.privacy.question import Answers, Plain, Question
 
 FORM = "margrave-journal"
 
@@ -162,7 +162,7 @@ class Journal:
                 remedy="Resume on the table that the run was begun on.",
             )
 
-    def recall(self, question: Question) -> Answer | None:
+    def recall(self, question: Question) -> Answers | None:
         """The stored answer of the next question; None if it has none. A question other than the stored one is refused.
 
         **Privacy:** none spent.
@@ -187,7 +187,7 @@ class Journal:
         self._next += 1
         return self._decoded(self._next - 1, question.shapes)
 
-    def _decoded(self, number: int, shapes: Sequence[tuple[int, ...]]) -> Answer:
+    def _decoded(self, number: int, shapes: Sequence[tuple[int, ...]]) -> Answers:
         texts = self.stored.answers[number]
         try:
             flat = [np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8") for text in texts]
@@ -202,7 +202,7 @@ class Journal:
             self._file.append({"event": "question", "number": self._next, "question": plain})
             self.stored.questions.append(plain)
 
-    def store(self, answer: Answer) -> None:
+    def store(self, answer: Answers) -> None:
         """Have the answer to the question asked last on the disk, before anybody sees it."""
         texts = [base64.b64encode(np.ascontiguousarray(v, dtype="<i8").tobytes()).decode() for v in answer]
         self._file.append({"event": "answer", "number": self._next, "values": texts})

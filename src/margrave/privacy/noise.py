@@ -20,6 +20,7 @@ from opendp.mod import Measurement as Sampler
 from opendp.mod import enable_features
 
 from margrave.errors import InputError, MargraveError
+from margrave.marginal import IDENTITY, LinearQuery, Query
 from margrave.privacy.choice import choose
 from margrave.privacy.exact import Bits, discrete_gaussian
 from margrave.privacy.ledger import exact_rho
@@ -76,9 +77,12 @@ class Gaussian:
         return Price(_scale_at(each, moved), each)
 
     @staticmethod
-    def scale_for(rho: Fraction, unit: Unit) -> float:
-        """The noise scale of one marginal bought with rho: ``sqrt(l2_squared / (2 rho))``, rounded up."""
-        return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit))
+    def scale_for(rho: Fraction, unit: Unit, query: Query | LinearQuery = IDENTITY) -> float:
+        """The noise scale of one marginal, or one linear query, bought with rho: ``sqrt(l2_squared / (2 rho))``.
+
+        It is rounded up.
+        """
+        return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query))
 
 
 def _scale_at(rho: Fraction, moved: Sensitivity) -> float:
@@ -119,7 +123,7 @@ class Randomness(Protocol):
         """The counts, each plus an independent discrete Gaussian of this scale."""
         ...
 
-    def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
+    def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
         """An index, with P[r] ∝ exp(temperature · scores[r])."""
         ...
 
@@ -150,7 +154,7 @@ class SystemRandomness:
         """The counts plus exact discrete Gaussian noise; a sum outside 64 bits becomes the nearest one inside."""
         return _opendp_gaussian(counts, scale)
 
-    def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
+    def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
         """The exponential mechanism on ``os.urandom``."""
         return choose(scores, temperature, os.urandom)
 
@@ -174,7 +178,7 @@ class SeededRandomness:
         noise = discrete_gaussian(counts.size, Fraction(scale), self._bits)
         return counts + noise.reshape(counts.shape)
 
-    def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
+    def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
         """The exponential mechanism on bits that follow from the seed."""
         return choose(scores, temperature, self._bits)
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from margrave.marginal import Query
+import numpy as np
+
+from margrave.marginal import LinearQuery, Queries, Query
 from margrave.privacy.ledger_state import exact_text
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray, IntArray
 
 Plain = dict[str, Any]
-Answer = tuple[IntArray, ...]
+Answers = tuple[IntArray, ...]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,20 @@ def measuring(
     )
 
 
+def measuring_queries(queries: Sequence[LinearQuery], scale: float, each: Fraction) -> Question:
+    """Noisy answers of linear queries, at ``each`` (zCDP) a query."""
+    return Question(
+        what=f"measure {_count(len(queries), 'query')} on {_names(tuple(dict.fromkeys(q.clique for q in queries)))}",
+        rho=each * len(queries),
+        asked={
+            "kind": "measure-queries",
+            "queries": [{"clique": list(q.clique), "codes": [list(c) for c in q.codes]} for q in queries],
+            "scale": scale,
+        },
+        shapes=((len(queries),),),
+    )
+
+
 def choosing(
     asked: Sequence[Clique], epsilon: float, moved: float, rho: Fraction, terms: Mapping[str, FloatArray]
 ) -> Question:
@@ -68,6 +84,31 @@ def choosing(
     )
 
 
+def choosing_queries(
+    queries: Queries, without: frozenset[int], signed: bool, times: int, epsilon: float, moved: float, rho: Fraction
+) -> Question:
+    """One of the linear queries, ``times`` over; the answers are places among the candidates."""
+    return Question(
+        what=f"choose {times} of {_count(len(queries) - len(without), 'query')}",
+        rho=rho,
+        asked={
+            "kind": "select-query",
+            "cliques": [list(c) for c in queries.cliques],
+            "sets": {a: [np.flatnonzero(s).tolist() for s in sets] for a, sets in sorted(queries.sets.items())},
+            "without": sorted(without),
+            "signed": signed,
+            "times": times,
+            "epsilon": epsilon,
+            "sensitivity": moved,
+        },
+        shapes=((times,),),
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun[:-1]}ies"
+
+
 def _names(cliques: Sequence[Clique]) -> str:
-    shown = [" × ".join(c) for c in cliques[:4]]
+    shown = [" × ".join(c) or "all records" for c in cliques[:4]]
     return ", ".join(shown if len(cliques) <= 4 else [*shown[:3], f"and {len(cliques) - 3} more marginals"])

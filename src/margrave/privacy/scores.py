@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.marginal import IDENTITY, Query
+from margrave.marginal import IDENTITY, Queries, Query
 from margrave.privacy.unit import check_query
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray, IntArray
@@ -109,6 +109,58 @@ class MarginalGap:
             for w, gap, penalty in zip(weights, gaps, penalties, strict=True)
         )
         return GridScores(values, Fraction(1, per_weight * per_gap))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryGap:
+    """``|q(D) − estimate_q|`` for linear queries q, in records: how far off an estimate is.
+
+    ``estimates[r]`` has the shape of clique r's queries. ``signed``: every query is a candidate twice, with scores
+    ``q(D) − estimate_q`` (sign 1) and its negative (sign -1): a query and its complement. ``without``: the numbers of
+    queries that are no candidates, those chosen before, say. Estimates are rounded to multiples of 2^-10; from there
+    on the arithmetic is exact.
+
+    **Privacy:** none spent by itself; ``select`` spends. A score moves no further than its count does.
+    Source: Liu, Vietri, Wu 2021, Appendix B.1; for signed scores Gaboardi et al. 2014 (DualQuery).
+    """
+
+    estimates: Mapping[Clique, FloatArray]
+    signed: bool = False
+    without: frozenset[int] = frozenset()
+
+    def check(self, queries: Queries) -> None:
+        """Every clique has an estimate of its queries' shape, and some query is a candidate."""
+        for clique in queries.cliques:
+            name = ", ".join(clique)
+            if clique not in self.estimates or self.estimates[clique].shape != queries.shape(clique):
+                raise InputError(f"The score lacks an estimate for ({name}), or it has another shape.")
+            if not np.abs(self.estimates[clique]).max(initial=0.0) < LARGEST_TOTAL:
+                raise InputError(
+                    f"The estimate of ({name}) is not finite, or above {LARGEST_TOTAL:g} records."
+                )
+        if not all(0 <= number < len(queries) for number in self.without) or len(self.without) == len(queries):
+            raise InputError("The queries left out are none of the candidates, or all of them.")
+
+    def candidates(self, queries: Queries) -> IntArray:
+        """The numbers of the queries that may be chosen."""
+        return np.delete(np.arange(len(queries)), sorted(self.without))
+
+    def __call__(self, queries: Queries, counts: Mapping[Clique, IntArray]) -> tuple[IntArray, Fraction]:
+        """The scores of the candidates on a public grid: first all of sign 1, then, if signed, all of sign -1."""
+        gaps = [
+            on_grid_of(queries.answer(r, counts[r])) - np.rint(self.estimates[r] * float(1 << _GRID_BITS))
+            for r in queries.cliques
+        ]
+        below = np.concatenate([g.reshape(-1) for g in gaps])[self.candidates(queries)].astype(np.int64)
+        scores = np.concatenate([below, -below]) if self.signed else np.abs(below)
+        return scores, Fraction(1, 1 << _GRID_BITS)
+
+
+def on_grid_of(counts: IntArray) -> FloatArray:
+    """Counts in units of 2^-10, as floats that hold them exactly."""
+    if int(counts.max(initial=0)) >= LARGEST_TOTAL:
+        raise InputError("The table has too many rows for an exact score.")
+    return np.asarray(counts * float(1 << _GRID_BITS), dtype=np.float64)
 
 
 def grid_gap(counts: IntArray, estimate: FloatArray) -> int:

@@ -14,7 +14,16 @@ from margrave import __version__
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
-from margrave.transcript import Account, Entry, Measurement, PublicTotal, Selection, Transcript
+from margrave.transcript import (
+    Account,
+    Answer,
+    Entry,
+    Measurement,
+    PublicTotal,
+    QuerySelection,
+    Selection,
+    Transcript,
+)
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
 
@@ -69,7 +78,7 @@ def build_certificate(
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
         "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
         "transcript": [_line(entry) for entry in transcript],
-        "public_inputs": _public_inputs(schema, transcript),
+        "public_inputs": _public_inputs(schema, transcript, config),
     }
     if posterior is not None:
         facts["posterior"] = dict(posterior)
@@ -113,14 +122,30 @@ def _line(entry: Entry) -> dict[str, Any]:
                 "sensitivity": entry.sensitivity,
                 "rho": float(entry.rho),
             }
+        case Answer():
+            return {"asked": entry.query.words, "scale": entry.scale, "rho": float(entry.rho)}
+        case QuerySelection():
+            return {
+                "selected": entry.chosen.words,
+                "candidates": len(entry.queries) - len(entry.without),
+                "epsilon": entry.epsilon,
+                "sensitivity": entry.sensitivity,
+                "rho": float(entry.rho),
+            }
         case PublicTotal():
             return {"public_total": entry.total}
 
 
-def _public_inputs(schema: Schema, transcript: Transcript) -> list[str]:
+def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, Any]) -> list[str]:
     inputs = [f"the schema, sha256 {schema.hash()}"]
     inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
     inputs += [
         f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)
     ]
+    public = config.get("public")
+    if isinstance(public, dict):
+        inputs.append(
+            f"a public table of {public.get('rows')} records, sha256 {public.get('sha256')}:"
+            f" {public.get('attestation')}"
+        )
     return inputs

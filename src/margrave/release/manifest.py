@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import ReleaseError
-from margrave.marginal import Query
+from margrave.errors import InputError, ReleaseError
+from margrave.marginal import LinearQuery, Queries, Query
 from margrave.models.protocol import ModelState
 from margrave.schema.domain import Domain
 from margrave.transcript import (
     Account,
+    Answer,
     Debit,
     Entry,
     Hindsight,
     Measurement,
     PublicTotal,
+    QuerySelection,
     Selection,
     Transcript,
 )
@@ -83,11 +85,15 @@ def account_from_plain(plain: Plain) -> Account:
 
 
 def transcript_to_plain(transcript: Transcript, shelf: Shelf) -> list[Plain]:
-    """One table of facts per entry, in order; arrays go on the shelf."""
-    return [_entry_to_plain(entry, shelf) for entry in transcript]
+    """One table of facts per entry, in order; arrays go on the shelf.
+
+    The queries of a choice are written once: a later choice among the same ones names the first's place.
+    """
+    seen: dict[int, int] = {}
+    return [_entry_to_plain(entry, shelf, seen, place) for place, entry in enumerate(transcript)]
 
 
-def _entry_to_plain(entry: Entry, shelf: Shelf) -> Plain:
+def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int) -> Plain:
     match entry:
         case PublicTotal():
             return {"type": "public-total", "total": entry.total}
@@ -110,14 +116,46 @@ def _entry_to_plain(entry: Entry, shelf: Shelf) -> Plain:
                 "rho": str(entry.rho),
                 "terms": {name: shelf.put(v) for name, v in sorted(entry.terms.items())},
             }
+        case Answer():
+            return {
+                "type": "answer",
+                "clique": list(entry.query.clique),
+                "codes": [list(codes) for codes in entry.query.codes],
+                "value": entry.value,
+                "scale": entry.scale,
+                "rho": str(entry.rho),
+            }
+        case QuerySelection():
+            first = seen.setdefault(id(entry.queries), place)
+            return {
+                "type": "query-selection",
+                "queries": _queries_to_plain(entry.queries, shelf) if first == place else first,
+                "number": entry.number,
+                "sign": entry.sign,
+                "epsilon": entry.epsilon,
+                "sensitivity": entry.sensitivity,
+                "rho": str(entry.rho),
+                "signed": entry.signed,
+                "without": sorted(entry.without),
+            }
+
+
+def _queries_to_plain(queries: Queries, shelf: Shelf) -> Plain:
+    return {
+        "cliques": [list(c) for c in queries.cliques],
+        "sets": {a: shelf.put(sets) for a, sets in sorted(queries.sets.items())},
+    }
 
 
 def transcript_from_plain(plain: object, shelf: Shelf, domain: Domain) -> Transcript:
     """The entries back; cliques, shapes and scales must fit the domain."""
-    return Transcript(tuple(_entry_from_plain(entry, shelf, domain) for entry in _list(plain)))
+    entries: list[Entry] = []
+    for entry in _list(plain):
+        entries.append(_entry_from_plain(entry, shelf, domain, entries))
+    return Transcript(tuple(entries))
 
 
-def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain) -> Entry:
+def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequence[Entry]) -> Entry:
     kind = plain["type"]
     if kind == "public-total":
         total = plain["total"]
@@ -128,6 +166,10 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain) -> Entry:
         return _measurement(plain, shelf, domain)
     if kind == "selection":
         return _selection(plain, shelf, domain)
+    if kind == "answer":
+        return _answer(plain, domain)
+    if kind == "query-selection":
+        return _query_selection(plain, _queries(plain["queries"], shelf, domain, before))
     raise ReleaseError("The transcript holds an entry of an unknown type.")
 
 
@@ -161,6 +203,51 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
         sensitivity=_number(plain["sensitivity"]),
         rho=_fraction(plain["rho"]),
         terms=terms,
+    )
+
+
+def _answer(plain: Plain, domain: Domain) -> Answer:
+    codes = tuple(tuple(_whole(code) for code in _list(codes)) for codes in _list(plain["codes"]))
+    query = LinearQuery(_clique(plain["clique"], domain), codes)
+    value, scale = plain["value"], _number(plain["scale"])
+    try:
+        query.check(domain)
+    except InputError:
+        raise ReleaseError("A single query does not fit the domain.") from None
+    if not isinstance(value, int) or isinstance(value, bool) or not abs(value) < 2**63 or scale <= 0:
+        raise ReleaseError("The answer of a single query is not a count with a scale of noise.")
+    return Answer(query, value, scale, _fraction(plain["rho"]))
+
+
+def _queries(plain: object, shelf: Shelf, domain: Domain, before: Sequence[Entry]) -> Queries:
+    """The queries that a choice was made among: stated here, or by an earlier choice."""
+    if isinstance(plain, dict):
+        cliques = tuple(_clique(c, domain) for c in _list(plain["cliques"]))
+        try:
+            return Queries(domain, cliques, {_text(a): shelf.get(name) for a, name in plain["sets"].items()})
+        except InputError:
+            raise ReleaseError("The queries of a choice do not fit the domain.") from None
+    earlier = before[place] if (place := _whole(plain)) < len(before) else None
+    if not isinstance(earlier, QuerySelection):
+        raise ReleaseError("A choice does not say among which queries it was made.")
+    return earlier.queries
+
+
+def _query_selection(plain: Plain, queries: Queries) -> QuerySelection:
+    number, without = _whole(plain["number"]), frozenset(_whole(n) for n in _list(plain["without"]))
+    if number >= len(queries) or number in without or any(n >= len(queries) for n in without):
+        raise ReleaseError("A choice does not fit its queries.")
+    if plain["sign"] not in (1, -1) or not isinstance(plain["signed"], bool):
+        raise ReleaseError("A choice has no sign.")
+    return QuerySelection(
+        queries=queries,
+        number=number,
+        sign=int(plain["sign"]),
+        epsilon=_number(plain["epsilon"]),
+        sensitivity=_number(plain["sensitivity"]),
+        rho=_fraction(plain["rho"]),
+        signed=plain["signed"],
+        without=without,
     )
 
 
@@ -219,6 +306,12 @@ def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ReleaseError("A number that should be finite and not negative is neither.")
     return float(value)
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ReleaseError("A number that should be whole and not negative is neither.")
+    return value
 
 
 def _text(value: object) -> str:

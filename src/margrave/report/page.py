@@ -13,7 +13,7 @@ from margrave.report.content import LEVEL, bound_views, column_views, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
-from margrave.transcript import Entry, Measurement, PublicTotal, Selection
+from margrave.transcript import Answer, Entry, Measurement, PublicTotal, QuerySelection, Selection
 
 _MAX_ROWS = 2000
 _SEEN_ROWS = 16
@@ -67,7 +67,11 @@ def _head(release: Release, facts: dict[str, Any]) -> str:
         ("records" if facts["size_is_public"] else "records, estimated", f"{facts['size']:,.0f}"),
         ("columns", str(facts["schema"]["columns"])),
         ("noisy marginals", str(len(release.transcript.measurements))),
-        ("private choices", str(len(release.transcript.selections))),
+        ("noisy single counts", str(len(release.transcript.answers))),
+        (
+            "private choices",
+            str(len(release.transcript.selections) + len(release.transcript.query_selections)),
+        ),
         ("numbers in the model", f"{sum(a.size for a in release.model.state().arrays.values()):,}"),
     ]
     badge = '<span class="badge">differentially private</span>' if facts["private"] else ""
@@ -123,6 +127,12 @@ def _step(entry: Entry, largest: float, budget: float) -> str:
         case Selection():
             what, noise = f"Chose {', '.join(entry.chosen)}", f"epsilon {entry.epsilon:.3g}"
             cells, rho = f"1 of {len(entry.candidates):,}", float(entry.rho)
+        case Answer():
+            what, noise = f"Counted {entry.query.words}", f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}"
+            cells, rho = "1", float(entry.rho)
+        case QuerySelection():
+            what, noise = f"Chose {entry.chosen.words}", f"epsilon {entry.epsilon:.3g}"
+            cells, rho = f"1 of {len(entry.queries) - len(entry.without):,}", float(entry.rho)
         case PublicTotal():
             return f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
     width = 100 * rho / largest if largest else 0.0

@@ -1,0 +1,150 @@
+"""Rounds of adaptive measurement: choose what the estimate misses most, measure it (Liu, Vietri, Wu 2021, Algorithm 1).
+
+The mechanisms of that family (MWEM, PEP, GEM, RAP, PMW^Pub ...) differ in the fit that comes after. What they ask
+is the same, and is here: single queries, as the paper does, or whole marginals, at the price of one of their cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import TOTAL, LinearQuery, Queries
+from margrave.mechanisms.common import Step, expected_noise
+from margrave.models.protocol import Model
+from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
+from margrave.schema.domain import Domain
+from margrave.typing import Clique, FloatArray
+
+Granularity = Literal["query", "marginal"]
+
+MOST_ROUNDS = 400
+"""The most rounds that are planned where no number is given."""
+
+FOR_TOTAL = Fraction(1, 50)
+"""The share of the budget that the number of records costs, where it is not public."""
+
+
+def best_rounds(rho: Fraction, records: float, queries: Queries) -> int:
+    """How many rounds a budget is worth: ``T = c · n · sqrt(rho · log|X|) / log|Q|``, from 10 to ``MOST_ROUNDS``.
+
+    T rounds leave an approximation error of about sqrt(log|X| / T) and noise of about sqrt(T / rho) log|Q| / n; the sum
+    is least where T is proportional to the formula. c = 0.05 was found on one table (docs/adaptive.md).
+
+    **Privacy:** none spent; ``records`` is public, or a noisy answer.
+    """
+    cells = sum(math.log(s) for s in queries.domain.sizes)
+    rounds = 0.05 * records * math.sqrt(rho * max(cells, 1.0)) / math.log(max(len(queries), 3))
+    return int(min(max(rounds, 10.0), MOST_ROUNDS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """How the budget goes to rounds: each of the ``count`` chooses and measures ``each`` queries, or marginals.
+
+    ``alpha`` is the paper's: a round's rho goes to choosing and to measuring as alpha² to (1 − alpha)². Where the
+    number of records is private it is asked first, for ``FOR_TOTAL`` of the budget.
+    """
+
+    queries: Queries
+    whole: bool
+    count: int | None = None
+    each: int = 1
+    alpha: Fraction = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        if (self.count is not None and self.count < 1) or self.each < 1 or not 0 < self.alpha < 1:
+            raise InputError("Rounds need a count of at least 1, of at least 1 query each, and alpha between 0 and 1.")
+        there_are = len(self.queries.cliques) if self.whole else len(self.queries)
+        object.__setattr__(self, "each", min(self.each, there_are))
+
+    @property
+    def choosing(self) -> Fraction:
+        """The share of a round's rho that chooses."""
+        return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
+
+    def reads(self) -> list[Clique]:
+        """The marginals of the queries, and a column in which all records can be counted."""
+        return list(dict.fromkeys([*self.queries.cliques, TOTAL.counted_in(self.queries.domain)]))
+
+    def steps(self, rho: Fraction, unit: Unit) -> list[Step]:
+        """The number of records, if it is private, and the rounds: at the most that there may be."""
+        left = rho if size_is_public(unit) else rho * (1 - FOR_TOTAL)
+        count = self.count or MOST_ROUNDS
+        share = left / count * (1 - self.choosing) / self.each
+        scale = Gaussian.scale_for(share, unit) if self.whole else Gaussian.scale_for(share, unit, self.queries[0])
+        what = "chosen marginals" if self.whole else "chosen queries"
+        rounds = Step(
+            what, self.queries.cliques, count * self.each, scale, adaptive=True, at_most=self.count is None
+        )
+        if size_is_public(unit):
+            return [rounds]
+        total = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
+        return [Step("the number of records", [TOTAL.counted_in(self.queries.domain)], 1, total), rounds]
+
+    def begin(self, private: Private) -> int:
+        """Ask for the number of records where it is private; how many rounds there will be."""
+        private.prepare(self.reads())
+        if not size_is_public(private.unit):
+            private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
+        return self.count or best_rounds(private.remaining, private.transcript.total(), self.queries)
+
+    def ask(self, private: Private, model: Model, left: int, *, rng: np.random.Generator) -> None:
+        """One round of the ``left`` that are left: choose by the exponential mechanism, then measure.
+
+        **Privacy:** ``remaining / left`` (zCDP), to the last fraction.
+        """
+        rho = private.remaining / left
+        spent_choosing, spent_measuring = rho * self.choosing, rho * (1 - self.choosing)
+        if self.whole:
+            marginals = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
+            private.measure(marginals, Gaussian(rho=spent_measuring))
+        else:
+            worst = self._worst_queries(private, model, spent_choosing, rng)
+            private.measure_queries(worst, Gaussian(rho=spent_measuring))
+
+    def _worst_queries(
+        self, private: Private, model: Model, rho: Fraction, rng: np.random.Generator
+    ) -> list[LinearQuery]:
+        """Queries whose answers are far off, none of them twice in a round."""
+        estimates = self._estimates(model, rng)
+        chosen: list[int] = []
+        for _ in range(self.each):
+            score = QueryGap(estimates, without=frozenset(chosen))
+            (found,) = private.select_query(self.queries, score, rho=rho / self.each)
+            chosen.append(found.number)
+        return [self.queries[number] for number in chosen]
+
+    def _worst_marginals(
+        self, private: Private, model: Model, rho: Fraction, measuring: Fraction, rng: np.random.Generator
+    ) -> list[Clique]:
+        """Marginals that are far off in sum, beyond what the noise of measuring them would be."""
+        domain, scale = private.domain, Gaussian.scale_for(measuring / self.each, private.unit)
+        left = list(self.queries.cliques)
+        estimates = model.answer(left, rng=rng, scale=scale)
+        chosen: list[Clique] = []
+        for _ in range(self.each):
+            score = MarginalGap(
+                estimates,
+                weights=dict.fromkeys(left, 1.0),
+                penalties={r: expected_noise(scale, domain.possible(r)) for r in left},
+            )
+            chosen.append(private.select(left, score, rho=rho / self.each))
+            left.remove(chosen[-1])
+        return chosen
+
+    def _estimates(self, model: Model, rng: np.random.Generator) -> dict[Clique, FloatArray]:
+        """The model's answers to the queries, in records."""
+        answers = model.answer(self.queries.cliques, rng=rng)
+        return {r: np.asarray(self.queries.answer(r, v), dtype=np.float64) for r, v in answers.items()}
+
+
+def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
+    """The queries given, or every cell of the workload's marginals."""
+    return Queries.cells(domain, tuple(cliques)) if queries is None else queries

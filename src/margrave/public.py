@@ -1,0 +1,98 @@
+"""A public table: records that anyone may see, as an input beside the private ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import Attribute
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """Records that are public, and the word of whoever says so.
+
+    ``codes`` covers all columns of the private table's domain, or some of them, with the same codes. ``attestation``
+    says where the records come from and why they are public: it stands in the certificate beside their hash. margrave
+    cannot check it. Records taken from the private table are not public because someone says so: a release that rests
+    on them protects nobody among them.
+
+    **Privacy:** whatever is computed from it costs nothing, and is not protected.
+
+    >>> domain = Domain.of({"age": 3, "sex": 2})
+    >>> codes = Codes.of(domain, {"age": np.array([0, 2]), "sex": np.array([1, 1])})
+    >>> len(Public(codes, "last year's published sample").codes)
+    2
+    """
+
+    codes: Codes
+    attestation: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attestation, str) or not self.attestation.strip():
+            raise InputError(
+                "The public table comes without a word on why it is public.",
+                remedy="Say in its attestation where the records come from and who published them.",
+            )
+        if not len(self.codes):
+            raise InputError("The public table has no records.", remedy="Leave it out, or name another.")
+        tops = self.codes.values.max(axis=1)
+        for attribute, size, top in zip(self.domain, self.domain.sizes, tops, strict=True):
+            if top >= size:
+                raise InputError(f"The public table's column {attribute!r} holds codes outside 0 to {size - 1}.")
+
+    @property
+    def domain(self) -> Domain:
+        """The columns it covers."""
+        return self.codes.domain
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its columns, their numbers of codes, and its records in their order."""
+        names = [f"{a}:{size}" for a, size in zip(self.domain, self.domain.sizes, strict=True)]
+        records = np.ascontiguousarray(self.codes.values, dtype="<u4").tobytes()
+        return sha256("\n".join(names).encode() + b"\0" + records).hexdigest()
+
+    def check(self, domain: Domain) -> None:
+        """Raise ``InputError`` unless its columns are columns of the domain, with as many codes."""
+        for attribute, size in zip(self.domain, self.domain.sizes, strict=True):
+            if attribute not in domain or domain.size(attribute) != size:
+                raise InputError(
+                    f"The public table's column {attribute!r} is not the private table's, or has other codes.",
+                    remedy="Encode both with one schema.",
+                )
+
+    def needs(self, domain: Domain, what: str) -> None:
+        """Raise ``InputError`` unless it covers every column of the domain, as ``what`` needs."""
+        self.check(domain)
+        lacking = [a for a in domain if a not in self.domain]
+        if lacking:
+            raise InputError(
+                f"The public table has no column {lacking[0]!r}, and {what} needs all columns.",
+                remedy="Use GEM^Pub, which takes public tables that lack columns, or leave the column out.",
+            )
+
+    def only(self, attributes: Iterable[Attribute]) -> Public:
+        """The same records with some of their columns."""
+        kept = self.domain.project(attributes)
+        rows = [self.domain.index(a) for a in kept]
+        return Public(Codes(kept, self.codes.values[rows]), self.attestation)
+
+    def facts(self) -> dict[str, Any]:
+        """What the certificate says of it."""
+        return {
+            "rows": len(self.codes),
+            "columns": list(self.domain),
+            "sha256": self.sha256,
+            "attestation": self.attestation,
+        }
+
+    def __repr__(self) -> str:
+        return f"Public({len(self.codes)} records, sha256 {self.sha256[:16]})"
