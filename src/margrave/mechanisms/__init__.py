@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from margrave.mechanisms.aim import AIM
 from margrave.mechanisms.common import Mechanism, Progress
+from margrave.mechanisms.dual_query import DualQuery
+from margrave.mechanisms.fem import FEM
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
@@ -19,11 +21,15 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
+    "dual-query": DualQuery,
+    "fem": FEM,
 }
 """Every mechanism by the name the command line uses."""
 
 __all__ = [
     "AIM",
+    "DualQuery",
+    "FEM",
     "MECHANISMS",
     "MST",
     "MWEMPGM",

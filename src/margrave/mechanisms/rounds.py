@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -148,3 +148,11 @@ class Rounds:
 def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
     """The queries given, or every cell of the workload's marginals."""
     return Queries.cells(domain, tuple(cliques)) if queries is None else queries
+
+
+def queries_config(queries: Queries | None) -> Any:
+    """The queries as plain data; None where they are every cell of the workload's marginals."""
+    if queries is None:
+        return None
+    sets = {a: [np.flatnonzero(s).tolist() for s in rows] for a, rows in sorted(queries.sets.items())}
+    return {"cliques": [list(c) for c in queries.cliques], "sets": sets}

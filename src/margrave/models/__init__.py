@@ -8,7 +8,9 @@ from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
+from margrave.models.oracle import Objective, Oracle
 from margrave.models.protocol import Fit, Model, ModelState
+from margrave.models.rows import RowsModel, load_rows
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
 
@@ -24,6 +26,7 @@ MODELS: dict[str, Loader] = {
     "expanded": _expanded,
     "answers": load_answers,
     "max-entropy": load_max_entropy,
+    "rows": load_rows,
 }
 """How a release file's model is read, by its kind."""
 
@@ -39,4 +42,7 @@ __all__ = [
     "MaxEntropyModel",
     "Model",
     "ModelState",
+    "Objective",
+    "Oracle",
+    "RowsModel",
 ]
