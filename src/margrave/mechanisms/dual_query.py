@@ -22,6 +22,9 @@ from margrave.schema.domain import Codes, Domain
 from margrave.typing import Clique
 from margrave.workload import Workload
 
+STARTS = 16
+"""Starts of the coordinate ascent for each record."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DualQuery:
@@ -52,8 +55,8 @@ class DualQuery:
 
     workload: Workload | None = None
     queries: Queries | None = None
-    eta: float = parameter(3.0, "How strongly chosen queries are those furthest off, where rounds is not given.", above=0)
-    samples: int = parameter(50, "Queries that are chosen in a round.", above=0)
+    eta: float = parameter(2.0, "How much queries that are far off are preferred, without rounds.", above=0)
+    samples: int = parameter(25, "Queries that are chosen in a round.", above=0)
     rounds: int | None = parameter(None, "Rounds; by default as many as the budget affords.", above=1)
     nodes: int = parameter(200, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", above=-1)
 
@@ -103,7 +106,7 @@ class DualQuery:
         progress = progress or silent
         domain = private.domain
         queries = asked(domain, self.workload, self.queries)
-        oracle = Oracle(domain, nodes=self.nodes)
+        oracle = Oracle(domain, starts=STARTS, nodes=self.nodes)
         oracle.ready()
         records = begin(private, queries)
         left, rounds = private.remaining, self.rounds or self.affordable(private.remaining, records, private.unit)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from margrave.marginal import LinearQuery
 from margrave.schema.domain import Domain
 from margrave.schema.zeros import StructuralZeros, connected, joined
 from margrave.typing import Clique, IntArray
@@ -80,6 +81,19 @@ class Sites:
             columns = [self.domain.index(a) for a in site.clique]
             drawn[:, columns] = site.choices[rng.integers(len(site.choices), size=rows)]
         return drawn
+
+    def planted(self, rows: IntArray, query: LinearQuery, rng: np.random.Generator) -> IntArray:
+        """Possible records moved, site by site, to where the query counts them, as far as that is possible."""
+        rows, codes = rows.copy(), dict(zip(query.clique, query.codes, strict=True))
+        for site in self.sites:
+            fits = np.ones(len(site.choices), dtype=np.bool_)
+            for i, a in enumerate(site.clique):
+                if a in codes:
+                    fits &= np.isin(site.choices[:, i], codes[a])
+            if fits.any() and not fits.all():
+                columns = [self.domain.index(a) for a in site.clique]
+                rows[:, columns] = rng.choice(site.choices[fits], size=len(rows))
+        return rows
 
 
 def _possible(domain: Domain, clique: Clique, zeros: Sequence[StructuralZeros]) -> IntArray | None:
