@@ -280,7 +280,7 @@ class Private:
             terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
             question = choosing(asked, float(epsilon), float(moved), rho, terms)
-            answer = self._ask(question, asked, lambda: self._chosen(asked, score, epsilon / (2 * moved)))
+            answer = self._ask(question, asked, lambda: self._chosen(asked, score, _temperature(epsilon, moved)))
             chosen = asked[int(answer[0])]
             self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
             return chosen
@@ -308,9 +308,8 @@ class Private:
             question = choosing_queries(
                 queries, score.without, score.signed, times, float(epsilon), float(moved), rho
             )
-            temperature = epsilon / (2 * moved)
             (places,) = self._ask(
-                question, asked, lambda: self._chosen_queries(queries, score, temperature, times)
+                question, asked, lambda: self._chosen_queries(queries, score, _temperature(epsilon, moved), times)
             )
             entries = tuple(
                 QuerySelection(
@@ -389,24 +388,20 @@ class Private:
             raise
 
     def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answers:
-        answer = []
-        for clique in asked:
-            truth = query.apply(clique, self._counts[clique])
-            values = self._randomness.gaussian(truth, scale)
-            if values.dtype != np.int64 or values.shape != truth.shape:
-                raise MargraveError("The noise has the wrong shape or type.")
-            answer.append(values)
-        return tuple(answer)
+        return tuple(self._with_noise(query.apply(clique, self._counts[clique]), scale) for clique in asked)
 
     def _noisy_queries(
         self, asked: Sequence[LinearQuery], cliques: Sequence[Clique], scale: float
     ) -> Answers:
         pairs = zip(asked, cliques, strict=True)
-        truth = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
+        counts = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
+        return (self._with_noise(counts, scale),)
+
+    def _with_noise(self, truth: IntArray, scale: float) -> IntArray:
         values = self._randomness.gaussian(truth, scale)
         if values.dtype != np.int64 or values.shape != truth.shape:
             raise MargraveError("The noise has the wrong shape or type.")
-        return (values,)
+        return values
 
     def _chosen_queries(
         self, queries: Queries, score: QueryGap, temperature: Fraction, times: int
@@ -514,6 +509,11 @@ def _raise(failure: _Failure, kind: type[MargraveError], what: str, remedy: str)
     if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
         raise failure.kind
     raise kind(f"{what} ({failure.words}).", remedy=remedy)
+
+
+def _temperature(epsilon: Fraction, moved: int | Fraction) -> Fraction:
+    """What a score is multiplied by in the exponent of the exponential mechanism."""
+    return epsilon / (2 * moved)
 
 
 def _lipschitz(score: Score) -> Fraction:
