@@ -41,6 +41,7 @@ class Step:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
     ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer, with less noise.
+    ``single``: they are single counts from these marginals.
     """
 
     what: str
@@ -49,6 +50,7 @@ class Step:
     scale: float
     adaptive: bool = False
     at_most: bool = False
+    single: bool = False
 
     @classmethod
     def of(cls, what: str, cliques: Sequence[Clique], rho_each: Fraction, unit: Unit) -> Step:
