@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import Query
 from margrave.schema.domain import Domain
-from margrave.transcript import Answer, Measurement, Transcript
+from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
+
+Evidence = Measurement | PublicReading
+"""A marginal as far as it is known, with the scale of what it may be off by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ def single_cells(transcript: Transcript) -> list[Answer]:
 
 
 def common_groups(
-    domain: Domain, measurements: Iterable[Measurement], answers: Iterable[Answer] = ()
+    domain: Domain, measurements: Iterable[Evidence], answers: Iterable[Answer] = ()
 ) -> dict[Attribute, IntArray]:
     """The groups of codes that the measurements merge, per attribute that has any.
 
@@ -66,8 +69,8 @@ def common_groups(
 
 
 def compress(
-    domain: Domain, measurements: Sequence[Measurement], groups: Mapping[Attribute, IntArray]
-) -> tuple[Domain, list[Measurement], dict[Attribute, FloatArray]]:
+    domain: Domain, measurements: Sequence[Evidence], groups: Mapping[Attribute, IntArray]
+) -> tuple[Domain, list[Evidence], dict[Attribute, FloatArray]]:
     """The problem on groups of codes: its domain, its measurements, and each code's share of its group.
 
     A group's noisy count is the sum of its codes' noisy counts, with the variance that follows: a one-way measurement
@@ -97,7 +100,7 @@ def _shares(counts: FloatArray, groups: IntArray) -> FloatArray:
     return np.where(sums[groups] > 0, positive / np.where(sums > 0, sums, 1.0)[groups], 1.0 / members[groups])
 
 
-def _coarsened(m: Measurement, groups: Mapping[Attribute, IntArray]) -> Measurement:
+def _coarsened(m: Evidence, groups: Mapping[Attribute, IntArray]) -> Evidence:
     """A measurement restated on groups: as it is if it was of groups, else summed over them.
 
     ``query`` of the result maps the measurement's own cells to groups, so that ``terms_of`` knows how many were summed.
@@ -107,10 +110,10 @@ def _coarsened(m: Measurement, groups: Mapping[Attribute, IntArray]) -> Measurem
         if a in groups:
             merged = a in m.query.groups
             left[a] = np.arange(int(groups[a].max()) + 1) if merged else groups[a]
-    return Measurement(m.clique, m.values, m.scale, m.rho, Query(left))
+    return replace(m, query=Query(left))
 
 
-def terms_of(domain: Domain, measurements: Iterable[Measurement], answers: Iterable[Answer] = ()) -> list[Term]:
+def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable[Answer] = ()) -> list[Term]:
     """One term per clique: measurements summed to the domain's codes, repeats averaged with weights 1 / variance.
 
     ``answers`` of single cells are measurements of these cells alone.

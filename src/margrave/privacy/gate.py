@@ -265,7 +265,8 @@ class Private:
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
         """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
 
-        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit.
+        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit. Those that
+        are ``score.readable`` are candidates twice, and the transcript's last entry says if a reading was chosen.
 
         **Privacy:** rho (zCDP), charged before anything is drawn. Raises ``InputError`` for unknown columns, an empty
         list or a candidate named twice, and ``BudgetError`` if too little remains: nothing is spent then.
@@ -277,12 +278,14 @@ class Private:
                 raise InputError("A candidate is named twice.", remedy="Name each once.")
             rho = exact_rho(rho, "The rho of a choice")
             score.check(self.domain, asked)
-            terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
+            terms, readable = score.terms(asked), score.readable(asked)
+            moved = _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            question = choosing(asked, float(epsilon), float(moved), rho, terms)
+            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)
             answer = self._ask(question, asked, lambda: self._chosen(asked, score, _temperature(epsilon, moved)))
-            chosen = asked[int(answer[0])]
-            self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
+            place, known = int(answer[0]), (float(epsilon), float(moved), rho, terms, readable)
+            chosen = (*asked, *readable)[place]
+            self._entries += (Selection(asked, chosen, *known, public=place >= len(asked)),)
             return chosen
 
     def select_query(
@@ -415,9 +418,9 @@ class Private:
 
     def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answers:
         values, grid = score(asked, {c: self._counts[c] for c in asked})
-        if len(values) != len(asked):
+        if len(values) != len(asked) + len(score.readable(asked)):
             raise MargraveError("The score does not have one value per candidate.")
-        return (np.array(range(len(asked))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
+        return (np.array(range(len(values))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""

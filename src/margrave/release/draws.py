@@ -201,6 +201,8 @@ def notes_of(release: Release) -> tuple[str, ...]:
         )
     if release.transcript.selections or release.transcript.query_selections:
         notes.append("What was measured was chosen with the same records; the draws take the choice as given.")
+    if release.transcript.readings:
+        notes.append("What was read from public data is taken as it is: how far off it may be is not accounted for.")
     if "person" in release.account.unit:
         notes.append("Records are taken as independent: that a person may have several is not accounted for.")
     return tuple(notes)

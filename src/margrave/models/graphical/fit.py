@@ -74,10 +74,10 @@ class GraphicalFit:
     ) -> Model:
         """The model; codes that every measurement of several columns merges share their group's probability."""
         total, cells = transcript.total(), single_cells(transcript)
-        groups = common_groups(domain, transcript.measurements, cells)
+        groups = common_groups(domain, transcript.evidence, cells)
         if not groups:
-            return self._fit(domain, terms_of(domain, transcript.measurements, cells), total, warm)
-        coarse, measurements, shares = compress(domain, transcript.measurements, groups)
+            return self._fit(domain, terms_of(domain, transcript.evidence, cells), total, warm)
+        coarse, measurements, shares = compress(domain, transcript.evidence, groups)
         model = self._fit(coarse, terms_of(coarse, measurements, cells), total, None)
         return ExpandedModel(domain, model, groups, shares)
 

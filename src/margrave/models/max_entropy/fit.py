@@ -136,9 +136,9 @@ class MaxEntropyFit:
 
     def _problem(self, domain: Domain, transcript: Transcript) -> tuple[Canonical, list[Term], Merged]:
         """The canonical queries of what was measured, merged codes compressed."""
-        if any(a.query.clique for a in transcript.answers):
+        if transcript.readings or any(a.query.clique for a in transcript.answers):
             raise InputError(
-                "The posterior is of whole marginals, and single cells of some were measured.",
+                "The posterior is of whole marginals that were measured, not of single cells or public readings.",
                 remedy="Refit with GraphicalFit(), and draw by the bootstrap.",
             )
         measurements = transcript.measurements
