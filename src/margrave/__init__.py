@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from margrave.api import synthesize
+    from margrave.api import read_public, synthesize
     from margrave.data import MemoryTable, Table, read_table
     from margrave.errors import (
         BudgetError,
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from margrave.evaluate import Evaluation
     from margrave.inference import Analysis, analyse
     from margrave.marginal import Marginal
-    from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, GaussianMechanism, Independent
+    from margrave.mechanisms import (
+        AIM,
+        FEM,
+        MECHANISMS,
+        MST,
+        MWEMPGM,
+        NAPSUMQ,
+        DualQuery,
+        GaussianMechanism,
+        Independent,
+    )
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.privacy import (
@@ -49,6 +59,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "read_public": "margrave.api",
     "synthesize": "margrave.api",
     "MemoryTable": "margrave.data",
     "Table": "margrave.data",
@@ -67,6 +78,8 @@ _HOME = {
     "analyse": "margrave.inference",
     "Marginal": "margrave.marginal",
     "AIM": "margrave.mechanisms",
+    "DualQuery": "margrave.mechanisms",
+    "FEM": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
     "MST": "margrave.mechanisms",
     "MWEMPGM": "margrave.mechanisms",
@@ -95,6 +108,8 @@ _HOME = {
 
 __all__ = [
     "AIM",
+    "DualQuery",
+    "FEM",
     "MECHANISMS",
     "MST",
     "MWEMPGM",
@@ -134,6 +149,7 @@ __all__ = [
     "Workload",
     "analyse",
     "protect",
+    "read_public",
     "read_table",
     "synthesize",
 ]

@@ -40,7 +40,7 @@ def total_step(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
     if size_is_public(unit):
         return []
     scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale)]
+    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
 
 
 def begin(private: Private, queries: Queries) -> float:
