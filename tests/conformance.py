@@ -6,7 +6,7 @@ A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -17,10 +17,12 @@ from margrave.data import MemoryTable
 from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms import (
     AIM,
+    FEM,
     MECHANISMS,
     MST,
     MWEMPGM,
     NAPSUMQ,
+    DualQuery,
     GaussianMechanism,
     Independent,
     Mechanism,
@@ -61,6 +63,12 @@ def first_pair(domain: Domain) -> Workload:
     return Workload.of(domain, [min(pairs_of, key=domain.cells)])
 
 
+def ends(domain: Domain) -> Queries:
+    """Prefixes of the first column with each code of the last."""
+    clique = domain.clique([domain.attributes[0], domain.attributes[-1]])
+    return Queries.prefixes(domain, [clique], domain.attributes[:1])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Estimated(MaxEntropyFit):
     """NAPSU-MQ's fit without the posterior: an estimate of the same answers.
@@ -97,11 +105,19 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
+    "dual-query": lambda d: DualQuery(rounds=4, samples=3, nodes=0),
+    "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
+    "dual-query ruled": lambda d: DualQuery(workload=first_pair(d), samples=8, nodes=0),
+    "fem": lambda d: FEM(rounds=4, samples=3),
+    "fem exact": lambda d: FEM(queries=ends(d), rounds=3, samples=2, nodes=20),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
 NO_RECORDS = frozenset({"gaussian"})
 """Those whose release answers marginals only."""
+
+CHOOSING = frozenset({"dual-query", "fem"})
+"""Those that choose and do not measure: their releases are a few records, and hold no answers to fit a model to."""
 
 
 # Tables.
@@ -285,8 +301,10 @@ class Remembered:
 
 
 def remembering(mechanism: Any) -> Any:
-    """The mechanism with a fit that is remembered. Fitting sees answers alone, so a replay loses nothing by it."""
-    return replace(mechanism, fit=Remembered(mechanism.fit))
+    """The mechanism with a fit that is remembered, if it has one. Fitting sees answers alone, so a replay loses nothing
+    by it."""
+    fitting = "fit" in {f.name for f in fields(mechanism)}
+    return replace(mechanism, fit=Remembered(mechanism.fit)) if fitting else mechanism
 
 
 def run_on(

@@ -24,6 +24,7 @@ import pytest
 import margrave.api
 from conformance import (
     CASES,
+    CHOOSING,
     NO_RECORDS,
     SHAPES,
     SIZES,
@@ -67,6 +68,10 @@ def made(
 ) -> Release:
     mechanism = mechanism_of(case, table.domain)
     return run_on(mechanism, table, unit or AddRemoveRow(), budget, SeededRandomness(seed), **more)
+
+
+def measures(case: str) -> bool:
+    return case.split()[0] not in CHOOSING
 
 
 def has_records(case: str) -> bool:
@@ -363,7 +368,7 @@ def test_structural_zeros_are_respected(case: str, rows: list[tuple[int, ...]]) 
     np.add.at(drawn, tuple(codes.column(a).astype(int) for a in domain), 1)
     assert drawn.sum() == 400
     assert drawn[~possible].sum() == drawn[:, :, ~other].sum() == 0
-    assert not rows or (drawn.sum(axis=2)[possible] > 0).all()
+    assert not rows or not measures(case) or (drawn.sum(axis=2)[possible] > 0).all()
 
 
 # Accuracy where noise is nothing.
@@ -395,7 +400,15 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq": [("a", "b"), ("b", "c")],
     "napsu-mq pair": [("a", "b"), ("b", "c")],
     "napsu-mq apart": [("a", "b"), ("c",)],
+    "dual-query": [("a",)],
+    "dual-query exact": [("a",)],
+    "dual-query ruled": [("a", "b")],
+    "fem": [("a",)],
+    "fem exact": [("a",)],
 }
+
+# Shares of a few records are no closer: of three or four rounds' single records, or their batches.
+COARSE = {"dual-query": 0.1, "dual-query exact": 0.2, "dual-query ruled": 0.05, "fem": 0.1, "fem exact": 0.1}
 
 
 @EVERY
@@ -405,7 +418,8 @@ def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
     release = made(case, table, unit, Budget.zcdp(10**6))
     truth = table.count(RECOVERED[case])
     for clique, counts in truth.items():
-        assert np.abs(release.marginal(clique).values - counts).sum() < 0.01 * table.rows()
+        off = np.abs(release.marginal(clique).values - counts).sum()
+        assert off < COARSE.get(case, 0.01) * table.rows()
     assert release.model.total == pytest.approx(table.rows(), rel=0.001)
 
 
@@ -560,14 +574,23 @@ def test_a_seed_repeats_the_run_and_the_system_s_noise_does_not(case: str) -> No
         for _ in range(2)
     ]
     assert all(r.account.private for r in real)
-    first, second = (r.transcript.measurements for r in real)
-    assert any(m.values.tolist() != n.values.tolist() for m, n in zip(first, second, strict=False))
+    first, second = (
+        [*(m.values.tolist() for m in r.transcript.measurements), [a.value for a in r.transcript.answers]]
+        for r in real
+    )
+    assert first != second
 
 
 @EVERY
 def test_the_release_can_be_fitted_anew(case: str) -> None:
     """The transcript alone makes the same model again, and another one."""
     release = made(case, tiny(SIZES, some_rows(SIZES, 30)))
+    if not measures(case):
+        with pytest.raises(ReleaseError, match="only chose"):
+            release.refit(GraphicalFit(), seed=0)
+        with pytest.raises(InputError, match="only chose"):
+            release.draws(2, seed=0)
+        return
     again = release.refit(GraphicalFit(), seed=0)
     assert again.transcript is release.transcript
     assert again.account == release.account

@@ -55,7 +55,8 @@ class Oracle:
         """An InputError where SciPy is missing or no record is found possible: to be asked before anything is."""
         if self.nodes or not self._sites.free:
             need_solver()
-        if not self._sites.free and self._possible is None:
+        nothing = any(not len(site.choices) for site in self._sites.sites)
+        if nothing or (not self._sites.free and self._possible is None):
             raise InputError(
                 "No record was found that satisfies all constraints of the schema together.",
                 remedy="Leave some of them out, or give their columns fewer codes.",
