@@ -119,7 +119,7 @@ def test_a_new_mechanism_needs_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert built == Toy(target="age", halves=True, share=Fraction(2, 5))
     assert "Column of interest. [toy]" in shown
     assert "How often. [toy]" in shown
-    assert "[mwem-pgm] How often. [toy]" in shown, "shared with others, each in its own words"
+    assert "one per column. [mwem-pgm] " in shown, "shared with others, each in its own words"
     with pytest.raises(InputError, match="--share is 0"):
         parsed("-m", "toy", "--share", "0")
     with pytest.raises(InputError, match="--target means nothing to aim"):

@@ -42,7 +42,7 @@ def test_records_are_rounded_evenly(rows: int) -> None:
     drawn = model().sample(rows, rng=np.random.default_rng(rows))
     assert len(drawn) == rows
     for record, share in zip([(0, 2), (1, 0), (1, 1)], [0.5, 0.25, 0.25]):
-        times = int((drawn.values.T == record).all(axis=1).sum())
+        times = int((record == drawn.values.T).all(axis=1).sum())
         assert abs(times - share * rows) < 1
     assert len(model(6.4).sample(rng=np.random.default_rng(0))) == 6
 

@@ -147,15 +147,16 @@ def check_domain(domain: Domain) -> None:
         )
 
 
-def takes_public(mechanism: Mechanism | type[Mechanism]) -> bool:
-    """Whether a mechanism works with a public table: it has a field of that name, and then it needs one."""
+def takes_public(mechanism: Any) -> bool:
+    """Whether a mechanism, or a kind of them, has a field for a public table; then it needs one."""
     return is_dataclass(mechanism) and any(f.name == "public" for f in fields(mechanism))
 
 
 def check_public(domain: Domain, mechanism: Mechanism) -> None:
     """Refuse a mechanism without the public table that it needs, or with one of other columns or codes."""
     if takes_public(mechanism):
-        given(cast(Any, mechanism).public, domain)
+        public: Public | None = cast(Any, mechanism).public
+        given(public, domain)
 
 
 def check_counts(domain: Domain, mechanism: Mechanism) -> None:

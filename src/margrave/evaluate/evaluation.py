@@ -60,7 +60,7 @@ class Evaluation:
     matching_rows: int | None = None
 
     @property
-    def matchingshare(self) -> float | None:
+    def matching_share(self) -> float | None:
         """``matching_rows`` as a share of the real rows."""
         return None if self.matching_rows is None else self.matching_rows / self.real_rows
 
