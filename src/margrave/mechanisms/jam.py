@@ -1,4 +1,4 @@
-"""JAM: AIM that may read public data where that helps more than measuring, made so that it does no harm."""
+"""JAM: AIM that reads public data where that is expected to help more than measuring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.jam_pgm import FOR_TOTAL, ask_total, total_steps
 from margrave.mechanisms.library import Library, given
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
+from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -38,16 +38,16 @@ from margrave.workload import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class JAM:
-    """AIM's rounds, in which a marginal may be read from public data instead of measured.
+    """AIM's rounds, in which a marginal is read from public data where that is expected to be closer than measuring it.
 
-    Scores, weights, annealing and the model's growth are AIM's; to read r scores as in JAM-PGM:
+    Weights, annealing, the model's growth and the sensitivity are AIM's. The score of r in round t is
 
-        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − ||M_r(D) − (n/n') M_r(public)||_1 ),    w_r = Σ_s c_s |r ∩ s|
+        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − min(noise_r, error_r) ),    noise_r = sqrt(2/pi) · scale_t · cells_r
 
-    Two things keep public data from doing harm. A reading counts in the estimate as if it had the noise of the round in
-    which it was preferred to a measurement, so that the more exact measurements of later rounds overrule it. And a
-    marginal is offered for reading only while chance alone leaves n' public records closer to the truth than that
-    noise; once none is offered, choices are as sharp as AIM's, and so is everything else.
+    where ``error_r`` is what the public marginal is expected to be off by: by chance, and by the bias that all earlier
+    measurements show on the columns they share with it (``Library``). If r is chosen and error_r is the smaller, r is
+    read, at no further cost, and counts in the estimate as if it had noise of that size; chosen again, it is measured.
+    JAM-PGM asks the rows which is closer, with twice the sensitivity; here nothing is asked that AIM does not ask.
 
     ``public``: the public table; marginals of columns that it lacks can only be measured. Other parameters are AIM's.
 
@@ -100,7 +100,7 @@ class JAM:
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Read single columns, then choose, measure or read, and estimate until the budget is spent."""
+        """Measure single columns, then choose, measure or read, and estimate until the budget is spent."""
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
@@ -127,14 +127,14 @@ class JAM:
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             noise = {r: expected_noise(scale, domain.possible(r)) for r in candidates}
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            score = Improvement(
+            closer = {} if last else {r: p for r, p in library.closer_than(noise).items() if r not in read}
+            score = MarginalGap(
                 estimates,
-                publics={} if last else library.closer_than(noise),
                 weights={r: relevance[r] for r in candidates},
-                penalties=noise,
+                penalties={r: library.error(r) if r in closer else noise[r] for r in candidates},
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
-            to_read = private.transcript.selections[-1].public
+            to_read = chosen in closer
             if to_read:
                 read.append(chosen)
             else:
