@@ -32,7 +32,7 @@ from margrave.privacy import (
 from margrave.privacy.choice import choose
 from margrave.release import Release
 from margrave.schema import Domain
-from margrave.transcript import Answer, QuerySelection, Transcript
+from margrave.transcript import Answer, PublicReading, QuerySelection, Selection, Transcript
 from replay import loss_replay
 from test_privacy_choice import law, p_value
 from tiny_table import UNITS, TinyTable, neighbours, tiny_domain
@@ -289,6 +289,8 @@ def _asked() -> Release:
         QuerySelection(queries, 3, 1, 0.5, 1.0, half, without=frozenset({0})),
         Answer(queries[3], -2, 4.0, half),
         QuerySelection(queries, 0, -1, 0.5, 1.0, half, signed=True),
+        Selection((("age",), ("sex",)), ("sex",), 0.5, 4.0, half, readable=(("sex",),), public=True),
+        PublicReading(("sex",), np.array([10.5, 20.25]), 3.5, "f00d"),
     )
     return replace(made, transcript=Transcript(entries))
 
@@ -311,7 +313,15 @@ def test_a_saved_release_holds_them(tmp_path: Path) -> None:
             assert getattr(one, name) == getattr(other, name)
     first, second = back.transcript.query_selections
     assert first.queries is second.queries
+    (reading,) = back.transcript.readings
+    assert (reading.clique, reading.scale, reading.source) == (("sex",), 3.5, "f00d")
+    assert reading.values.tolist() == [10.5, 20.25]
+    assert back.transcript.evidence[-1] is reading
+    choice = back.transcript.selections[-1]
+    assert choice.public
+    assert choice.readable == (("sex",),)
     lines = json.dumps(back.certificate())
+    assert '"read": ["sex"]' in lines
     assert '"asked": "all records"' in lines
     assert '"selected": "age 0-1, sex 1"' in lines
 
@@ -333,6 +343,12 @@ def test_a_saved_release_holds_them(tmp_path: Path) -> None:
         ("query-selection", "queries", 10**6),
         ("query-selection", "queries", {"cliques": [], "sets": {}}),
         ("query-selection", "queries", {"cliques": [["age"]], "sets": {"age": "missing"}}),
+        ("public-reading", "scale", 0),
+        ("public-reading", "clique", ["job"]),
+        ("public-reading", "source", 5),
+        ("public-selection", "readable", [["job"]]),
+        ("public-selection", "readable", []),
+        ("public-selection", "public", 1),
     ],
 )
 def test_a_file_is_not_believed(kind: str, field: str, value: Any) -> None:
@@ -341,7 +357,11 @@ def test_a_file_is_not_believed(kind: str, field: str, value: Any) -> None:
     made, shelf = _asked(), Shelf()
     plain = transcript_to_plain(made.transcript, shelf)
     assert len(transcript_from_plain(plain, shelf, made.schema.domain)) == len(plain)
-    entry = next(e for e in plain if e["type"] == kind and (kind != "answer" or e["clique"]))
+    fits = {
+        "answer": lambda e: e["type"] == "answer" and e["clique"],
+        "public-selection": lambda e: e["type"] == "selection" and e["public"],
+    }.get(kind, lambda e: e["type"] == kind)
+    entry = next(e for e in plain if fits(e))
     entry[field] = value
     with pytest.raises(ReleaseError):
         transcript_from_plain(plain, shelf, made.schema.domain)

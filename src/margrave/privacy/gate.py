@@ -4,19 +4,18 @@ Every question goes through the same steps. Whatever can be checked from public 
 taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
 closes the gate for good, and the charge stands.
 
-True counts live in one private attribute and, while an answer is made, in the frames below ``_sealed``. What those
+True counts live in one private attribute and, while an answer is made, in the frames below ``sealed``. What those
 frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the line: so
 neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, TypeVar, final
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from margrave.privacy.question import (
     measuring_queries,
 )
 from margrave.privacy.scores import QueryGap, Score
+from margrave.privacy.sealed import Failure, fail, sealed
 from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
 from margrave.schema.domain import Domain
 from margrave.transcript import (
@@ -265,7 +265,8 @@ class Private:
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
         """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
 
-        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit.
+        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit. Those that
+        are ``score.readable`` are candidates twice, and the transcript's last entry says if a reading was chosen.
 
         **Privacy:** rho (zCDP), charged before anything is drawn. Raises ``InputError`` for unknown columns, an empty
         list or a candidate named twice, and ``BudgetError`` if too little remains: nothing is spent then.
@@ -277,12 +278,14 @@ class Private:
                 raise InputError("A candidate is named twice.", remedy="Name each once.")
             rho = exact_rho(rho, "The rho of a choice")
             score.check(self.domain, asked)
-            terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
+            terms, readable = score.terms(asked), score.readable(asked)
+            moved = _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            question = choosing(asked, float(epsilon), float(moved), rho, terms)
+            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)
             answer = self._ask(question, asked, lambda: self._chosen(asked, score, _temperature(epsilon, moved)))
-            chosen = asked[int(answer[0])]
-            self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
+            place, known = int(answer[0]), (float(epsilon), float(moved), rho, terms, readable)
+            chosen = (*asked, *readable)[place]
+            self._entries += (Selection(asked, chosen, *known, public=place >= len(asked)),)
             return chosen
 
     def select_query(
@@ -415,24 +418,24 @@ class Private:
 
     def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answers:
         values, grid = score(asked, {c: self._counts[c] for c in asked})
-        if len(values) != len(asked):
+        if len(values) != len(asked) + len(score.readable(asked)):
             raise MargraveError("The score does not have one value per candidate.")
-        return (np.array(range(len(asked))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
+        return (np.array(range(len(values))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
-        result = _sealed(work)
-        if isinstance(result, _Failure):
-            _raise(result, DataError, "The table could not be read", "Nothing was spent.")
+        result = sealed(work)
+        if isinstance(result, Failure):
+            fail(result, DataError, "The table could not be read", "Nothing was spent.")
         return result
 
     def _answer(self, work: Callable[[], T]) -> T:
         """Work after a charge: if it fails, the gate closes and the charge stands."""
-        result = _sealed(work)
-        if isinstance(result, _Failure):
+        result = sealed(work)
+        if isinstance(result, Failure):
             self._forget()
             self._books.abandon()
-            _raise(
+            fail(
                 result,
                 MargraveError,
                 "An answer failed after its charge",
@@ -474,41 +477,6 @@ class Private:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("A protected table cannot be pickled.")
-
-
-class _Failure(NamedTuple):
-    """What may be known of an exception raised near rows: its kind, and margrave's own words."""
-
-    kind: type[BaseException]
-    words: str
-
-
-def _sealed(work: Callable[[], T]) -> T | _Failure:
-    """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
-    try:
-        return work()
-    except MargraveError as error:
-        return _Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
-    except BaseException as error:
-        return _Failure(type(error), f"{type(error).__name__}{_where(error)}")
-
-
-def _where(error: BaseException) -> str:
-    """The line of code that failed: a name and a number, which hold nothing of the rows."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    return (
-        ""
-        if step is None
-        else f" in {os.path.basename(step.tb_frame.f_code.co_filename)}, line {step.tb_lineno}"
-    )
-
-
-def _raise(failure: _Failure, kind: type[MargraveError], what: str, remedy: str) -> NoReturn:
-    if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
-        raise failure.kind
-    raise kind(f"{what} ({failure.words}).", remedy=remedy)
 
 
 def _temperature(epsilon: Fraction, moved: int | Fraction) -> Fraction:
