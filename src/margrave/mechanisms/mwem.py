@@ -40,8 +40,9 @@ class MWEM:
     for the answers so far. It holds one weight for every cell of the domain.
 
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "query" chooses and measures single queries, as the papers do; "marginal" whole marginals, at the
-    same price. ``rounds``: None means as many as the budget is worth (``best_rounds``). ``alpha``: choosing and
+    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
+    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
+    (``best_rounds``). ``alpha``: choosing and
     measuring get alpha² to (1 − alpha)² of each round's budget. ``passes``: how often a round's update goes over all
     answers so far; 0 uses its own alone. ``average``: release the average over rounds (Hardt et al.) and not the last
     (Liu et al.). ``fit``: another estimator in the place of these weights.
@@ -53,12 +54,12 @@ class MWEM:
 
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round measures: a "query" or a whole "marginal".')
-    rounds: int | None = parameter(None, "Rounds; by default as many as the budget is worth.", above=0)
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )
-    passes: int = parameter(10, "How often a round goes over all answers so far; 0: its own only.", above=-1)
+    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", above=-1)
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
     fit: Fit | None = None

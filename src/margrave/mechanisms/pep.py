@@ -39,8 +39,9 @@ class PEP:
     the uniform ones: D_t(x) ∝ exp(Σ_i lambda_i q_i(x)). It holds one weight for every cell of the domain.
 
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "query" chooses and measures single queries, as the paper does; "marginal" whole marginals, at the
-    same price. ``rounds``: None means as many as the budget is worth (``best_rounds``). ``alpha``: choosing and
+    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
+    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
+    (``best_rounds``). ``alpha``: choosing and
     measuring get alpha² to (1 − alpha)² of each round's budget. ``gamma``: the tolerance in standard deviations of an
     answer's noise (``EntropyProjectionFit.gamma_of_paper`` is the paper's). ``max_iterations``: steps in a round at
     most; 25 in the paper's experiments. ``fit``: another estimator in the place of these weights.
@@ -52,8 +53,8 @@ class PEP:
 
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round measures: a "query" or a whole "marginal".')
-    rounds: int | None = parameter(None, "Rounds; by default as many as the budget is worth.", above=0)
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )

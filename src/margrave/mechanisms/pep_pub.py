@@ -21,7 +21,8 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, needed, queries_config, queries_of
+from margrave.mechanisms.jam_pgm import given
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import EntropyProjectionFit, Fit
 from margrave.privacy import Private, Unit
 from margrave.public import Public
@@ -42,8 +43,9 @@ class PEPPub:
 
     ``public``: the public table, which must have all columns. It is told in the certificate, by its hash.
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "query" chooses and measures single queries, as the paper does; "marginal" whole marginals, at the
-    same price. ``rounds``: None means as many as the budget is worth (``best_rounds``). ``alpha``: choosing and
+    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
+    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
+    (``best_rounds``). ``alpha``: choosing and
     measuring get alpha² to (1 − alpha)² of each round's budget. ``gamma``: the tolerance in standard deviations of an
     answer's noise (``EntropyProjectionFit.gamma_of_paper`` is the paper's). ``max_iterations``: steps in a round at
     most; 25 in the paper's experiments. ``fit``: another estimator in the place of these weights.
@@ -56,8 +58,8 @@ class PEPPub:
     public: Public | None = None
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round measures: a "query" or a whole "marginal".')
-    rounds: int | None = parameter(None, "Rounds; by default as many as the budget is worth.", above=0)
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )
@@ -107,7 +109,7 @@ class PEPPub:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
-        needed(self.public, "PEP^Pub").needs(domain, "PEP^Pub")
+        given(self.public, domain).needs(domain, "PEP^Pub")
         fit(domain, private.transcript, rng=rng)  # public records that cannot be cost nothing
         rounds = self._rounds(domain)
         count = rounds.begin(private)

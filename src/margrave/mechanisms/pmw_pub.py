@@ -21,7 +21,8 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, needed, queries_config, queries_of
+from margrave.mechanisms.jam_pgm import given
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.models.weights import averaged
 from margrave.privacy import Private, Unit
@@ -41,8 +42,9 @@ class PMWPub:
 
     ``public``: the public table, which must have all columns. It is told in the certificate, by its hash.
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "query" chooses and measures single queries, as the papers do; "marginal" whole marginals, at the
-    same price. ``rounds``: None means as many as the budget is worth (``best_rounds``). ``alpha``: choosing and
+    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
+    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
+    (``best_rounds``). ``alpha``: choosing and
     measuring get alpha² to (1 − alpha)² of each round's budget. ``passes``: how often a round's update goes over all
     answers so far; 0 uses its own alone. ``average``: release the average over rounds (Hardt et al.) and not the last
     (Liu et al.). ``fit``: another estimator in the place of these weights.
@@ -55,12 +57,12 @@ class PMWPub:
     public: Public | None = None
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round measures: a "query" or a whole "marginal".')
-    rounds: int | None = parameter(None, "Rounds; by default as many as the budget is worth.", above=0)
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )
-    passes: int = parameter(10, "How often a round goes over all answers so far; 0: its own only.", above=-1)
+    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", above=-1)
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     fit: Fit | None = None
 
@@ -105,7 +107,7 @@ class PMWPub:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
-        needed(self.public, "PMW^Pub").needs(domain, "PMW^Pub")
+        given(self.public, domain).needs(domain, "PMW^Pub")
         fit(domain, private.transcript, rng=rng)  # public records that cannot be cost nothing
         rounds = self._rounds(domain)
         count = rounds.begin(private)

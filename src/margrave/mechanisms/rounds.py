@@ -19,7 +19,6 @@ from margrave.marginal import TOTAL, LinearQuery, Queries
 from margrave.mechanisms.common import Memory, Step, expected_noise
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
-from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray
 
@@ -70,6 +69,11 @@ class Rounds:
         """The share of a round's rho that chooses."""
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
+    @property
+    def planned(self) -> int | None:
+        """How many rounds there will be, if that is known: of whole marginals one per column, as in MWEM+PGM."""
+        return self.count or (len(self.queries.domain) if self.whole else None)
+
     def reads(self) -> list[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
         return list(dict.fromkeys([*self.queries.cliques, TOTAL.counted_in(self.queries.domain)]))
@@ -77,7 +81,7 @@ class Rounds:
     def steps(self, rho: Fraction, unit: Unit) -> list[Step]:
         """The number of records, if it is private, and the rounds: at the most that there may be."""
         left = rho if size_is_public(unit) else rho * (1 - FOR_TOTAL)
-        count = self.count or MOST_ROUNDS
+        count = self.planned or MOST_ROUNDS
         share = left / count * (1 - self.choosing) / self.each
         scale = Gaussian.scale_for(share, unit) if self.whole else Gaussian.scale_for(share, unit, self.queries[0])
         what = "chosen marginals" if self.whole else "chosen queries"
@@ -87,7 +91,7 @@ class Rounds:
             count * self.each,
             scale,
             adaptive=True,
-            at_most=self.count is None,
+            at_most=self.planned is None,
             single=not self.whole,
         )
         if size_is_public(unit):
@@ -101,7 +105,7 @@ class Rounds:
         private.prepare(self.reads())
         if not size_is_public(private.unit):
             private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
-        return self.count or best_rounds(private.remaining, private.transcript.total(), self.queries)
+        return self.planned or best_rounds(private.remaining, private.transcript.total(), self.queries)
 
     def ask(
         self,
@@ -190,13 +194,3 @@ def is_whole(granularity: str) -> bool:
     if granularity not in get_args(Granularity):
         raise InputError(f"A round cannot measure a {granularity!r}.", remedy='It measures a "query" or a "marginal".')
     return granularity == "marginal"
-
-
-def needed(public: Public | None, what: str) -> Public:
-    """The public table that a mechanism cannot do without; an ``InputError`` says how to give one."""
-    if public is None:
-        raise InputError(
-            f"{what} needs a public table, and none is given.",
-            remedy='Give one, such as PMWPub(public=Public(schema.encode(rows), "who published the rows, and where")).',
-        )
-    return public

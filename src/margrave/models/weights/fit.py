@@ -19,7 +19,7 @@ from margrave.models.weights.records import Records
 from margrave.models.weights.updates import multiply, project
 from margrave.public import Public
 from margrave.schema.domain import Domain
-from margrave.transcript import Answer, Entry, Measurement, Transcript
+from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
 from margrave.typing import Clique, FloatArray
 
 
@@ -49,7 +49,7 @@ class MultiplicativeWeightsFit:
 
     public: Public | None = None
     step: float = 0.5
-    passes: int = 10
+    passes: int = 100
     threshold: float = 0.0
     average: bool = False
 
@@ -194,7 +194,7 @@ def _ends_of_rounds(transcript: Transcript) -> list[int]:
     return [
         i + 1
         for i, e in enumerate(transcript)
-        if isinstance(e, Measurement) or (isinstance(e, Answer) and e.query != TOTAL)
+        if isinstance(e, Measurement | PublicReading) or (isinstance(e, Answer) and e.query != TOTAL)
     ]
 
 

@@ -162,7 +162,7 @@ def sum_out(values, summed):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def spread_factors(weights, factors, counts, steps):  # type: ignore[no-untyped-def]
-    """Multiply every cell of a grid of two axes or more by its factor: axis k moves on ``steps[k]`` factors, or none."""
+    """Multiply every cell of a grid of two axes or more by its factor: axis k moves on ``steps[k]`` of them."""
     axes = len(counts)
     place = np.zeros(axes, np.int64)
     cell, step = 0, steps[axes - 1]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Query
-from margrave.models.terms import terms_of
+from margrave.models.terms import Evidence, terms_of
 from margrave.models.weights.grid import Places
 from margrave.schema.domain import Domain
-from margrave.transcript import Answer, Entry, Measurement
+from margrave.transcript import Answer, Entry, Measurement, PublicReading
 from margrave.typing import Clique, FloatArray
 
 
@@ -68,7 +68,7 @@ class Known:
                 asked[a.query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
         latest = list(reversed(asked.items()))
         sums, precisions = np.array([kept for _, kept in latest]).reshape(-1, 2).T
-        measurements = [m for m in entries if isinstance(m, Measurement)]
+        measurements = [m for m in entries if isinstance(m, Measurement | PublicReading)]
         return Known(
             tuple(query for query, _ in latest),
             np.asarray(sums / precisions / total),
@@ -83,12 +83,12 @@ class Known:
         return replace(self, answers=np.clip(self.answers, least, 1.0 - least), marginals=marginals)
 
 
-def _whole(domain: Domain, measurements: list[Measurement], total: float) -> Iterable[NoisyMarginal]:
+def _whole(domain: Domain, measurements: Sequence[Evidence], total: float) -> Iterable[NoisyMarginal]:
     for term in terms_of(domain, [m for m in measurements if m.query.is_identity]):
         yield NoisyMarginal(term.clique, term.values / total, float(term.scales.max()) / total)
 
 
-def _grouped(measurements: list[Measurement], total: float) -> Iterable[NoisyMarginal]:
+def _grouped(measurements: Sequence[Evidence], total: float) -> Iterable[NoisyMarginal]:
     for m in measurements:
         if not m.query.is_identity:
             yield NoisyMarginal(m.clique, m.values / total, m.scale / total, m.query)
