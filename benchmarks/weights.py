@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from margrave.marginal import LinearQuery
-from margrave.models import EntropyProjectionFit, Model, MultiplicativeWeightsFit
+from margrave.models import EntropyProjectionFit, MultiplicativeWeightsFit
 from margrave.schema import Domain
 from margrave.transcript import Answer, Measurement, PublicTotal, Transcript
-from margrave.typing import Attribute
 
 ANSWERS = 100
 """Single cells of three-way marginals that were measured before."""
@@ -58,35 +57,33 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
+def one_round(power: int) -> dict[str, Any]:
+    """What a round does at one size."""
+    rng, domain, before = np.random.default_rng(0), domain_of(power), peak()
+    total = PublicTotal(50_000)
+    known = Transcript((total, *answers(domain, rng)))
+    triples = list(combinations(domain.attributes, 3))
+    values = np.full(domain.shape(triples[0]), 50_000 // domain.cells(triples[0]))
+    grown = known + Transcript((Measurement(triples[0], values, 20.0, Fraction(1, 100)),))
+    project, multiply = EntropyProjectionFit(), MultiplicativeWeightsFit(passes=10)
+    start, model = timed(lambda: project(domain, Transcript((total,)), rng=rng))
+    seconds, most = {"the start": start}, {"the start": (peak() - before) / (8 * domain.cells())}
+    for what, work in {
+        f"{len(triples)} triples": lambda: model.answer(triples),
+        "projection, 25 steps": lambda: project(domain, known, rng=rng, warm=model),
+        "multiplicative weights, 10 passes": lambda: multiply(domain, known, rng=rng, warm=model),
+        "projection with a whole triple": lambda: project(domain, grown, rng=rng, warm=model),
+        "50,000 records": lambda: model.sample(rng=rng),
+    }.items():
+        seconds[what] = timed(work)[0]
+        most[what] = round((peak() - before) / (8 * domain.cells()), 2)
+    return {"cells": domain.cells(), "seconds": seconds, "memory over weights": most}
+
+
 def measured(power: int) -> dict[str, Any]:
-    """One round of everything at one size; kernels are compiled, or read, at a small one first."""
-    for small in (3, power):
-        rng, domain = np.random.default_rng(0), domain_of(small)
-        before, total = peak(), PublicTotal(50_000)
-        known = Transcript((total, *answers(domain, rng)))
-        start, model = timed(lambda: EntropyProjectionFit()(domain, Transcript((total,)), rng=rng))
-        result: dict[str, Any] = {"cells": domain.cells(), "seconds": {"uniform": start}}
-
-        def note(what: str, work: Callable[[], Any]) -> None:
-            result["seconds"][what], _ = timed(work)
-            used = (peak() - before) / (8 * domain.cells())
-            result.setdefault("peak over weights", {})[what] = round(used, 2)
-
-        def one(clique: tuple[Attribute, ...], warm: Model = model) -> Model:
-            values = np.full(domain.shape(clique), 50_000 // domain.cells(clique))
-            grown = known + Transcript((Measurement(clique, values, 20.0, Fraction(1, 100)),))
-            return EntropyProjectionFit()(domain, grown, rng=rng, warm=warm)
-
-        triples = list(combinations(domain.attributes, 3))
-        note(f"{len(triples)} triples", lambda: model.answer(triples))
-        note("projection, 25 steps", lambda: EntropyProjectionFit()(domain, known, rng=rng, warm=model))
-        note(
-            "multiplicative weights, 10 passes over 100 answers",
-            lambda: MultiplicativeWeightsFit(passes=10)(domain, known, rng=rng, warm=model),
-        )
-        note("projection with a whole triple", lambda: one(triples[0]))
-        note("50,000 records", lambda: model.sample(rng=rng))
-    return result
+    """One round; kernels are compiled, or read, in a small one before."""
+    one_round(3)
+    return one_round(power)
 
 
 if __name__ == "__main__":

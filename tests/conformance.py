@@ -100,10 +100,14 @@ ALONE = [name for name in MECHANISMS if name not in NEEDS_PUBLIC]
 """Those that can be run as they are."""
 
 
+def needed_by(name: str, domain: Domain) -> dict[str, Any]:
+    """What a mechanism cannot do without."""
+    return {"public": published(domain)} if name in NEEDS_PUBLIC else {}
+
+
 def plain(name: str, domain: Domain) -> Mechanism:
     """A mechanism with its defaults, but for the posterior, and with a public table where it needs one."""
-    options: dict[str, Any] = {"public": published(domain)} if name in NEEDS_PUBLIC else {}
-    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name](**options)
+    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name](**needed_by(name, domain))
 
 
 CASES: dict[str, Make] = {
@@ -122,13 +126,13 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
-    "mwem": lambda d: MWEM(rounds=5, passes=60),
+    "mwem": lambda d: MWEM(rounds=4, passes=200),
     "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
     "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
     "pep": lambda d: PEP(rounds=3),
     "pep queries": lambda d: PEP(workload=uneven(d), rounds=9, granularity="query", gamma=0.0),
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
-    "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=60),
+    "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
     "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
     "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),

@@ -31,6 +31,7 @@ from conformance import (
     WatchedGate,
     codes_of,
     memory_table,
+    needed_by,
     pairs,
     plain,
     run_on,
@@ -408,13 +409,13 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq": [("a", "b"), ("b", "c")],
     "napsu-mq pair": [("a", "b"), ("b", "c")],
     "napsu-mq apart": [("a", "b"), ("c",)],
-    "mwem": [("a", "b", "c")],
+    "mwem": [("a",)],
     "mwem queries": [],
     "mwem paper": [],
     "pep": [("a", "b", "c")],
     "pep queries": [],
     "pep prefixes": [],
-    "pmw-pub": [("a", "b", "c")],
+    "pmw-pub": [("a",)],
     "pmw-pub queries": [],
     "pep-pub": [("a", "b", "c")],
     "pep-pub queries": [],
@@ -455,7 +456,9 @@ def test_who_takes_a_workload_or_a_size() -> None:
 @pytest.mark.parametrize("name", WITH_WORKLOAD)
 def test_an_unknown_column_in_the_workload(name: str) -> None:
     mechanism: Any = MECHANISMS[name]
-    refused(mechanism(workload=Workload({("a", "nope"): 1.0})), shaped("one row"), InputError, "nope")
+    table = shaped("one row")
+    workload = Workload({("a", "nope"): 1.0})
+    refused(mechanism(workload=workload, **needed_by(name, table.domain)), table, InputError, "nope")
 
 
 @pytest.mark.parametrize("name", WITH_WORKLOAD)
@@ -464,7 +467,10 @@ def test_columns_of_the_workload_in_another_order(name: str) -> None:
     mechanism: Any = MECHANISMS[name]
     table = tiny(SIZES, some_rows(SIZES, 20))
     plain, other = (
-        run_on(mechanism(workload=Workload(w)), table, AddRemoveRow(), ODD, SeededRandomness(2))
+        run_on(
+            mechanism(workload=Workload(w), **needed_by(name, table.domain)),
+            table, AddRemoveRow(), ODD, SeededRandomness(2),
+        )
         for w in ({("a", "c"): 1.0, ("b",): 2.0}, {("c", "a"): 0.5, ("b", "b"): 2.0, ("a", "c"): 0.5})
     )
     for clique in [("a", "c"), ("b",)]:
