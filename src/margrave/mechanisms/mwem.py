@@ -16,6 +16,7 @@ from margrave.mechanisms.common import (
     Progress,
     Step,
     check_size,
+    one_way,
     parameter,
     release_of,
     silent,
@@ -39,13 +40,14 @@ class MWEM:
     Round t measures ``a_t = q_t(D) + noise`` and moves ``D_t(x) ∝ D_{t−1}(x) exp(q(x) (a − q(D)) / 2)``, in shares,
     for the answers so far. It holds one weight for every cell of the domain.
 
-    ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
-    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
-    (``best_rounds``). ``alpha``: choosing and
-    measuring get alpha² to (1 − alpha)² of each round's budget. ``passes``: how often a round's update goes over all
-    answers so far; 0 uses its own alone. ``average``: release the average over rounds (Hardt et al.) and not the last
-    (Liu et al.). ``fit``: another estimator in the place of these weights.
+    ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
+    marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
+    queries at the same price, which on a table of 48,842 rows left a smaller largest error at epsilon 0.1 and twice
+    the mean error at any. ``rounds``: None means one per column of marginals, of queries as many as the budget is
+    worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
+    ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``average``: release
+    the average over rounds (Hardt et al.) and not the last (Liu et al.). ``fit``: another estimator in the place of
+    these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -105,7 +107,7 @@ class MWEM:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
-        check_size(fit, domain, [domain.attributes], self.max_model_mb)
+        check_size(fit, domain, one_way(domain), self.max_model_mb)
         fit(domain, private.transcript, rng=rng)  # constraints that leave no record possible cost nothing
         rounds = self._rounds(domain)
         count = rounds.begin(private)

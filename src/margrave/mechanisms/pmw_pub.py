@@ -41,13 +41,13 @@ class PMWPub:
     ``margrave.evaluate.best_mixture_error``. It takes domains of any size.
 
     ``public``: the public table, which must have all columns. It is told in the certificate, by its hash.
-    ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's marginals.
-    ``granularity``: "marginal" chooses and measures whole marginals, "query" single queries at the same price, as the
-    paper does. ``rounds``: None means one per column of marginals, of queries as many as the budget is worth
-    (``best_rounds``). ``alpha``: choosing and
-    measuring get alpha² to (1 − alpha)² of each round's budget. ``passes``: how often a round's update goes over all
-    answers so far; 0 uses its own alone. ``average``: release the average over rounds (Hardt et al.) and not the last
-    (Liu et al.). ``fit``: another estimator in the place of these weights.
+    ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
+    marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
+    queries at the same price. ``rounds``: None means one per column of marginals, of queries as many as the budget
+    is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
+    ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``average``: release
+    the average over rounds (Hardt et al.) and not the last (Liu et al.). ``fit``: another estimator in the place of
+    these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public records are not protected.
 

@@ -99,6 +99,7 @@ def on_simplex(values: FloatArray) -> FloatArray:
 
     All are lowered, or raised, by one amount, and those that fall below zero are zero.
     """
+    values = values - values.max()  # the same but for that amount, and exact where noise is beyond all measure
     falling = np.sort(values, axis=None)[::-1]
     lowered = (np.cumsum(falling) - 1.0) / np.arange(1, falling.size + 1)
     amount = lowered[np.flatnonzero(falling > lowered)[-1]]
