@@ -19,16 +19,21 @@ from margrave.mechanisms import (
     AIM,
     MECHANISMS,
     MST,
+    MWEM,
     MWEMPGM,
     NAPSUMQ,
+    PEP,
     GaussianMechanism,
     Independent,
     Mechanism,
+    PEPPub,
+    PMWPub,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
 from margrave.models import Fit, GraphicalFit, MaxEntropyFit, Model
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
+from margrave.public import Public
 from margrave.release import Release
 from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import QuerySelection, Transcript
@@ -48,6 +53,11 @@ def uneven(domain: Domain) -> Workload:
     """Two-way marginals and the first column alone, with weights far apart."""
     cliques = [*pairs(domain).cliques, domain.attributes[:1]]
     return Workload.of(domain, {c: 0.375 * (i + 1) ** 2 for i, c in enumerate(cliques)})
+
+
+def prefixes(domain: Domain) -> Queries:
+    """ "At most this code" of the first column, with every code of each other."""
+    return Queries.prefixes(domain, pairs(domain).cliques or (domain.attributes,), domain.attributes[:1])
 
 
 def tight(domain: Domain) -> float:
@@ -76,9 +86,28 @@ class Estimated(MaxEntropyFit):
         return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
 
 
-def plain(name: str) -> Mechanism:
-    """A mechanism with its defaults, but for the posterior."""
-    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name]()
+def published(domain: Domain) -> Public:
+    """A public table: every combination of codes once, or where they are many some that have codes in common."""
+    cells = np.arange(min(domain.cells(), 3000))
+    columns = dict(zip(domain, np.unravel_index(cells, domain.sizes), strict=True))
+    return Public(Codes.of(domain, columns), "made up for the tests")
+
+
+NEEDS_PUBLIC = frozenset({"pmw-pub", "pep-pub"})
+"""Those that do nothing without a public table."""
+
+ALONE = [name for name in MECHANISMS if name not in NEEDS_PUBLIC]
+"""Those that can be run as they are."""
+
+
+def needed_by(name: str, domain: Domain) -> dict[str, Any]:
+    """What a mechanism cannot do without."""
+    return {"public": published(domain)} if name in NEEDS_PUBLIC else {}
+
+
+def plain(name: str, domain: Domain) -> Mechanism:
+    """A mechanism with its defaults, but for the posterior, and with a public table where it needs one."""
+    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name](**needed_by(name, domain))
 
 
 CASES: dict[str, Make] = {
@@ -97,6 +126,16 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
+    "mwem": lambda d: MWEM(rounds=4, passes=200),
+    "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
+    "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
+    "pep": lambda d: PEP(rounds=3),
+    "pep queries": lambda d: PEP(workload=uneven(d), rounds=9, granularity="query", gamma=0.0),
+    "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
+    "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
+    "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
+    "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
@@ -267,7 +306,7 @@ class Remembered:
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
         known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
-        key = (domain, known, id(warm))
+        key = (domain, known, transcript.answers, id(warm))
         if key not in self.models:
             self.models[key] = self.fit(domain, transcript, rng=rng, warm=warm)
         return self.models[key]
@@ -286,7 +325,8 @@ class Remembered:
 
 def remembering(mechanism: Any) -> Any:
     """The mechanism with a fit that is remembered. Fitting sees answers alone, so a replay loses nothing by it."""
-    return replace(mechanism, fit=Remembered(mechanism.fit))
+    fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
+    return replace(mechanism, fit=Remembered(fit))
 
 
 def run_on(

@@ -55,7 +55,7 @@ LIBRARIES = {
     "jax": {"models"},
     "blackjax": {"models"},
     "pandas": {"inference"},
-    "scipy": {"inference", "models"},
+    "scipy": {"inference", "models", "evaluate"},
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},
     "pyspark": {"data"},

@@ -9,8 +9,12 @@ from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
+from margrave.mechanisms.mwem import MWEM
 from margrave.mechanisms.mwem_pgm import MWEMPGM
 from margrave.mechanisms.napsu_mq import NAPSUMQ
+from margrave.mechanisms.pep import PEP
+from margrave.mechanisms.pep_pub import PEPPub
+from margrave.mechanisms.pmw_pub import PMWPub
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "aim": AIM,
@@ -19,6 +23,10 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
+    "mwem": MWEM,
+    "pep": PEP,
+    "pmw-pub": PMWPub,
+    "pep-pub": PEPPub,
 }
 """Every mechanism by the name the command line uses."""
 
@@ -26,10 +34,14 @@ __all__ = [
     "AIM",
     "MECHANISMS",
     "MST",
+    "MWEM",
     "MWEMPGM",
     "NAPSUMQ",
+    "PEP",
     "GaussianMechanism",
     "Independent",
     "Mechanism",
+    "PEPPub",
+    "PMWPub",
     "Progress",
 ]

@@ -9,6 +9,13 @@ from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.protocol import Fit, Model, ModelState
+from margrave.models.weights import (
+    EntropyProjectionFit,
+    MultiplicativeWeightsFit,
+    WeightsModel,
+    load_histogram,
+    load_support,
+)
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
 
@@ -24,6 +31,8 @@ MODELS: dict[str, Loader] = {
     "expanded": _expanded,
     "answers": load_answers,
     "max-entropy": load_max_entropy,
+    "histogram": load_histogram,
+    "support": load_support,
 }
 """How a release file's model is read, by its kind."""
 
@@ -31,6 +40,7 @@ __all__ = [
     "MODELS",
     "Answers",
     "AnswersFit",
+    "EntropyProjectionFit",
     "ExpandedModel",
     "Fit",
     "GraphicalFit",
@@ -39,4 +49,6 @@ __all__ = [
     "MaxEntropyModel",
     "Model",
     "ModelState",
+    "MultiplicativeWeightsFit",
+    "WeightsModel",
 ]
