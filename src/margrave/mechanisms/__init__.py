@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from margrave.mechanisms.aim import AIM
 from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.gaussian import GaussianMechanism
+from margrave.mechanisms.gem import GEM, GEMPub
+from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
 from margrave.mechanisms.mwem_pgm import MWEMPGM
 from margrave.mechanisms.napsu_mq import NAPSUMQ
+from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "aim": AIM,
@@ -19,15 +22,23 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
+    "gem": GEM,
+    "gem-pub": GEMPub,
+    "gem-aim": GEMAIM,
+    "rap": RAP,
 }
 """Every mechanism by the name the command line uses."""
 
 __all__ = [
     "AIM",
+    "GEM",
+    "GEMAIM",
+    "GEMPub",
     "MECHANISMS",
     "MST",
     "MWEMPGM",
     "NAPSUMQ",
+    "RAP",
     "GaussianMechanism",
     "Independent",
     "Mechanism",

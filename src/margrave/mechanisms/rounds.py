@@ -10,13 +10,13 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms.common import Step, expected_noise
+from margrave.mechanisms.common import Memory, Step, expected_noise
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
 from margrave.schema.domain import Domain
@@ -95,16 +95,28 @@ class Rounds:
             private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
         return self.count or best_rounds(private.remaining, private.transcript.total(), self.queries)
 
-    def ask(self, private: Private, model: Model, left: int, *, rng: np.random.Generator) -> None:
+    def ask(
+        self,
+        private: Private,
+        model: Model,
+        left: int,
+        *,
+        rng: np.random.Generator,
+        memory: Memory | None = None,
+    ) -> None:
         """One round of the ``left`` that are left: choose by the exponential mechanism, then measure.
+
+        ``memory`` notes what a whole marginal was chosen by, for error bounds.
 
         **Privacy:** ``remaining / left`` (zCDP), to the last fraction.
         """
         rho = private.remaining / left
         spent_choosing, spent_measuring = rho * self.choosing, rho * (1 - self.choosing)
         if self.whole:
-            marginals = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
+            marginals, estimates = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
             private.measure(marginals, Gaussian(rho=spent_measuring))
+            if memory is not None and len(marginals) == 1:
+                memory.note(estimates, private.transcript)
         else:
             worst = self._worst_queries(private, model, spent_choosing, rng)
             private.measure_queries(worst, Gaussian(rho=spent_measuring))
@@ -123,8 +135,8 @@ class Rounds:
 
     def _worst_marginals(
         self, private: Private, model: Model, rho: Fraction, measuring: Fraction, rng: np.random.Generator
-    ) -> list[Clique]:
-        """Marginals that are far off in sum, beyond what the noise of measuring them would be."""
+    ) -> tuple[list[Clique], dict[Clique, FloatArray]]:
+        """Marginals that are far off in sum, beyond what the noise of measuring them would be; and the estimates."""
         domain, scale = private.domain, Gaussian.scale_for(measuring / self.each, private.unit)
         left = list(self.queries.cliques)
         estimates = model.answer(left, rng=rng, scale=scale)
@@ -137,7 +149,7 @@ class Rounds:
             )
             chosen.append(private.select(left, score, rho=rho / self.each))
             left.remove(chosen[-1])
-        return chosen
+        return chosen, estimates
 
     def _estimates(self, model: Model, rng: np.random.Generator) -> dict[Clique, FloatArray]:
         """The model's answers to the queries, in records."""
@@ -145,6 +157,22 @@ class Rounds:
         return {r: np.asarray(self.queries.answer(r, v), dtype=np.float64) for r, v in answers.items()}
 
 
+def check_rounds(granularity: str, count: int | None, alpha: Fraction, each: int = 1) -> None:
+    """Refuse parameters that no rounds can have."""
+    if granularity not in {"query", "marginal"}:
+        raise InputError(f"The granularity is {granularity!r}.", remedy='It is "query" or "marginal".')
+    if (count is not None and count < 1) or each < 1 or not 1e-6 <= alpha <= 1 - 1e-6:
+        raise InputError("Rounds need a count of at least 1, of at least 1 query each, and alpha between 0 and 1.")
+
+
 def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
     """The queries given, or every cell of the workload's marginals."""
     return Queries.cells(domain, tuple(cliques)) if queries is None else queries
+
+
+def queries_config(queries: Queries | None) -> Any:
+    """The queries as plain data; None where they are every cell of the workload's marginals."""
+    if queries is None:
+        return None
+    sets = {a: [np.flatnonzero(s).tolist() for s in rows] for a, rows in sorted(queries.sets.items())}
+    return {"cliques": [list(c) for c in queries.cliques], "sets": sets}

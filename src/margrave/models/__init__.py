@@ -8,6 +8,7 @@ from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
+from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
 from margrave.models.protocol import Fit, Model, ModelState
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
@@ -24,6 +25,7 @@ MODELS: dict[str, Loader] = {
     "expanded": _expanded,
     "answers": load_answers,
     "max-entropy": load_max_entropy,
+    "mixture": load_mixture,
 }
 """How a release file's model is read, by its kind."""
 
@@ -33,10 +35,13 @@ __all__ = [
     "AnswersFit",
     "ExpandedModel",
     "Fit",
+    "GeneratorFit",
     "GraphicalFit",
     "GraphicalModel",
     "MaxEntropyFit",
     "MaxEntropyModel",
+    "MixtureModel",
     "Model",
     "ModelState",
+    "RelaxedFit",
 ]
