@@ -17,18 +17,23 @@ from margrave.data import MemoryTable
 from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms import (
     AIM,
+    GEM,
+    GEMAIM,
     MECHANISMS,
     MST,
     MWEMPGM,
     NAPSUMQ,
+    RAP,
     GaussianMechanism,
+    GEMPub,
     Independent,
     Mechanism,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import Fit, GraphicalFit, MaxEntropyFit, Model
+from margrave.models import Fit, GeneratorFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
+from margrave.public import Public
 from margrave.release import Release
 from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import QuerySelection, Transcript
@@ -76,9 +81,31 @@ class Estimated(MaxEntropyFit):
         return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
 
 
+SMALL = GeneratorFit(hidden=(8,), inputs=4, components=24, rate=0.02, steps=40, cold=300, pretraining=5)
+"""A network that is trained in milliseconds, once compiled; domains of like sizes share what is compiled."""
+
+SMALL_TABLE = RelaxedFit(components=24, steps=60, cold=200)
+SMALL_BOX = RelaxedFit(components=24, steps=200, rate=0.02, box=True)
+
+
+def published(domain: Domain) -> Public:
+    """Public records of all columns but the last, where there are more."""
+    kept = domain.project(domain.attributes[: max(1, len(domain) - 1)])
+    return Public(codes_of(kept, some_rows(dict(zip(kept, kept.sizes, strict=True)), 30)), "made up for tests")
+
+
+PLAIN: dict[str, Callable[[], Mechanism]] = {
+    "napsu-mq": lambda: NAPSUMQ(fit=Estimated()),
+    "gem": lambda: GEM(rounds=3, fit=SMALL),
+    "gem-pub": lambda: GEMPub(rounds=3, fit=SMALL, public=published(Domain.of({"a": 2, "b": 3}))),
+    "gem-aim": lambda: GEMAIM(fit=SMALL),
+    "rap": lambda: RAP(rounds=3, fit=SMALL_TABLE),
+}
+
+
 def plain(name: str) -> Mechanism:
-    """A mechanism with its defaults, but for the posterior."""
-    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name]()
+    """A mechanism with its defaults, but for fits that take long."""
+    return PLAIN[name]() if name in PLAIN else MECHANISMS[name]()
 
 
 CASES: dict[str, Make] = {
@@ -97,11 +124,30 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
+    "gem": lambda d: GEM(rounds=12, fit=SMALL),
+    "gem pairs": lambda d: GEM(workload=pairs(d), fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)),
+    "gem marginals": lambda d: GEM(rounds=4, granularity="marginal", fit=replace(SMALL, weighted=True)),
+    "gem-pub": lambda d: GEMPub(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL, public=published(d)),
+    "gem-aim": lambda d: GEMAIM(workload=pairs(d), rounds=9, fit=SMALL),
+    "rap": lambda d: RAP(rounds=4, each=3, fit=SMALL_TABLE),
+    "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, fit=SMALL_BOX),
+    "rap marginals": lambda d: RAP(rounds=2, each=2, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
 NO_RECORDS = frozenset({"gaussian"})
 """Those whose release answers marginals only."""
+
+NO_ZEROS = frozenset({"gem", "gem-pub", "gem-aim", "rap"})
+"""The names of those that refuse structural zeros before anything is spent."""
+
+NEED_PUBLIC = frozenset({"gem-pub"})
+"""The names of those that refuse to run without a public table."""
+
+
+def keeps_zeros(case: str) -> bool:
+    """Whether a case takes a domain with structural zeros."""
+    return case.split()[0] not in NO_ZEROS
 
 
 # Tables.
@@ -267,7 +313,7 @@ class Remembered:
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
         known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
-        key = (domain, known, id(warm))
+        key = (domain, known, transcript.answers, transcript.total(), id(warm))
         if key not in self.models:
             self.models[key] = self.fit(domain, transcript, rng=rng, warm=warm)
         return self.models[key]

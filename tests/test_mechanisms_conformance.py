@@ -24,12 +24,14 @@ import pytest
 import margrave.api
 from conformance import (
     CASES,
+    NEED_PUBLIC,
     NO_RECORDS,
     SHAPES,
     SIZES,
     SpyTable,
     WatchedGate,
     codes_of,
+    keeps_zeros,
     memory_table,
     pairs,
     run_on,
@@ -326,7 +328,7 @@ def test_what_choices_passed_over_has_a_bound(case: str) -> None:
     release = made(case, table)
     assert without_a_bound(release) == set()
     adaptive = any(s.adaptive for s in mechanism_of(case, table.domain).steps(table.domain, ODD.rho, AddRemoveRow()))
-    assert bool(passed_over(release)) == adaptive
+    assert bool(passed_over(release)) == (adaptive and bool(release.transcript.selections))
 
 
 @pytest.mark.parametrize("case", ["aim", "mwem-pgm"])
@@ -343,7 +345,7 @@ def test_a_mechanism_that_forgets_is_seen(case: str, forgotten: str, monkeypatch
 # Structural zeros.
 
 
-@EVERY
+@pytest.mark.parametrize("case", [c for c in CASES if keeps_zeros(c)])
 @pytest.mark.parametrize(
     "rows", [[], [*some_rows(SIZES, 60), (1, 2, 2), (0, 0, 1)]], ids=["empty", "some rows"]
 )
@@ -364,6 +366,12 @@ def test_structural_zeros_are_respected(case: str, rows: list[tuple[int, ...]]) 
     assert drawn.sum() == 400
     assert drawn[~possible].sum() == drawn[:, :, ~other].sum() == 0
     assert not rows or (drawn.sum(axis=2)[possible] > 0).all()
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not keeps_zeros(c)])
+def test_structural_zeros_that_a_model_cannot_keep_cost_nothing(case: str) -> None:
+    domain = Domain.of(SIZES, zeros=[StructuralZeros(("c",), np.array([True, True, False, True]))])
+    refused(mechanism_of(case, domain), TinyTable(TinySchema(domain), [(0, 0, 0)]), InputError, "impossible")
 
 
 # Accuracy where noise is nothing.
@@ -397,15 +405,27 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq apart": [("a", "b"), ("c",)],
 }
 
+# What small networks and few rounds come near to, and how near; test_models_mixture.py and its data do better.
+NEARLY: dict[str, tuple[float, list[Clique]]] = {
+    "gem": (0.25, [("a", "b")]),
+    "gem pairs": (0.25, [("a", "b"), ("b", "c")]),
+    "gem marginals": (0.1, [("a", "b")]),
+    "gem-pub": (0.1, [("a", "b"), ("b", "c")]),
+    "gem-aim": (0.1, [("a", "b"), ("b", "c")]),
+    "rap": (0.25, [("a", "b")]),
+    "rap box": (0.4, [("a", "b")]),
+    "rap marginals": (0.1, [("a", "b"), ("b", "c")]),
+}
+
 
 @EVERY
 @pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()], ids=str)
 def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
     table = memory_table(SIZES, chain_rows())
     release = made(case, table, unit, Budget.zcdp(10**6))
-    truth = table.count(RECOVERED[case])
-    for clique, counts in truth.items():
-        assert np.abs(release.marginal(clique).values - counts).sum() < 0.01 * table.rows()
+    off, cliques = NEARLY.get(case) or (0.01, RECOVERED[case])
+    for clique, counts in table.count(cliques).items():
+        assert np.abs(release.marginal(clique).values - counts).sum() < off * table.rows()
     assert release.model.total == pytest.approx(table.rows(), rel=0.001)
 
 
@@ -471,7 +491,7 @@ def test_a_domain_too_large_for_anything_names_its_column(name: str, monkeypatch
         )
 
 
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "independent"])
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in {"independent", *NEED_PUBLIC}])
 def test_marginals_too_large_to_count_cost_nothing(name: str) -> None:
     """Straight at the gate too, where only the count fails: each column is fine, the pair is not."""
     wide = Domain.of({"a": 60_000, "b": 60_000})

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from margrave.marginal import TOTAL
@@ -76,7 +77,7 @@ def learned(
         error = recipe.memory * before.error + (1.0 - recipe.memory) * error
     state = _improved(recipe, domain, transcript, before.state, recipe.threshold * error, recipe.steps)
     if recipe.resample:
-        state = state._replace(noise=rng.standard_normal(state.noise.shape, dtype=np.float32))
+        state = state._replace(noise=jnp.asarray(rng.standard_normal(state.noise.shape, dtype=np.float32)))
     return _model(recipe, domain, transcript, Training(state, error, len(transcript)), between=True)
 
 
@@ -89,7 +90,7 @@ def averaged(recipe: Recipe, before: Model | None, model: Model) -> Model:
             lambda old, new: keep * old + (1.0 - keep) * new, TRAINING[before].state.weights, now.state.weights
         )
         now = now._replace(state=now.state._replace(weights=weights))
-    found = MixtureModel(model.domain, model.total, _entries(recipe, model.domain, now.state))
+    found = _distribution(model.domain, model.total, _entries(recipe, model.domain, now.state))
     TRAINING[found] = now
     return found
 
@@ -110,10 +111,11 @@ def _untrained(recipe: Recipe, domain: Domain, rng: np.random.Generator) -> Stat
     codes = len(members_of(domain))
     noise = rng.standard_normal((recipe.components, recipe.inputs), dtype=np.float32)
     if recipe.kind == "generator":
-        return started(recipe.kind, network(recipe.inputs, recipe.hidden, codes, rng), noise, int(rng.integers(2**31)))
+        layers = network([recipe.inputs, *recipe.hidden, codes], recipe.spread, rng)
+        return started(layers, noise, int(rng.integers(2**31)))
     shape = (recipe.components, codes)
     entries = rng.uniform(-1, 1, shape) if recipe.kind == "box" else rng.standard_normal(shape)
-    return started(recipe.kind, entries.astype(np.float32), noise[:1], 0)
+    return started(entries.astype(np.float32), noise[:1], 0)
 
 
 def _taught(recipe: Recipe, domain: Domain, public: Public, state: State) -> State:
@@ -126,7 +128,7 @@ def _taught(recipe: Recipe, domain: Domain, public: Public, state: State) -> Sta
         state, targets, np.int32(recipe.pretraining), np.float32(recipe.rate),
         kind=recipe.kind, loss=recipe.loss, resample=recipe.resample,
     )  # fmt: skip
-    return started(recipe.kind, trained.weights, np.asarray(trained.noise), 0)._replace(key=trained.key)
+    return started(trained.weights, np.asarray(trained.noise), 0)._replace(key=trained.key)
 
 
 def _lessons(domain: Domain) -> list[Clique]:
@@ -142,17 +144,16 @@ def _improved(
     recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int
 ) -> State:
     targets = targets_of(domain, transcript, weighted=recipe.weighted)
-    improved, _ = improve(
+    improved: State = improve(
         state, targets, np.float32(threshold), np.int32(steps), np.float32(recipe.rate),
         kind=recipe.kind, loss=recipe.loss, resample=recipe.resample,
-    )  # fmt: skip
+    )[0]  # fmt: skip
     return improved
 
 
 def _largest_error(model: Model, new: Transcript) -> float:
     """Of the new answers, as a share of the records."""
-    measured = [m for m in new.measurements]
-    asked = [a for a in new.answers if a.query != TOTAL]
+    measured, asked = new.measurements, [a for a in new.answers if a.query != TOTAL]
     values = model.answer(dict.fromkeys([*(m.clique for m in measured), *(a.query.clique for a in asked)]))
     errors = [float(np.abs(m.values - m.query.apply(m.clique, values[m.clique])).max()) for m in measured]
     errors += [abs(a.value - a.query.count(values[a.query.clique])) for a in asked]
@@ -169,8 +170,11 @@ def _model(
     recipe: Recipe, domain: Domain, transcript: Transcript, training: Training, *, between: bool
 ) -> Model:
     entries, total = _entries(recipe, domain, training.state), transcript.total()
-    model: Model = (
-        BetweenRounds(domain, total, entries) if between else MixtureModel(domain, total, np.maximum(entries, 0.0))
-    )
+    model: Model = BetweenRounds(domain, total, entries) if between else _distribution(domain, total, entries)
     TRAINING[model] = training
     return model
+
+
+def _distribution(domain: Domain, total: float, entries: Floats) -> MixtureModel:
+    """The entries of a box may be negative: their positive parts are scaled to probabilities."""
+    return MixtureModel(domain, total, np.maximum(entries, 0.0))

@@ -28,4 +28,5 @@ class Recipe:
     hidden: tuple[int, ...] = ()
     inputs: int = 1
     average: float = 0.0
+    spread: float = 1.0
     resample: bool = False

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from margrave.typing import AnyArray, Clique, IntArray
 
 Ints = NDArray[np.int32]
 
+Array = Any
+"""An array of numbers: NumPy's where it is made, JAX's where it is learned from."""
+
 LEFT, RIGHT = 32, 16
 """The size of a tile."""
 
@@ -38,25 +41,25 @@ MANY_CODES = 1500
 class Part(NamedTuple):
     """Targets of one kind: ``values`` in shares of the records, and ``weights``, 0 where there is no target."""
 
-    values: Floats
-    weights: Floats
+    values: Array
+    weights: Array
 
 
 class Targets(NamedTuple):
     """All targets, padded to few shapes; a kind of which there are none is None.
 
-    ``members[c, a]`` is 1 where code c is one of attribute a. ``sets`` has a row of 0 and 1 over the codes for every set.
+    ``members[c, a]`` is 1 where code c is one of attribute a; ``sets`` has a row of 0 and 1 over the codes per set.
     ``left``, ``right`` and ``factors`` number columns: the factors of a tile's rows and columns, and of queries.
     """
 
-    members: Floats
-    sets: Floats | None = None
+    members: Array
+    sets: Array | None = None
     columns: Part | None = None
     pairs: Part | None = None
-    left: Ints | None = None
-    right: Ints | None = None
+    left: Array | None = None
+    right: Array | None = None
     tiles: Part | None = None
-    factors: Ints | None = None
+    factors: Array | None = None
     queries: Part | None = None
 
 
@@ -156,11 +159,11 @@ def _tiles(domain: Domain, terms: Sequence[Term]) -> tuple[Ints, Ints, Part]:
     one, found = _up(sum(domain.sizes), 32), []
     for right, stack in stacks.items():
         across = _products(domain, right, rights)
-        left, values, weights = (np.concatenate([s[i] for s in stack]) for i in range(3))
-        for i in range(0, len(left), LEFT):
+        down, values, weights = (np.concatenate([s[i] for s in stack]) for i in range(3))
+        for i in range(0, len(down), LEFT):
             for j in range(0, len(across), RIGHT):
                 part = (slice(i, i + LEFT), slice(j, j + RIGHT))
-                found.append((left[part[0]], across[part[1]], values[part], weights[part]))
+                found.append((down[part[0]], across[part[1]], values[part], weights[part]))
     many = _doubled(len(found), 4)
     lefts_of = np.full((many, LEFT, lefts), one, dtype=np.int32)
     rights_of = np.full((many, RIGHT, rights), one, dtype=np.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -36,27 +37,27 @@ class State(NamedTuple):
     key: jax.Array
 
 
-def started(kind: Kind, weights: Weights, noise: Floats, seed: int) -> State:
+def started(weights: Weights, noise: Floats, seed: int) -> State:
     """The state before the first step."""
     weights = jax.tree.map(jnp.asarray, weights)
     return State(weights, ADAM.init(weights), jnp.asarray(noise), jax.random.key(seed))
 
 
-def network(inputs: int, hidden: Sequence[int], codes: int, rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
-    """The layers of a perceptron, uniform within 1 / sqrt(width of the layer before)."""
-    widths = [inputs, *hidden, codes]
+def network(widths: Sequence[int], spread: float, rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
+    """The layers of a perceptron, uniform within 1 / sqrt(width before); the last matrix ``spread`` times that."""
     layers = []
-    for width, following in zip(widths, widths[1:], strict=False):
+    for place, (width, following) in enumerate(pairwise(widths)):
         reach = 1.0 / np.sqrt(width)
-        shapes = ((width, following), (following,))
-        layers.append(tuple(rng.uniform(-reach, reach, shape).astype(np.float32) for shape in shapes))
-    return layers  # type: ignore[return-value]
+        matrix, offset = rng.uniform(-reach, reach, (width, following)), rng.uniform(-reach, reach, following)
+        larger = spread if place == len(widths) - 2 else 1.0
+        layers.append(((larger * matrix).astype(np.float32), offset.astype(np.float32)))
+    return layers
 
 
 def table_of(kind: Kind, weights: Weights, noise: jax.Array, members: jax.Array) -> jax.Array:
     """The mixture: one row per code, one column per component."""
     if kind == "box":
-        return weights.T
+        return jnp.transpose(weights)
     if kind == "softmax":
         return softmax(weights, members).T
     values = noise
@@ -148,7 +149,7 @@ def improve(
     loss: str,
     resample: bool,
 ) -> tuple[State, jax.Array]:
-    """Steps of Adam until no target is missed by the threshold or more, ``most`` of them at most; how many there were."""
+    """Steps of Adam until no target is missed by the threshold or more, ``most`` at most; how many there were."""
 
     def objective(weights: Weights, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
         missing = misses(table_of(kind, weights, noise, targets.members), targets)
@@ -188,7 +189,7 @@ def practise(
     def step(_: int, state: State) -> State:
         key, chosen, drawn = jax.random.split(state.key, 3)
         some, noise = targets, state.noise
-        if targets.tiles is not None and len(targets.left) > LESSON:
+        if targets.left is not None and len(targets.left) > LESSON:
             tiles = jax.random.randint(chosen, (LESSON,), 0, len(targets.left))
             left, right, part = jax.tree.map(lambda x: x[tiles], (targets.left, targets.right, targets.tiles))
             some = targets._replace(left=left, right=right, tiles=part)
@@ -198,7 +199,8 @@ def practise(
         weights, moments = _stepped(kind, state, slope, rate)
         return State(weights, moments, noise, key)
 
-    return jax.lax.fori_loop(0, steps, step, state)
+    trained: State = jax.lax.fori_loop(0, steps, step, state)
+    return trained
 
 
 @partial(jax.jit, static_argnames=("kind",))
