@@ -23,7 +23,8 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, queries_config, queries_of
+from margrave.mechanisms.jam_pgm import given
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import GeneratorFit, Model
 from margrave.privacy import Private, Unit
 from margrave.public import Public
@@ -59,8 +60,10 @@ class GEM:
     fit: GeneratorFit = field(default_factory=GeneratorFit)
 
     def __post_init__(self) -> None:
-        check_rounds(self.granularity, self.rounds, self.alpha)
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError("GEM needs at least one round.")
+        is_whole(self.granularity)
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
@@ -105,7 +108,7 @@ class GEM:
 
     def _rounds(self, domain: Domain) -> Rounds:
         queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
-        whole = self.granularity == "marginal"
+        whole = is_whole(self.granularity)
         return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha)
 
 
@@ -135,6 +138,5 @@ class GEMPub(GEM):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Train on the public records, then as GEM."""
-        if self.public is None:
-            raise InputError("GEM^Pub needs a public table.", remedy="Give public=Public(...), or use GEM.")
+        given(self.public, private.domain)
         return super().run(private, rng=rng, progress=progress)

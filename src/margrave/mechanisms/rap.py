@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave.errors import InputError
 from margrave.marginal import Queries
 from margrave.mechanisms.common import (
     Memory,
@@ -22,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, queries_config, queries_of
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import RelaxedFit
 from margrave.privacy import Private, Unit
 from margrave.release import Release
@@ -55,8 +56,10 @@ class RAP:
     fit: RelaxedFit = field(default_factory=RelaxedFit)
 
     def __post_init__(self) -> None:
-        check_rounds(self.granularity, self.rounds, self.alpha, self.each)
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
+        if (self.rounds is not None and self.rounds < 1) or self.each < 1:
+            raise InputError("RAP needs at least one round, of at least one query.")
+        is_whole(self.granularity)
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
@@ -98,5 +101,5 @@ class RAP:
 
     def _rounds(self, domain: Domain) -> Rounds:
         queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
-        whole = self.granularity == "marginal"
+        whole = is_whole(self.granularity)
         return Rounds(queries=queries, whole=whole, count=self.rounds, each=self.each, alpha=self.alpha)
