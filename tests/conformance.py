@@ -21,13 +21,17 @@ from margrave.mechanisms import (
     GEMAIM,
     MECHANISMS,
     MST,
+    MWEM,
     MWEMPGM,
     NAPSUMQ,
+    PEP,
     RAP,
     GaussianMechanism,
     GEMPub,
     Independent,
     Mechanism,
+    PEPPub,
+    PMWPub,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
 from margrave.models import Fit, GeneratorFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
@@ -53,6 +57,11 @@ def uneven(domain: Domain) -> Workload:
     """Two-way marginals and the first column alone, with weights far apart."""
     cliques = [*pairs(domain).cliques, domain.attributes[:1]]
     return Workload.of(domain, {c: 0.375 * (i + 1) ** 2 for i, c in enumerate(cliques)})
+
+
+def prefixes(domain: Domain) -> Queries:
+    """ "At most this code" of the first column, with every code of each other."""
+    return Queries.prefixes(domain, pairs(domain).cliques or (domain.attributes,), domain.attributes[:1])
 
 
 def tight(domain: Domain) -> float:
@@ -81,31 +90,52 @@ class Estimated(MaxEntropyFit):
         return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
 
 
-SMALL = GeneratorFit(hidden=(8,), inputs=4, components=24, rate=0.02, steps=40, cold=300, pretraining=5)
+SMALL = GeneratorFit(
+    hidden=(16,), inputs=8, components=48, rate=0.02, steps=100, threshold=0.1, cold=300, pretraining=5
+)
 """A network that is trained in milliseconds, once compiled; domains of like sizes share what is compiled."""
 
-SMALL_TABLE = RelaxedFit(components=24, steps=60, cold=200)
-SMALL_BOX = RelaxedFit(components=24, steps=200, rate=0.02, box=True)
+SMALL_TABLE = RelaxedFit(components=48, steps=100, threshold=0.1, cold=300)
+SMALL_BOX = RelaxedFit(components=48, steps=200, rate=0.02, box=True)
 
 
 def published(domain: Domain) -> Public:
-    """Public records of all columns but the last, where there are more."""
-    kept = domain.project(domain.attributes[: max(1, len(domain) - 1)])
-    return Public(codes_of(kept, some_rows(dict(zip(kept, kept.sizes, strict=True)), 30)), "made up for tests")
+    """A public table: every combination of codes once, or where they are many some that have codes in common."""
+    cells = np.arange(min(domain.cells(), 3000))
+    columns = dict(zip(domain, np.unravel_index(cells, domain.sizes), strict=True))
+    return Public(Codes.of(domain, columns), "made up for the tests")
 
 
-PLAIN: dict[str, Callable[[], Mechanism]] = {
-    "napsu-mq": lambda: NAPSUMQ(fit=Estimated()),
-    "gem": lambda: GEM(rounds=3, fit=SMALL),
-    "gem-pub": lambda: GEMPub(rounds=3, fit=SMALL, public=published(Domain.of({"a": 2, "b": 3}))),
-    "gem-aim": lambda: GEMAIM(fit=SMALL),
-    "rap": lambda: RAP(rounds=3, fit=SMALL_TABLE),
+def partly_published(domain: Domain) -> Public:
+    """A public table without the last column, where there are more."""
+    return published(domain).only(domain.attributes[: max(1, len(domain) - 1)])
+
+
+NEEDS_PUBLIC = frozenset({"pmw-pub", "pep-pub", "gem-pub"})
+"""Those that do nothing without a public table."""
+
+ALONE = [name for name in MECHANISMS if name not in NEEDS_PUBLIC]
+"""Those that can be run as they are."""
+
+
+def needed_by(name: str, domain: Domain) -> dict[str, Any]:
+    """What a mechanism cannot do without."""
+    return {"public": published(domain)} if name in NEEDS_PUBLIC else {}
+
+
+QUICK: dict[str, dict[str, Any]] = {
+    "napsu-mq": {"fit": Estimated()},
+    "gem": {"fit": SMALL},
+    "gem-pub": {"fit": SMALL},
+    "gem-aim": {"fit": SMALL_TABLE},
+    "rap": {"fit": SMALL_TABLE},
 }
+"""What stands in for fits that take long."""
 
 
-def plain(name: str) -> Mechanism:
-    """A mechanism with its defaults, but for fits that take long."""
-    return PLAIN[name]() if name in PLAIN else MECHANISMS[name]()
+def plain(name: str, domain: Domain) -> Mechanism:
+    """A mechanism with its defaults, but for fits that take long, and with a public table where it needs one."""
+    return MECHANISMS[name](**needed_by(name, domain), **QUICK.get(name, {}))
 
 
 CASES: dict[str, Make] = {
@@ -124,14 +154,28 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
-    "gem": lambda d: GEM(rounds=12, fit=SMALL),
-    "gem pairs": lambda d: GEM(workload=pairs(d), fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)),
+    "mwem": lambda d: MWEM(rounds=4, passes=200),
+    "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
+    "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
+    "pep": lambda d: PEP(rounds=3),
+    "pep queries": lambda d: PEP(workload=uneven(d), rounds=9, granularity="query", gamma=0.0),
+    "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
+    "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
+    "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
+    "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),
+    "gem pairs": lambda d: GEM(
+        workload=pairs(d), granularity="query", fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)
+    ),
     "gem marginals": lambda d: GEM(rounds=4, granularity="marginal", fit=replace(SMALL, weighted=True)),
     "gem-pub": lambda d: GEMPub(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL, public=published(d)),
-    "gem-aim": lambda d: GEMAIM(workload=pairs(d), rounds=9, fit=SMALL),
-    "rap": lambda d: RAP(rounds=4, each=3, fit=SMALL_TABLE),
-    "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, fit=SMALL_BOX),
-    "rap marginals": lambda d: RAP(rounds=2, each=2, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
+    "gem-pub queries": lambda d: GEMPub(rounds=9, granularity="query", fit=SMALL, public=partly_published(d)),
+    "gem-aim": lambda d: GEMAIM(workload=pairs(d), rounds=9, fit=SMALL_TABLE),
+    "gem-aim network": lambda d: GEMAIM(workload=uneven(d), rounds=4, fit=SMALL),
+    "rap": lambda d: RAP(rounds=4, each=3, granularity="query", fit=SMALL_TABLE),
+    "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, granularity="query", fit=SMALL_BOX),
+    "rap marginals": lambda d: RAP(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
@@ -140,10 +184,6 @@ NO_RECORDS = frozenset({"gaussian"})
 
 NO_ZEROS = frozenset({"gem", "gem-pub", "gem-aim", "rap"})
 """The names of those that refuse structural zeros before anything is spent."""
-
-NEED_PUBLIC = frozenset({"gem-pub"})
-"""The names of those that refuse to run without a public table."""
-
 
 def keeps_zeros(case: str) -> bool:
     """Whether a case takes a domain with structural zeros."""
@@ -332,7 +372,8 @@ class Remembered:
 
 def remembering(mechanism: Any) -> Any:
     """The mechanism with a fit that is remembered. Fitting sees answers alone, so a replay loses nothing by it."""
-    return replace(mechanism, fit=Remembered(mechanism.fit))
+    fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
+    return replace(mechanism, fit=Remembered(fit))
 
 
 def run_on(

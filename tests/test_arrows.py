@@ -56,7 +56,7 @@ LIBRARIES = {
     "optax": {"models"},
     "blackjax": {"models"},
     "pandas": {"inference"},
-    "scipy": {"inference", "models"},
+    "scipy": {"inference", "models", "evaluate"},
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},
     "pyspark": {"data"},

@@ -25,9 +25,22 @@ if TYPE_CHECKING:
     from margrave.evaluate import Evaluation
     from margrave.inference import Analysis, analyse
     from margrave.marginal import Marginal
-    from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, GaussianMechanism, Independent
+    from margrave.mechanisms import (
+        AIM,
+        MECHANISMS,
+        MST,
+        MWEM,
+        MWEMPGM,
+        NAPSUMQ,
+        PEP,
+        GaussianMechanism,
+        Independent,
+        PEPPub,
+        PMWPub,
+    )
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
+    from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
     from margrave.privacy import (
         AddRemovePerson,
         AddRemoveRow,
@@ -41,6 +54,7 @@ if TYPE_CHECKING:
         ReplaceRow,
         protect,
     )
+    from margrave.public import Public
     from margrave.release import Release
     from margrave.schema import Domain, Schema
     from margrave.transcript import Transcript
@@ -69,12 +83,18 @@ _HOME = {
     "AIM": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
     "MST": "margrave.mechanisms",
+    "MWEM": "margrave.mechanisms",
     "MWEMPGM": "margrave.mechanisms",
+    "PEP": "margrave.mechanisms",
+    "PEPPub": "margrave.mechanisms",
+    "PMWPub": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "GraphicalFit": "margrave.models.graphical",
     "MaxEntropyFit": "margrave.models.max_entropy",
+    "EntropyProjectionFit": "margrave.models.weights",
+    "MultiplicativeWeightsFit": "margrave.models.weights",
     "AddRemovePerson": "margrave.privacy",
     "AddRemoveRow": "margrave.privacy",
     "Budget": "margrave.privacy",
@@ -86,6 +106,7 @@ _HOME = {
     "ReplacePerson": "margrave.privacy",
     "ReplaceRow": "margrave.privacy",
     "protect": "margrave.privacy",
+    "Public": "margrave.public",
     "Release": "margrave.release",
     "Domain": "margrave.schema",
     "Schema": "margrave.schema",
@@ -97,8 +118,10 @@ __all__ = [
     "AIM",
     "MECHANISMS",
     "MST",
+    "MWEM",
     "MWEMPGM",
     "NAPSUMQ",
+    "PEP",
     "AddRemovePerson",
     "AddRemoveRow",
     "Analysis",
@@ -106,6 +129,7 @@ __all__ = [
     "BudgetError",
     "DataError",
     "Domain",
+    "EntropyProjectionFit",
     "Evaluation",
     "Gaussian",
     "GaussianMechanism",
@@ -120,9 +144,13 @@ __all__ = [
     "MaxEntropyFit",
     "MemoryTable",
     "ModelTooLargeError",
+    "MultiplicativeWeightsFit",
+    "PEPPub",
+    "PMWPub",
     "Policy",
     "PolicyError",
     "Private",
+    "Public",
     "Release",
     "ReleaseError",
     "ReplacePerson",

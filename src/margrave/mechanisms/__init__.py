@@ -11,8 +11,12 @@ from margrave.mechanisms.gem import GEM, GEMPub
 from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
+from margrave.mechanisms.mwem import MWEM
 from margrave.mechanisms.mwem_pgm import MWEMPGM
 from margrave.mechanisms.napsu_mq import NAPSUMQ
+from margrave.mechanisms.pep import PEP
+from margrave.mechanisms.pep_pub import PEPPub
+from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
@@ -22,6 +26,10 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
+    "mwem": MWEM,
+    "pep": PEP,
+    "pmw-pub": PMWPub,
+    "pep-pub": PEPPub,
     "gem": GEM,
     "gem-pub": GEMPub,
     "gem-aim": GEMAIM,
@@ -36,11 +44,15 @@ __all__ = [
     "GEMPub",
     "MECHANISMS",
     "MST",
+    "MWEM",
     "MWEMPGM",
     "NAPSUMQ",
+    "PEP",
     "RAP",
     "GaussianMechanism",
     "Independent",
     "Mechanism",
+    "PEPPub",
+    "PMWPub",
     "Progress",
 ]

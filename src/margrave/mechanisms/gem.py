@@ -54,9 +54,9 @@ class GEM:
 
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round asks for: a "query" or a whole "marginal".')
-    rounds: int | None = parameter(None, "Rounds; by default what the budget is worth.", above=0)
-    alpha: Fraction = parameter(Fraction(67, 100), "Weight of choosing against measuring.")
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    alpha: Fraction = parameter(Fraction(67, 100), "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
     fit: GeneratorFit = field(default_factory=GeneratorFit)
 
     def __post_init__(self) -> None:

@@ -49,10 +49,10 @@ class RAP:
 
     workload: Workload | None = None
     queries: Queries | None = None
-    granularity: str = parameter("query", 'What a round asks for: a "query" or a whole "marginal".')
-    each: int = parameter(1, "Queries a round, or marginals.", above=0)
-    rounds: int | None = parameter(None, "Rounds; by default what the budget is worth.", above=0)
-    alpha: Fraction = parameter(Fraction(1, 2), "Weight of choosing against measuring.")
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    each: int = parameter(1, "Marginals a round, or queries.", above=0)
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    alpha: Fraction = parameter(Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
     fit: RelaxedFit = field(default_factory=RelaxedFit)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,13 @@ from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphic
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
 from margrave.models.protocol import Fit, Model, ModelState
+from margrave.models.weights import (
+    EntropyProjectionFit,
+    MultiplicativeWeightsFit,
+    WeightsModel,
+    load_histogram,
+    load_support,
+)
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
 
@@ -25,6 +32,8 @@ MODELS: dict[str, Loader] = {
     "expanded": _expanded,
     "answers": load_answers,
     "max-entropy": load_max_entropy,
+    "histogram": load_histogram,
+    "support": load_support,
     "mixture": load_mixture,
 }
 """How a release file's model is read, by its kind."""
@@ -33,6 +42,7 @@ __all__ = [
     "MODELS",
     "Answers",
     "AnswersFit",
+    "EntropyProjectionFit",
     "ExpandedModel",
     "Fit",
     "GeneratorFit",
@@ -43,5 +53,7 @@ __all__ = [
     "MixtureModel",
     "Model",
     "ModelState",
+    "MultiplicativeWeightsFit",
+    "WeightsModel",
     "RelaxedFit",
 ]
