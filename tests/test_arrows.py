@@ -53,6 +53,7 @@ LIBRARIES = {
     "click": {"cli"},
     "rich": {"cli"},
     "jax": {"models"},
+    "optax": {"models"},
     "blackjax": {"models"},
     "pandas": {"inference"},
     "scipy": {"inference", "models", "evaluate"},

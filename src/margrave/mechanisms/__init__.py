@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from margrave.mechanisms.aim import AIM
 from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.gaussian import GaussianMechanism
+from margrave.mechanisms.gem import GEM, GEMPub
+from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.mst import MST
 from margrave.mechanisms.mwem import MWEM
@@ -15,6 +17,7 @@ from margrave.mechanisms.napsu_mq import NAPSUMQ
 from margrave.mechanisms.pep import PEP
 from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
+from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "aim": AIM,
@@ -27,17 +30,25 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "pep": PEP,
     "pmw-pub": PMWPub,
     "pep-pub": PEPPub,
+    "gem": GEM,
+    "gem-pub": GEMPub,
+    "gem-aim": GEMAIM,
+    "rap": RAP,
 }
 """Every mechanism by the name the command line uses."""
 
 __all__ = [
     "AIM",
+    "GEM",
+    "GEMAIM",
+    "GEMPub",
     "MECHANISMS",
     "MST",
     "MWEM",
     "MWEMPGM",
     "NAPSUMQ",
     "PEP",
+    "RAP",
     "GaussianMechanism",
     "Independent",
     "Mechanism",

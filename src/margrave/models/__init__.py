@@ -8,6 +8,7 @@ from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
+from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
 from margrave.models.protocol import Fit, Model, ModelState
 from margrave.models.weights import (
     EntropyProjectionFit,
@@ -33,6 +34,7 @@ MODELS: dict[str, Loader] = {
     "max-entropy": load_max_entropy,
     "histogram": load_histogram,
     "support": load_support,
+    "mixture": load_mixture,
 }
 """How a release file's model is read, by its kind."""
 
@@ -43,12 +45,15 @@ __all__ = [
     "EntropyProjectionFit",
     "ExpandedModel",
     "Fit",
+    "GeneratorFit",
     "GraphicalFit",
     "GraphicalModel",
     "MaxEntropyFit",
     "MaxEntropyModel",
+    "MixtureModel",
     "Model",
     "ModelState",
     "MultiplicativeWeightsFit",
     "WeightsModel",
+    "RelaxedFit",
 ]
