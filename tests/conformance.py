@@ -19,6 +19,8 @@ from margrave.mechanisms import (
     AIM,
     GEM,
     GEMAIM,
+    JAM,
+    JAMPGM,
     MECHANISMS,
     MST,
     MWEM,
@@ -111,7 +113,7 @@ def partly_published(domain: Domain) -> Public:
     return published(domain).only(domain.attributes[: max(1, len(domain) - 1)])
 
 
-NEEDS_PUBLIC = frozenset({"pmw-pub", "pep-pub", "gem-pub"})
+NEEDS_PUBLIC = frozenset({"jam", "jam-pgm", "pmw-pub", "pep-pub", "gem-pub"})
 """Those that do nothing without a public table."""
 
 ALONE = [name for name in MECHANISMS if name not in NEEDS_PUBLIC]
@@ -162,6 +164,10 @@ CASES: dict[str, Make] = {
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
     "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
     "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "jam": lambda d: JAM(public=partly_published(d)),
+    "jam pairs": lambda d: JAM(public=published(d), workload=pairs(d), rounds=9, max_model_mb=tight(d)),
+    "jam-pgm": lambda d: JAMPGM(public=published(d), rounds=6),
+    "jam-pgm paper": lambda d: JAMPGM(public=partly_published(d), workload=uneven(d), rounds=5, equal_weights=True),
     "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
     "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),

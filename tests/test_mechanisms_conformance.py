@@ -425,6 +425,10 @@ RECOVERED: dict[str, list[Clique]] = {
     "pmw-pub": [("a",)],
     "pmw-pub queries": [],
     "pep-pub": [("a", "b", "c")],
+    "jam": [("a", "b", "c")],
+    "jam pairs": [("a",), ("b", "c")],
+    "jam-pgm": [("a",)],
+    "jam-pgm paper": [("a",)],
     "pep-pub queries": [],
 }
 

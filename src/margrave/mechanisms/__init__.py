@@ -10,6 +10,8 @@ from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.gem import GEM, GEMPub
 from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
+from margrave.mechanisms.jam import JAM
+from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.mst import MST
 from margrave.mechanisms.mwem import MWEM
 from margrave.mechanisms.mwem_pgm import MWEMPGM
@@ -30,6 +32,8 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "pep": PEP,
     "pmw-pub": PMWPub,
     "pep-pub": PEPPub,
+    "jam": JAM,
+    "jam-pgm": JAMPGM,
     "gem": GEM,
     "gem-pub": GEMPub,
     "gem-aim": GEMAIM,
@@ -42,6 +46,8 @@ __all__ = [
     "GEM",
     "GEMAIM",
     "GEMPub",
+    "JAM",
+    "JAMPGM",
     "MECHANISMS",
     "MST",
     "MWEM",

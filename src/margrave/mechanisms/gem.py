@@ -23,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.jam_pgm import given
+from margrave.mechanisms.library import given
 from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import GeneratorFit, Model
 from margrave.privacy import Private, Unit
