@@ -31,6 +31,7 @@ from margrave.privacy import (
     protect,
 )
 from margrave.release import Release
+from margrave.schema import Domain
 from margrave.transcript import Transcript
 from margrave.typing import Clique, FloatArray, IntArray
 from replay import Chosen, Recorder, ReplayRandomness, Step
@@ -41,6 +42,7 @@ ALARM = 1e-6
 MU = 2.0
 BUDGET = Budget.zcdp(Fraction(2), 0.01)  # rho = mu² / 2
 SIZES = {"a": 2, "b": 2, "c": 2}
+TOY = Domain.of(SIZES)
 MANY = 64
 Make = Callable[[], Mechanism]
 
@@ -82,6 +84,9 @@ def measured(transcript: Transcript, worlds: Worlds) -> float:
     for m in transcript.measurements:
         one, other = (m.query.apply(m.clique, counts) for counts in worlds.counts(m.clique))
         ratio += float(((other - one) * (2 * m.values - one - other)).sum()) / (2 * m.scale**2)
+    for a in transcript.answers:
+        one, other = (a.query.count(counts) for counts in worlds.counts(a.query.counted_in(TOY)))
+        ratio += (other - one) * (2 * a.value - one - other) / (2 * a.scale**2)
     return ratio
 
 

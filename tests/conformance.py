@@ -18,19 +18,30 @@ from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms import (
     AIM,
     FEM,
+    GEM,
+    GEMAIM,
+    JAM,
+    JAMPGM,
     MECHANISMS,
     MST,
+    MWEM,
     MWEMPGM,
     NAPSUMQ,
+    PEP,
+    RAP,
     DualQuery,
     GaussianMechanism,
+    GEMPub,
     Independent,
     Mechanism,
+    PEPPub,
+    PMWPub,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import Fit, GraphicalFit, MaxEntropyFit, Model
+from margrave.models import Fit, GeneratorFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
+from margrave.public import Public
 from margrave.release import Release
 from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import QuerySelection, Transcript
@@ -52,6 +63,11 @@ def uneven(domain: Domain) -> Workload:
     return Workload.of(domain, {c: 0.375 * (i + 1) ** 2 for i, c in enumerate(cliques)})
 
 
+def prefixes(domain: Domain) -> Queries:
+    """ "At most this code" of the first column, with every code of each other."""
+    return Queries.prefixes(domain, pairs(domain).cliques or (domain.attributes,), domain.attributes[:1])
+
+
 def tight(domain: Domain) -> float:
     """A size of model, in MB, that leaves room for little more than independent columns."""
     return 1.6 * sum(domain.sizes) / CELLS_PER_MB
@@ -61,12 +77,6 @@ def first_pair(domain: Domain) -> Workload:
     """The marginal of two columns with few codes, the first of such pairs, or of the only column."""
     pairs_of = list(combinations(domain.attributes, 2)) or [domain.attributes]
     return Workload.of(domain, [min(pairs_of, key=domain.cells)])
-
-
-def ends(domain: Domain) -> Queries:
-    """Prefixes of the first column with each code of the last."""
-    clique = domain.clique([domain.attributes[0], domain.attributes[-1]])
-    return Queries.prefixes(domain, [clique], domain.attributes[:1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +94,52 @@ class Estimated(MaxEntropyFit):
         return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
 
 
-def plain(name: str) -> Mechanism:
-    """A mechanism with its defaults, but for the posterior."""
-    return NAPSUMQ(fit=Estimated()) if name == "napsu-mq" else MECHANISMS[name]()
+SMALL = GeneratorFit(
+    hidden=(16,), inputs=8, components=48, rate=0.02, steps=100, threshold=0.1, cold=300, pretraining=5
+)
+"""A network that is trained in milliseconds, once compiled; domains of like sizes share what is compiled."""
+
+SMALL_TABLE = RelaxedFit(components=48, steps=100, threshold=0.1, cold=300)
+SMALL_BOX = RelaxedFit(components=48, steps=200, rate=0.02, box=True)
+
+
+def published(domain: Domain) -> Public:
+    """A public table: every combination of codes once, or where they are many some that have codes in common."""
+    cells = np.arange(min(domain.cells(), 3000))
+    columns = dict(zip(domain, np.unravel_index(cells, domain.sizes), strict=True))
+    return Public(Codes.of(domain, columns), "made up for the tests")
+
+
+def partly_published(domain: Domain) -> Public:
+    """A public table without the last column, where there are more."""
+    return published(domain).only(domain.attributes[: max(1, len(domain) - 1)])
+
+
+NEEDS_PUBLIC = frozenset({"jam", "jam-pgm", "pmw-pub", "pep-pub", "gem-pub"})
+"""Those that do nothing without a public table."""
+
+ALONE = [name for name in MECHANISMS if name not in NEEDS_PUBLIC]
+"""Those that can be run as they are."""
+
+
+def needed_by(name: str, domain: Domain) -> dict[str, Any]:
+    """What a mechanism cannot do without."""
+    return {"public": published(domain)} if name in NEEDS_PUBLIC else {}
+
+
+QUICK: dict[str, dict[str, Any]] = {
+    "napsu-mq": {"fit": Estimated()},
+    "gem": {"fit": SMALL},
+    "gem-pub": {"fit": SMALL},
+    "gem-aim": {"fit": SMALL_TABLE},
+    "rap": {"fit": SMALL_TABLE},
+}
+"""What stands in for fits that take long."""
+
+
+def plain(name: str, domain: Domain) -> Mechanism:
+    """A mechanism with its defaults, but for fits that take long, and with a public table where it needs one."""
+    return MECHANISMS[name](**needed_by(name, domain), **QUICK.get(name, {}))
 
 
 CASES: dict[str, Make] = {
@@ -105,11 +158,37 @@ CASES: dict[str, Make] = {
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(workload=first_pair(d), choosing=Fraction(2, 7), fit=Estimated()),
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
+    "mwem": lambda d: MWEM(rounds=4, passes=200),
+    "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
+    "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
+    "pep": lambda d: PEP(rounds=3),
+    "pep queries": lambda d: PEP(workload=uneven(d), rounds=9, granularity="query", gamma=0.0),
+    "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
+    "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
+    "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "jam": lambda d: JAM(public=partly_published(d)),
+    "jam pairs": lambda d: JAM(public=published(d), workload=pairs(d), rounds=9, max_model_mb=tight(d)),
+    "jam-pgm": lambda d: JAMPGM(public=published(d), rounds=6),
+    "jam-pgm paper": lambda d: JAMPGM(public=partly_published(d), workload=uneven(d), rounds=5, equal_weights=True),
+    "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
+    "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),
+    "gem pairs": lambda d: GEM(
+        workload=pairs(d), granularity="query", fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)
+    ),
+    "gem marginals": lambda d: GEM(rounds=4, granularity="marginal", fit=replace(SMALL, weighted=True)),
+    "gem-pub": lambda d: GEMPub(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL, public=published(d)),
+    "gem-pub queries": lambda d: GEMPub(rounds=9, granularity="query", fit=SMALL, public=partly_published(d)),
+    "gem-aim": lambda d: GEMAIM(workload=pairs(d), rounds=9, fit=SMALL_TABLE),
+    "gem-aim network": lambda d: GEMAIM(workload=uneven(d), rounds=4, fit=SMALL),
+    "rap": lambda d: RAP(rounds=4, each=3, granularity="query", fit=SMALL_TABLE),
+    "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, granularity="query", fit=SMALL_BOX),
+    "rap marginals": lambda d: RAP(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
     "dual-query": lambda d: DualQuery(rounds=4, samples=3, nodes=0),
     "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
     "dual-query ruled": lambda d: DualQuery(workload=first_pair(d), samples=8, nodes=0),
     "fem": lambda d: FEM(rounds=4, samples=3),
-    "fem exact": lambda d: FEM(queries=ends(d), rounds=3, samples=2, nodes=20),
+    "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
@@ -118,6 +197,13 @@ NO_RECORDS = frozenset({"gaussian"})
 
 CHOOSING = frozenset({"dual-query", "fem"})
 """Those that choose and do not measure: their releases are a few records, and hold no answers to fit a model to."""
+
+NO_ZEROS = frozenset({"gem", "gem-pub", "gem-aim", "rap"})
+"""The names of those that refuse structural zeros before anything is spent."""
+
+def keeps_zeros(case: str) -> bool:
+    """Whether a case takes a domain with structural zeros."""
+    return case.split()[0] not in NO_ZEROS
 
 
 # Tables.
@@ -283,7 +369,7 @@ class Remembered:
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
         known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
-        key = (domain, known, id(warm))
+        key = (domain, known, transcript.answers, transcript.total(), id(warm))
         if key not in self.models:
             self.models[key] = self.fit(domain, transcript, rng=rng, warm=warm)
         return self.models[key]
@@ -303,8 +389,10 @@ class Remembered:
 def remembering(mechanism: Any) -> Any:
     """The mechanism with a fit that is remembered, if it has one. Fitting sees answers alone, so a replay loses nothing
     by it."""
-    fitting = "fit" in {f.name for f in fields(mechanism)}
-    return replace(mechanism, fit=Remembered(mechanism.fit)) if fitting else mechanism
+    if "fit" not in {f.name for f in fields(mechanism)}:
+        return mechanism
+    fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
+    return replace(mechanism, fit=Remembered(fit))
 
 
 def run_on(

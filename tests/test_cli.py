@@ -13,11 +13,11 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from conformance import ALONE
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
 from margrave.cli.output import progress_bar
 from margrave.errors import InputError
-from margrave.mechanisms import MECHANISMS
 from margrave.release import Release
 from margrave.schema import Domain, Schema
 
@@ -71,7 +71,7 @@ def test_from_a_file_to_rows_release_and_report(here: Path, capsys: pytest.Captu
     ]
 
 
-@pytest.mark.parametrize("mechanism", list(MECHANISMS))
+@pytest.mark.parametrize("mechanism", ALONE)
 def test_every_mechanism_by_name(here: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     out = json.loads(made(capsys, "-m", mechanism, "--release", "r.margrave", "--json"))
     assert out["certificate"]["mechanism"]["name"] == mechanism

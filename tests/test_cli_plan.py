@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from conformance import plain
 from margrave.cli.main import run
 from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
@@ -52,7 +53,7 @@ def test_the_noise_is_that_of_the_transcript(name: str, frame_name: str, unit: A
     coded = FRAMES[frame_name]
     personal = isinstance(unit, AddRemovePerson)
     schema = replace(coded, person="person") if personal else replace(coded, ignore=("person",))
-    mechanism = MECHANISMS[name]()
+    mechanism = plain(name, schema.domain)
     steps = mechanism.steps(schema.domain, BUDGET.rho, unit)
     table = frame(500, schema)
     with protect(read_table(table, schema), unit=unit, budget=BUDGET) as private:

@@ -13,7 +13,7 @@ from margrave.data import MemoryTable
 from margrave.errors import InputError
 from margrave.evaluate import evaluate, model_errors, query_errors
 from margrave.marginal import Queries
-from margrave.models import RowsModel
+from margrave.models import empirical
 from margrave.schema import Codes, Domain, Schema
 from margrave.workload import Workload
 
@@ -46,8 +46,8 @@ def test_errors_are_those_of_counting_row_by_row(kind: str) -> None:
     assert found.mean == pytest.approx(expected.mean())
     assert found.rmse == pytest.approx(np.sqrt((expected**2).mean()))
     assert found.worst == queries[int(np.argmax(expected))].words
-    model = RowsModel.of(Codes.of(REAL.domain, {a: np.array(some_rows(SIZES, 40, seed=9))[:, i]
-                                               for i, a in enumerate(SIZES)}), total=123.0)
+    other = np.array(some_rows(SIZES, 40, seed=9))
+    model = empirical(Codes.of(REAL.domain, {a: other[:, i] for i, a in enumerate(SIZES)}), total=123.0)
     exact = model_errors(REAL, model, queries)
     assert (exact.largest, exact.mean, exact.rmse) == pytest.approx((found.largest, found.mean, found.rmse))
 

@@ -210,9 +210,10 @@ def test_dual_query_finds_the_record_with_most_of_a_round(asked: list[tuple[Any,
             return sum(counted == (e.sign > 0) for counted, e in zip(inside, drawn, strict=True))
 
         assert met(rows[0].tolist()) == max(met(row) for row in every)
+    state = release.model.state().arrays
     assert sorted(tuple(r[0].tolist()) for _, r in asked) == sorted(
         tuple(record)
-        for record, weight in zip(release.model.records.values.T.tolist(), release.model.weights, strict=True)  # type: ignore[attr-defined]
+        for record, weight in zip(state["records"].T.tolist(), state["weights"].tolist(), strict=True)
         for _ in range(round(5 * weight))
     )
 

@@ -31,8 +31,11 @@ from conformance import (
     SpyTable,
     WatchedGate,
     codes_of,
+    keeps_zeros,
     memory_table,
+    needed_by,
     pairs,
+    plain,
     run_on,
     shaped,
     some_rows,
@@ -41,9 +44,20 @@ from conformance import (
 from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.marginal import closure
-from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM, NAPSUMQ, GaussianMechanism, Mechanism
+from margrave.mechanisms import (
+    AIM,
+    MECHANISMS,
+    MWEM,
+    MWEMPGM,
+    NAPSUMQ,
+    PEP,
+    GaussianMechanism,
+    Mechanism,
+    PEPPub,
+    PMWPub,
+)
 from margrave.mechanisms.common import CELLS_PER_MB, Memory, release_of
-from margrave.models import GraphicalFit
+from margrave.models import EntropyProjectionFit, GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
 from margrave.release import Release
@@ -330,11 +344,12 @@ def test_what_choices_passed_over_has_a_bound(case: str) -> None:
     table = shaped("five columns")
     release = made(case, table)
     assert without_a_bound(release) == set()
-    adaptive = any(s.adaptive for s in mechanism_of(case, table.domain).steps(table.domain, ODD.rho, AddRemoveRow()))
-    assert bool(passed_over(release)) == adaptive
+    steps = mechanism_of(case, table.domain).steps(table.domain, ODD.rho, AddRemoveRow())
+    chooses_marginals = any(s.adaptive for s in steps) and not release.transcript.query_selections
+    assert bool(passed_over(release)) == chooses_marginals
 
 
-@pytest.mark.parametrize("case", ["aim", "mwem-pgm"])
+@pytest.mark.parametrize("case", ["aim", "mwem-pgm", "mwem", "pep", "pmw-pub", "pep-pub"])
 @pytest.mark.parametrize("forgotten", ["the memory at the end", "a round"])
 def test_a_mechanism_that_forgets_is_seen(case: str, forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if forgotten == "the memory at the end":
@@ -348,7 +363,7 @@ def test_a_mechanism_that_forgets_is_seen(case: str, forgotten: str, monkeypatch
 # Structural zeros.
 
 
-@EVERY
+@pytest.mark.parametrize("case", [c for c in CASES if keeps_zeros(c)])
 @pytest.mark.parametrize(
     "rows", [[], [*some_rows(SIZES, 60), (1, 2, 2), (0, 0, 1)]], ids=["empty", "some rows"]
 )
@@ -369,6 +384,12 @@ def test_structural_zeros_are_respected(case: str, rows: list[tuple[int, ...]]) 
     assert drawn.sum() == 400
     assert drawn[~possible].sum() == drawn[:, :, ~other].sum() == 0
     assert not rows or not measures(case) or (drawn.sum(axis=2)[possible] > 0).all()
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not keeps_zeros(c)])
+def test_structural_zeros_that_a_model_cannot_keep_cost_nothing(case: str) -> None:
+    domain = Domain.of(SIZES, zeros=[StructuralZeros(("c",), np.array([True, True, False, True]))])
+    refused(mechanism_of(case, domain), TinyTable(TinySchema(domain), [(0, 0, 0)]), InputError, "impossible")
 
 
 # Accuracy where noise is nothing.
@@ -400,15 +421,40 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq": [("a", "b"), ("b", "c")],
     "napsu-mq pair": [("a", "b"), ("b", "c")],
     "napsu-mq apart": [("a", "b"), ("c",)],
-    "dual-query": [("a",)],
-    "dual-query exact": [("a",)],
-    "dual-query ruled": [("a", "b")],
-    "fem": [("a",)],
-    "fem exact": [("a",)],
+    "mwem": [("a",)],
+    "mwem queries": [],
+    "mwem paper": [],
+    "pep": [("a", "b", "c")],
+    "pep queries": [],
+    "pep prefixes": [],
+    "pmw-pub": [("a",)],
+    "pmw-pub queries": [],
+    "pep-pub": [("a", "b", "c")],
+    "jam": [("a", "b", "c")],
+    "jam pairs": [("a",), ("b", "c")],
+    "jam-pgm": [("a",)],
+    "jam-pgm paper": [("a",)],
+    "pep-pub queries": [],
 }
 
-# Shares of a few records are no closer: of three or four rounds' single records, or their batches.
-COARSE = {"dual-query": 0.1, "dual-query exact": 0.2, "dual-query ruled": 0.05, "fem": 0.1, "fem exact": 0.1}
+# What small networks, or a few records, come near to in few rounds, and how near: 2 would be no overlap at all.
+NEARLY: dict[str, tuple[float, list[Clique]]] = {
+    "gem": (0.1, [("a", "b"), ("b", "c")]),
+    "gem pairs": (0.2, [("a", "b")]),
+    "gem marginals": (0.15, [("a", "b", "c")]),
+    "gem-pub": (0.15, [("a", "b"), ("b", "c")]),
+    "gem-pub queries": (0.2, [("a", "b")]),
+    "gem-aim": (0.1, [("a", "b"), ("b", "c")]),
+    "gem-aim network": (0.1, [("a", "b"), ("b", "c")]),
+    "rap": (0.15, [("a", "b", "c")]),
+    "rap box": (0.05, [("a",)]),
+    "rap marginals": (0.1, [("a", "b"), ("b", "c")]),
+    "dual-query": (0.1, [("a",)]),
+    "dual-query exact": (0.2, [("a",)]),
+    "dual-query ruled": (0.05, [("a", "b")]),
+    "fem": (0.1, [("a",)]),
+    "fem exact": (0.3, [("a",)]),
+}
 
 
 @EVERY
@@ -416,10 +462,10 @@ COARSE = {"dual-query": 0.1, "dual-query exact": 0.2, "dual-query ruled": 0.05, 
 def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
     table = memory_table(SIZES, chain_rows())
     release = made(case, table, unit, Budget.zcdp(10**6))
-    truth = table.count(RECOVERED[case])
+    off, cliques = NEARLY.get(case) or (0.01, RECOVERED[case])
+    truth = table.count(cliques) if cliques else {}
     for clique, counts in truth.items():
-        off = np.abs(release.marginal(clique).values - counts).sum()
-        assert off < COARSE.get(case, 0.01) * table.rows()
+        assert np.abs(release.marginal(clique).values - counts).sum() < off * table.rows()
     assert release.model.total == pytest.approx(table.rows(), rel=0.001)
 
 
@@ -446,7 +492,9 @@ def test_who_takes_a_workload_or_a_size() -> None:
 @pytest.mark.parametrize("name", WITH_WORKLOAD)
 def test_an_unknown_column_in_the_workload(name: str) -> None:
     mechanism: Any = MECHANISMS[name]
-    refused(mechanism(workload=Workload({("a", "nope"): 1.0})), shaped("one row"), InputError, "nope")
+    table = shaped("one row")
+    workload = Workload({("a", "nope"): 1.0})
+    refused(mechanism(workload=workload, **needed_by(name, table.domain)), table, InputError, "nope")
 
 
 @pytest.mark.parametrize("name", WITH_WORKLOAD)
@@ -455,7 +503,10 @@ def test_columns_of_the_workload_in_another_order(name: str) -> None:
     mechanism: Any = MECHANISMS[name]
     table = tiny(SIZES, some_rows(SIZES, 20))
     plain, other = (
-        run_on(mechanism(workload=Workload(w)), table, AddRemoveRow(), ODD, SeededRandomness(2))
+        run_on(
+            mechanism(workload=Workload(w), **needed_by(name, table.domain)),
+            table, AddRemoveRow(), ODD, SeededRandomness(2),
+        )
         for w in ({("a", "c"): 1.0, ("b",): 2.0}, {("c", "a"): 0.5, ("b", "b"): 2.0, ("a", "c"): 0.5})
     )
     for clique in [("a", "c"), ("b",)]:
@@ -489,7 +540,7 @@ def test_a_domain_too_large_for_anything_names_its_column(name: str, monkeypatch
 def test_marginals_too_large_to_count_cost_nothing(name: str) -> None:
     """Straight at the gate too, where only the count fails: each column is fine, the pair is not."""
     wide = Domain.of({"a": 60_000, "b": 60_000})
-    mechanism = MECHANISMS[name]()
+    mechanism = plain(name, wide)
     table = MemoryTable(Schema.coded({"a": 60_000, "b": 60_000}), codes_of(wide, [(0, 0)]))
     refused(mechanism, table, MargraveError, "cells")
 
@@ -501,6 +552,16 @@ BAD: list[Callable[[], object]] = [
     lambda: AIM(alpha=1e-9),  # type: ignore[arg-type]
     lambda: AIM(rounds=0),
     lambda: MWEMPGM(rounds=-1),
+    *(
+        lambda kind=kind, options=options: kind(**options)  # type: ignore[misc]
+        for kind in (MWEM, PEP, PMWPub, PEPPub)
+        for options in (
+            {"rounds": 0}, {"alpha": Fraction(0)}, {"alpha": float("nan")}, {"alpha": 1.0}, {"granularity": "cell"}
+        )
+    ),
+    *(lambda passes=passes: MWEM(passes=passes) for passes in (-1,)),
+    *(lambda gamma=gamma: PEP(gamma=gamma) for gamma in (-1.0, float("nan"))),
+    lambda: PEP(max_iterations=0),
     lambda: NAPSUMQ(choosing=Fraction(0)),
     lambda: NAPSUMQ(choosing=Fraction(1)),
     lambda: NAPSUMQ(choosing=float("nan")),  # type: ignore[arg-type]
@@ -556,6 +617,12 @@ def test_without_a_size_no_choice_makes_a_model_that_cannot_be_estimated(
 # Repeatable, but for the noise.
 
 
+def noisy_values(release: Release) -> list[Any]:
+    """Every noisy answer, in order."""
+    known = release.transcript
+    return [*(m.values.tolist() for m in known.measurements), *(a.value for a in known.answers)]
+
+
 @EVERY
 def test_a_seed_repeats_the_run_and_the_system_s_noise_does_not(case: str) -> None:
     table = tiny(SIZES, some_rows(SIZES, 30))
@@ -574,11 +641,8 @@ def test_a_seed_repeats_the_run_and_the_system_s_noise_does_not(case: str) -> No
         for _ in range(2)
     ]
     assert all(r.account.private for r in real)
-    first, second = (
-        [*(m.values.tolist() for m in r.transcript.measurements), [a.value for a in r.transcript.answers]]
-        for r in real
-    )
-    assert first != second
+    first, second = (noisy_values(r) for r in real)
+    assert any(m != n for m, n in zip(first, second, strict=False))
 
 
 @EVERY
@@ -591,7 +655,8 @@ def test_the_release_can_be_fitted_anew(case: str) -> None:
         with pytest.raises(InputError, match="only chose"):
             release.draws(2, seed=0)
         return
-    again = release.refit(GraphicalFit(), seed=0)
+    cells = all(a.query.is_cell for a in release.transcript.answers)
+    again = release.refit(GraphicalFit() if cells else EntropyProjectionFit(), seed=0)
     assert again.transcript is release.transcript
     assert again.account == release.account
     assert again.sample(5, seed=0).num_rows == 5

@@ -1,217 +1,236 @@
-"""Public tables: read by the private table's schema, named on the command line, and told of in certificate and page."""
+"""Public tables: attested, hashed, checked against the domain, and in a release nothing but what was read of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
-import margrave
-from margrave import api
-from margrave.cli import mechanism as cli_mechanism
-from margrave.cli.main import run
-from margrave.cli.plan import plan_command
-from margrave.cli.synthesize import synthesize_command
-from margrave.errors import DataError, InputError
-from margrave.mechanisms import MECHANISMS, Independent
+from conformance import codes_of, memory_table, run_on, some_rows
+from margrave.errors import InputError
+from margrave.marginal.counting import count_cliques
+from margrave.mechanisms import AIM
+from margrave.mechanisms.jam import JAM
+from margrave.mechanisms.jam_pgm import JAMPGM
+from margrave.mechanisms.library import Library, chance_scale, sampling_error, scaled
+from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness
 from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
-from margrave.schema import Categorical, Impossible, Integer, Schema
+from margrave.schema import Codes, Domain
+from margrave.transcript import Measurement, Transcript
 
-SCHEMA = Schema(
-    [
-        Categorical("sex", ["F", "M"]),
-        Integer("age", low=0, high=99, bins=10),
-        Categorical("job", ["a", "b"], other=True, outside="other"),
-    ],
-    person="who",
-    ignore=["note"],
-)
-WORD = "the census bureau's published sample, 2020"
+SIZES = {"a": 2, "b": 3, "c": 4, "d": 3}
+DOMAIN = Domain.of(SIZES)
+WORD = "the open sample, published in the yearbook"
 
 
-def rows(**columns: list[Any]) -> pa.Table:
-    return pa.table(columns)
+def public_of(rows: int = 400, seed: int = 7, columns: tuple[str, ...] = tuple(SIZES)) -> Public:
+    """Records of the same kind as the private ones, with all columns or some."""
+    whole = Public(codes_of(DOMAIN, some_rows(SIZES, rows, seed)), WORD)
+    return whole.only(columns)
 
 
-def read(frame: Any, **more: Any) -> Public:
-    return margrave.read_public(frame, SCHEMA, attestation=WORD, **more)
+PRIVATE = memory_table(SIZES, some_rows(SIZES, 3000, seed=1))
+MAKE: dict[str, Any] = {
+    "jam-pgm": lambda public, **more: JAMPGM(public=public, **more),
+    "jam": lambda public, **more: JAM(public=public, **more),
+}
+MECHANISM = pytest.mark.parametrize("name", MAKE)
 
 
-# Reading.
+# The table itself.
 
 
-def test_codes_are_those_of_the_private_table_s_schema(tmp_path: Path) -> None:
-    frame = rows(job=["b", "zzz"], sex=["M", "F"], age=[5, 250])
-    public = read(frame)
-    assert public.domain == SCHEMA.domain
-    assert public.codes.values.tolist() == SCHEMA.encode(frame).values.tolist()
-    assert public.attestation == WORD
-    pa.parquet.write_table(frame, tmp_path / "it.parquet")
-    (tmp_path / "it.csv").write_text("job,sex,age\nb,M,5\nzzz,F,250\n")
-    for path in (tmp_path / "it.parquet", str(tmp_path / "it.csv"), frame.to_pandas()):
-        assert read(path).sha256 == public.sha256
+@pytest.mark.parametrize("word", ["", "  ", None])
+def test_a_public_table_needs_a_word(word: Any) -> None:
+    with pytest.raises(InputError, match="why it is public"):
+        Public(codes_of(DOMAIN, some_rows(SIZES, 3)), word)
 
 
-def test_columns_may_be_lacking_and_may_be_chosen(tmp_path: Path) -> None:
-    frame = rows(age=[5, 15, 25], sex=["M", "F", "F"], who=["x", "y", "z"], note=["", "", ""])
-    assert read(frame).domain.attributes == ("sex", "age")
-    assert read(frame, columns=["age"]).codes.values.tolist() == [[0, 1, 2]]
-    path = tmp_path / "it.csv"
-    path.write_text("age;who\n5;x\n99;y\n")
-    assert read(path).codes.values.tolist() == [[0, 9]]
-    SCHEMA.save(tmp_path / "s.toml")
-    assert margrave.read_public(path, tmp_path / "s.toml", attestation=WORD).sha256 == read(path).sha256
-
-
-@pytest.mark.parametrize(
-    ("frame", "more", "told"),
-    [
-        (rows(age=[1], sex=["F"], height=[3]), {}, 'no column "height"'),
-        (rows(age=[1]), {"columns": ["sex"]}, 'no column "sex"'),
-        (rows(x=[1], y=[2]), {}, "No column of the table"),
-        (rows(age=[1]), {"columns": []}, "no column|to be read"),
-        (rows(sex=["X"]), {}, "Column 'sex': 1 value outside the schema"),
-        (rows(sex=[None]), {}, "Column 'sex': 1 value missing"),
-    ],
-)
-def test_what_does_not_fit_is_told_by_column(frame: Any, more: Any, told: str) -> None:
-    with pytest.raises(DataError, match=told):
-        read(frame, **more)
-
-
-def test_errors_that_are_not_about_the_rows() -> None:
-    with pytest.raises(InputError, match="nope"):
-        read(rows(age=[1]), columns=["nope"])
+def test_a_public_table_has_records_with_codes_of_its_domain() -> None:
     with pytest.raises(InputError, match="no records"):
-        read(rows(age=pa.array([], pa.int64())))
-    with pytest.raises(InputError, match="without a word"):
-        margrave.read_public(rows(age=[1]), SCHEMA, attestation="  ")
-    with pytest.raises(DataError, match="cannot be read"):
-        read("nowhere.csv")
+        Public(codes_of(DOMAIN, []), WORD)
+    fine = {a: np.array([1]) for a in DOMAIN}
+    assert len(Public(Codes.of(DOMAIN, fine), WORD).codes) == 1
+    with pytest.raises(InputError, match="'c' holds codes outside"):
+        Public(Codes.of(DOMAIN, {**fine, "c": np.array([4])}), WORD)
 
 
-def test_constraints_of_the_columns_that_are_there_hold() -> None:
-    """A row that cannot be is refused as the private table's is; constraints on absent columns say nothing."""
-    constrained = replace(SCHEMA, constraints=[Impossible({"sex": ["M"], "job": ["a"]})])
-    frame = rows(sex=["M"], job=["a"])
-    with pytest.raises(DataError, match="constraint"):
-        margrave.read_public(frame, replace(constrained, constraints=[
-            Impossible({"sex": ["M"], "job": ["a"]}, violating="refuse")
-        ]), attestation=WORD)
-    alone = margrave.read_public(frame.select(["sex"]), constrained, attestation=WORD)
-    assert alone.domain.zeros == ()
+def test_its_hash_is_of_all_that_it_holds() -> None:
+    one = public_of()
+    assert one.sha256 == public_of().sha256
+    fewer = Public(one.codes.take(np.arange(399)), WORD)
+    renamed = Public(Codes(Domain(("a", "b", "c", "x"), DOMAIN.sizes), one.codes.values), WORD)
+    wider = Public(Codes(Domain(DOMAIN.attributes, (2, 3, 4, 9)), one.codes.values), WORD)
+    assert len({p.sha256 for p in (one, fewer, renamed, wider, public_of(columns=("a", "b")))}) == 5
 
 
-def test_a_schema_of_some_columns() -> None:
-    both = Impossible({"sex": ["M"], "age": (90, 99)})
-    one = replace(SCHEMA, constraints=[both, Impossible({"age": (0, 9), "job": ["a"]})])
-    part = one.only(["age", "sex"])
-    assert [c.name for c in part.columns] == ["sex", "age"]
-    assert part.constraints == (both,)
-    assert part.person is None
-    with pytest.raises(InputError, match="nope"):
-        one.only(["nope"])
+def test_it_must_fit_the_private_domain() -> None:
+    with pytest.raises(InputError, match="'d'"):
+        public_of().check(Domain.of({"a": 2, "b": 3, "c": 4}))
+    with pytest.raises(InputError, match="'c'"):
+        public_of().check(Domain.of({**SIZES, "c": 5}))
+    public_of(columns=("b", "d")).check(DOMAIN)
+    with pytest.raises(InputError, match="no column 'a'"):
+        public_of(columns=("b", "d")).needs(DOMAIN, "this")
 
 
-# The command line.
+# Mechanisms that read it.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fake(Independent):
-    """Independent columns, and a public table that it only tells of."""
+@MECHANISM
+def test_without_one_nothing_is_spent(name: str) -> None:
+    class Never(SystemRandomness):
+        pass
 
-    public: Public | None = None
+    for public in (None, Public(codes_of(Domain.of({"z": 2}), [(1,)]), WORD)):
+        with pytest.raises(InputError):
+            run_on(MAKE[name](public), PRIVATE, ReplaceRow(), Budget.approx(1.0, 1e-9), SeededRandomness(0))
 
-    def config(self) -> dict[str, Any]:
-        return {**super().config(), "public": None if self.public is None else self.public.facts()}
+
+@MECHANISM
+@pytest.mark.parametrize("columns", [tuple(SIZES), ("a", "c")], ids=str)
+def test_the_certificate_names_the_public_table(name: str, columns: tuple[str, ...], tmp_path: Path) -> None:
+    public = public_of(columns=columns)
+    release = run_on(
+        MAKE[name](public), PRIVATE, ReplaceRow(), Budget.approx(0.3, 1e-9), SeededRandomness(3), seed=1
+    )
+    facts = release.certificate()
+    told = facts["mechanism"]["public"]
+    assert told == {"rows": 400, "columns": list(columns), "sha256": public.sha256, "attestation": WORD}
+    assert any(public.sha256 in line and WORD in line for line in facts["public_inputs"])
+    readings = release.transcript.readings
+    assert readings
+    assert all(set(r.clique) <= set(columns) and r.source == public.sha256 for r in readings)
+    release.save(tmp_path / "a.margrave")
+    back = Release.load(tmp_path / "a.margrave")
+    assert back.certificate() == facts
+    assert "from public data" in render(back)
+    again = back.refit(JAM().fit, seed=0)
+    assert again.transcript.readings[0].values.tolist() == readings[0].values.tolist()
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a private table, a public one, and a mechanism that takes it."""
-    monkeypatch.chdir(tmp_path)
-    Schema.coded({"age": 4, "sex": 2}).save("schema.toml")
+@MECHANISM
+def test_the_public_table_reaches_a_release_as_its_readings_alone(name: str, tmp_path: Path) -> None:
+    """Two public tables with the same marginals of the columns that matter, and others in a column that does not."""
+    release = run_on(
+        MAKE[name](public_of(columns=("a", "b"))), PRIVATE, ReplaceRow(), Budget.approx(0.3, 1e-9),
+        SeededRandomness(3), seed=1,
+    )  # fmt: skip
+    shuffled = public_of(columns=("a", "b"))
+    order = np.random.default_rng(0).permutation(400)
+    other = Public(shuffled.codes.take(order), WORD)
+    same = run_on(
+        MAKE[name](other), PRIVATE, ReplaceRow(), Budget.approx(0.3, 1e-9), SeededRandomness(3), seed=1
+    )
+    assert other.sha256 != shuffled.sha256
+
+    def known(r: Release) -> str:
+        lines = json.dumps(r.certificate())
+        return lines.replace(shuffled.sha256, "HASH").replace(other.sha256, "HASH")
+
+    assert known(release) == known(same)
+    assert release.sample(50, seed=1).equals(same.sample(50, seed=1))
+
+
+@MECHANISM
+def test_good_public_data_helps_where_the_budget_is_small(name: str) -> None:
+    cliques = list(combinations(DOMAIN.attributes, 3))
+    truth = PRIVATE.count(cliques)
+
+    def error(mechanism: Any, seed: int) -> float:
+        budget = Budget.approx(0.05, 1e-9)
+        release = run_on(mechanism, PRIVATE, ReplaceRow(), budget, SeededRandomness(seed), seed=seed)
+        found = release.model.answer(cliques)
+        return float(np.mean([np.abs(truth[c] - found[c]).sum() for c in cliques])) / 3000
+
+    with_it = np.mean([error(MAKE[name](public_of(2000, seed=8)), s) for s in range(6)])
+    without = np.mean([error(AIM(), s) for s in range(6)])
+    assert with_it < 0.75 * without
+
+
+@MECHANISM
+@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()], ids=str)
+def test_a_large_budget_finds_the_truth_whatever_the_public_data_says(name: str, unit: Any) -> None:
+    cliques = list(combinations(DOMAIN.attributes, 2))
+    truth = PRIVATE.count(cliques)
+    wrong = Public(codes_of(DOMAIN, [(1, 2, 3, 2)] * 300), WORD)
+    release = run_on(
+        MAKE[name](wrong, workload=None), PRIVATE, unit, Budget.zcdp(Fraction(10**6)), SeededRandomness(0), seed=0
+    )
+    found = release.model.answer(cliques)
+    assert max(np.abs(truth[c] - found[c]).max() for c in cliques) < 3000 * 0.02
+
+
+# How far a reading is trusted.
+
+
+def test_scaling_up_keeps_the_private_order_of_columns() -> None:
+    public = public_of(columns=("c", "a"))
+    found = scaled(public, [("a", "c"), ("a",), ("a", "b")], 4000.0)
+    counts = count_cliques(public.codes, [public.domain.clique(("a", "c"))])
+    (values,) = counts.values()
+    expected = values if next(iter(counts))[0] == "a" else values.T
+    assert set(found) == {("a", "c"), ("a",)}
+    assert np.array_equal(found["a", "c"], expected * 10.0)
+    assert found["a",].sum() == pytest.approx(4000.0)
+
+
+def test_chance_is_what_samples_are_off_by() -> None:
     rng = np.random.default_rng(0)
-    for name, columns in (("private.csv", ("age", "sex")), ("public.csv", ("sex",))):
-        sizes = {"age": 4, "sex": 2}
-        lines = [",".join(str(rng.integers(sizes[c])) for c in columns) for _ in range(200)]
-        Path(name).write_text("\n".join([",".join(columns), *lines, ""]))
-    names = {**MECHANISMS, "fake": Fake}
-    monkeypatch.setattr(cli_mechanism, "MECHANISMS", names)
-    for command in (synthesize_command, plan_command):
-        chosen = next(p for p in command.params if p.name == "mechanism")
-        monkeypatch.setattr(chosen, "type", click.Choice(list(names)))
-    return tmp_path
+    truth = rng.dirichlet(np.ones(12))
+    samples = rng.multinomial(500, truth, size=4000) / 500 * 9000
+    off = samples - 9000 * truth
+    expected = 9000 * truth
+    assert sampling_error(expected, 9000, 500) == pytest.approx(np.abs(off).sum(1).mean(), rel=0.03)
+    assert chance_scale(expected, 500) == pytest.approx(np.sqrt((off**2).mean()), rel=0.05)
+    certain = chance_scale(np.array([100.0, 0.0]), 50)
+    assert 0.5 < certain < 3.0
 
 
-def command(name: str, *more: str) -> list[str]:
-    file = ["private.csv"] if name == "synthesize" else []
-    return [name, *file, "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-6", *more]
+def _measured(clique: tuple[str, ...], values: Any, scale: float) -> Measurement:
+    return Measurement(clique, np.rint(values).astype(np.int64), scale, Fraction(1, 100))
 
 
-def test_a_public_table_goes_from_its_file_to_certificate_and_page(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    word = "a <published> sample"
-    chosen = ["-m", "fake", "--public", "public.csv", "--attestation", word]
-    outputs = ["--release", "r.margrave", "--report", "r.html"]
-    assert run(command("synthesize", *chosen, *outputs)) == 0, capsys.readouterr().err
-    facts = Release.load("r.margrave").certificate()
-    public = margrave.read_public("public.csv", "schema.toml", attestation=word)
-    assert facts["mechanism"]["public"] == public.facts()
-    assert f"a public table of 200 records, sha256 {public.sha256}: {word}" in facts["public_inputs"]
-    page = Path("r.html").read_text()
-    assert "a &lt;published&gt; sample" in page
-    assert public.sha256 in page
-    assert "200 records of sex" in page
-    assert run(command("plan", *chosen)) == 0
+def test_public_marginals_are_believed_as_far_as_measurements_bear_them_out() -> None:
+    """A public table in which half of the records are given one code of a column, held against good measurements."""
+    private = codes_of(DOMAIN, some_rows(SIZES, 20_000, seed=1))
+    moved = codes_of(DOMAIN, some_rows(SIZES, 2000, seed=9)).values.copy()
+    moved[0, ::2] = 0
+    closure = [c for k in (1, 2, 3) for c in combinations(DOMAIN.attributes, k)]
+    truth = count_cliques(private, closure)
+    noise = 20.0
 
+    def library(biased: bool) -> Library:
+        fair = codes_of(DOMAIN, some_rows(SIZES, 2000, seed=9))
+        return Library(Public(Codes(DOMAIN, moved) if biased else fair, WORD), closure, 20_000.0)
 
-@pytest.mark.parametrize("name", ["synthesize", "plan"])
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (["-m", "mst", "--public", "public.csv", "--attestation", "x"], "--public means nothing to mst"),
-        (["-m", "fake", "--public", "public.csv"], "--public comes without a word"),
-        (["-m", "fake", "--public", "public.csv", "--attestation", " "], "without a word"),
-        (["-m", "fake", "--attestation", "x"], "--public names none"),
-        (["-m", "fake", "--public", "nowhere.csv", "--attestation", "x"], "nowhere.csv cannot be read"),
-    ],
-)
-def test_what_is_wrong_is_told_and_nothing_is_written(
-    here: Path, name: str, more: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = ["--release", "r.margrave"] if name == "synthesize" else []
-    assert run(command(name, *more, *output)) != 0
-    assert told in " ".join(capsys.readouterr().err.split())
-    assert not Path("r.margrave").exists()
-
-
-def test_one_that_is_needed_and_not_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Told before the table is read, from the command line and from Python; a plan needs none."""
-    Path("private.csv").unlink()
-    assert run(command("synthesize", "-m", "fake", "--release", "r.margrave")) != 0
-    assert "--public FILE --attestation TEXT" in " ".join(capsys.readouterr().err.split())
-    with pytest.raises(InputError, match="needs a public table"):
-        api.synthesize("nowhere.csv", Schema.coded({"age": 4}), epsilon=1.0, delta=1e-6, mechanism=Fake())
-    assert run(command("plan", "-m", "fake")) == 0
-
-
-def test_one_of_other_codes_is_refused(here: Path) -> None:
-    other = margrave.read_public(pa.table({"sex": [0, 2]}), Schema.coded({"sex": 3}), attestation=WORD)
-    with pytest.raises(InputError, match="'sex'"):
-        api.synthesize("private.csv", "schema.toml", epsilon=1.0, delta=1e-6, mechanism=Fake(public=other))
-
-
-def test_a_page_without_a_public_table_does_not_speak_of_one() -> None:
-    frame = pa.table({"age": np.arange(40) % 4})
-    release = api.synthesize(frame, Schema.coded({"age": 4}), epsilon=1.0, delta=1e-6, mechanism=Independent())
-    assert "Public records" not in render(release)
+    rng = np.random.default_rng(0)
+    measured = {
+        c: Transcript((_measured(c, truth[c] + rng.normal(0, noise, truth[c].shape), noise),)) for c in closure
+    }
+    for biased in (False, True):
+        unseen = library(biased)
+        assert all(unseen.scale(r) == chance_scale(unseen.publics[r], 2000) for r in closure)
+        for m in [("a",), ("a", "b"), ("a", "b", "c")]:
+            seen = library(biased)
+            seen.compare(measured[m])
+            for r in closure:
+                doubted = seen.scale(r) > 3 * unseen.scale(r)
+                assert doubted == (biased and "a" in r), (m, r)
+    # the bias is found in size
+    seen = library(True)
+    seen.compare(measured["a", "b"])
+    off = truth["a", "b"] - seen.publics["a", "b"]
+    assert seen.scale(("a", "b")) == pytest.approx(np.sqrt((off**2).mean()), rel=0.25)
+    assert seen.error(("a", "b")) > 3 * library(True).error(("a", "b"))
+    wide = dict.fromkeys(closure, 1e9)
+    assert set(seen.closer_than(wide)) == set(closure)
+    assert not seen.closer_than(dict.fromkeys(closure, 1.0))
+    assert [r.clique for r in seen.readings([("a",), ("b",), ("a",)]).readings] == [("a",), ("b",)]

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 import margrave
 import mutants
-from audit import Bound, audit_loss, audit_noise
+from audit import TOY, Bound, audit_loss, audit_noise
 from conformance import CASES, plain
 from fuzz import LOADERS
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
@@ -126,7 +126,8 @@ def audits(seconds: float) -> Found:
     rows = [["mechanism", "runs a world", "mu", "epsilon by transcript", "epsilon by output"]]
     good = True
     for name in MECHANISMS:
-        noise, (transcript, output) = audit_noise(partial(plain, name), runs), audit_loss(partial(plain, name), runs)
+        make = partial(plain, name, TOY)
+        noise, (transcript, output) = audit_noise(make, runs), audit_loss(make, runs)
         good = good and noise.kept and transcript.kept and output.kept
         rows.append([name, f"{runs:,}", *(_words(b) for b in (noise, transcript, output))])
     planted_runs = max(3000, runs)
@@ -154,7 +155,7 @@ def _toy(name: str, calls: int) -> float:
     found = []
     for seed in range(calls + 5):
         start = time.process_time()
-        margrave.synthesize(table, schema, epsilon=7.0, delta=1e-2, mechanism=plain(name), seed=seed)
+        margrave.synthesize(table, schema, epsilon=7.0, delta=1e-2, mechanism=plain(name, schema.domain), seed=seed)
         found.append(1000 * (time.process_time() - start))
     return statistics.median(found[5:])
 

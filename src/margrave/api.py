@@ -13,7 +13,7 @@ import numpy as np
 from margrave.data import read_codes, read_table
 from margrave.errors import InputError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
-from margrave.mechanisms.jam_pgm import given
+from margrave.mechanisms.library import given
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of

@@ -9,10 +9,19 @@ from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.dual_query import DualQuery
 from margrave.mechanisms.fem import FEM
 from margrave.mechanisms.gaussian import GaussianMechanism
+from margrave.mechanisms.gem import GEM, GEMPub
+from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
+from margrave.mechanisms.jam import JAM
+from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.mst import MST
+from margrave.mechanisms.mwem import MWEM
 from margrave.mechanisms.mwem_pgm import MWEMPGM
 from margrave.mechanisms.napsu_mq import NAPSUMQ
+from margrave.mechanisms.pep import PEP
+from margrave.mechanisms.pep_pub import PEPPub
+from margrave.mechanisms.pmw_pub import PMWPub
+from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "aim": AIM,
@@ -21,6 +30,16 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "napsu-mq": NAPSUMQ,
     "independent": Independent,
     "gaussian": GaussianMechanism,
+    "mwem": MWEM,
+    "pep": PEP,
+    "pmw-pub": PMWPub,
+    "pep-pub": PEPPub,
+    "jam": JAM,
+    "jam-pgm": JAMPGM,
+    "gem": GEM,
+    "gem-pub": GEMPub,
+    "gem-aim": GEMAIM,
+    "rap": RAP,
     "dual-query": DualQuery,
     "fem": FEM,
 }
@@ -30,12 +49,22 @@ __all__ = [
     "AIM",
     "DualQuery",
     "FEM",
+    "GEM",
+    "GEMAIM",
+    "GEMPub",
+    "JAM",
+    "JAMPGM",
     "MECHANISMS",
     "MST",
+    "MWEM",
     "MWEMPGM",
     "NAPSUMQ",
+    "PEP",
+    "RAP",
     "GaussianMechanism",
     "Independent",
     "Mechanism",
+    "PEPPub",
+    "PMWPub",
     "Progress",
 ]

@@ -14,7 +14,7 @@ from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, total_step, wanted
 from margrave.mechanisms.common import Progress, Step, parameter, release_of, silent, workload_config
 from margrave.mechanisms.rounds import MOST_ROUNDS, queries_config
-from margrave.models import Objective, Oracle, RowsModel
+from margrave.models import Objective, Oracle, empirical
 from margrave.privacy import Private, Unit, sensitivity
 from margrave.privacy.choice import price_of
 from margrave.release import Release
@@ -122,7 +122,7 @@ class DualQuery:
             rows[t] = oracle.best(Objective.of(domain, drawn), rng=rng).rows[0]
             counted += shares_of(queries, rows[t : t + 1])
             progress("choosing", (t + 1) / rounds)
-        model = RowsModel.of(Codes(domain, rows.T), private.transcript.total())
+        model = empirical(Codes(domain, rows.T), private.transcript.total())
         return release_of(private, model, self.config())
 
     def _uniform(self, queries: Queries, rng: np.random.Generator) -> list[tuple[LinearQuery, float]]:

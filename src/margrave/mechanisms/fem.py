@@ -15,7 +15,7 @@ from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, total_step, wanted
 from margrave.mechanisms.common import Progress, Step, parameter, release_of, silent, workload_config
 from margrave.mechanisms.rounds import queries_config
-from margrave.models import Objective, Oracle, RowsModel
+from margrave.models import Objective, Oracle, empirical
 from margrave.privacy import Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Codes, Domain
@@ -106,7 +106,7 @@ class FEM:
             rows = self._leaders(domain, oracle, chosen, rng)
             found.append(rows)
             progress("choosing", (t + 1) / rounds)
-        model = RowsModel.of(Codes(domain, np.concatenate(found).T), private.transcript.total())
+        model = empirical(Codes(domain, np.concatenate(found).T), private.transcript.total())
         return release_of(private, model, self.config())
 
     def _leaders(

@@ -1,16 +1,16 @@
-"""JAM: AIM that may read public data where that helps more than measuring, made so that it does no harm."""
+"""JAM: AIM that reads public data where that is expected to help more than measuring."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.marginal import TOTAL, project_array
+from margrave.marginal import TOTAL
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Memory,
@@ -25,29 +25,29 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.jam_pgm import FOR_TOTAL, ask_total, given, scaled, total_steps
+from margrave.mechanisms.jam_pgm import FOR_TOTAL, ask_total, total_steps
+from margrave.mechanisms.library import Library, given
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
+from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
 from margrave.schema.domain import Domain
-from margrave.transcript import Measurement, PublicReading, Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.typing import Clique
 from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class JAM:
-    """AIM's rounds, in which a marginal may be read from public data instead of measured.
+    """AIM's rounds, in which a marginal is read from public data where that is expected to be closer than measuring it.
 
-    Scores, weights, annealing and the model's growth are AIM's; to read r scores as in JAM-PGM:
+    Weights, annealing, the model's growth and the sensitivity are AIM's. The score of r in round t is
 
-        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − ||M_r(D) − (n/n') M_r(public)||_1 ),    w_r = Σ_s c_s |r ∩ s|
+        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − min(noise_r, error_r) ),    noise_r = sqrt(2/pi) · scale_t · cells_r
 
-    Two things keep public data from doing harm. A reading counts in the estimate as if it had the noise of the round in
-    which it was preferred to a measurement, so that the more exact measurements of later rounds overrule it. And a
-    marginal is offered for reading only while chance alone leaves n' public records closer to the truth than that
-    noise; once none is offered, choices are as sharp as AIM's, and so is everything else.
+    where ``error_r`` is what the public marginal is expected to be off by: by chance, and by the bias that all earlier
+    measurements show on the columns they share with it (``Library``). If r is chosen and error_r is the smaller, r is
+    read, at no further cost, and counts in the estimate as if it had noise of that size; chosen again, it is measured.
+    JAM-PGM asks the rows which is closer, with twice the sensitivity; here nothing is asked that AIM does not ask.
 
     ``public``: the public table; marginals of columns that it lacks can only be measured. Other parameters are AIM's.
 
@@ -100,7 +100,7 @@ class JAM:
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Read single columns, then choose, measure or read, and estimate until the budget is spent."""
+        """Measure single columns, then choose, measure or read, and estimate until the budget is spent."""
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
@@ -112,104 +112,48 @@ class JAM:
         check_size(self.fit, domain, starts, self.max_model_mb)
         private.prepare(self.reads(domain))
         ask_total(private)
-        total = private.transcript.total()
-        publics = scaled(public, closure, total)
-        chance = {r: sampling_error(p, total, len(public.codes)) for r, p in publics.items()}
+        library = Library(public, closure, private.transcript.total())
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
         rho = private.remaining / (self.rounds or 16 * len(domain))
-        scale = Gaussian.scale_for(self.alpha * rho, private.unit)
-        private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
-        readings = self._read(public, {r: publics[r] for r in starts if r in publics})
-        memory = Memory()
-        model = self.fit(domain, private.transcript + trusted(readings, private.transcript), rng=rng)
+        library.compare(private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts))))
+        read = [r for r in starts if r in library.publics]
+        model, memory = self.fit(domain, private.transcript + library.readings(read), rng=rng), Memory()
         while private.remaining > 0:
-            if private.remaining <= 2 * rho:
-                rho = private.remaining
+            last = private.remaining <= 2 * rho
+            rho = private.remaining if last else rho
             open_share = 1 - (private.remaining - rho) / private.rho
-            candidates = self._candidates(domain, closure, private.transcript + readings, float(open_share))
+            candidates = self._candidates(domain, closure, (*private.transcript.cliques, *read), float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             noise = {r: expected_noise(scale, domain.possible(r)) for r in candidates}
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            last = rho == private.remaining
-            score = Improvement(
+            closer = {} if last else {r: p for r, p in library.closer_than(noise).items() if r not in read}
+            score = MarginalGap(
                 estimates,
-                publics={r: publics[r] for r in candidates if not last and chance.get(r, np.inf) < noise[r]},
                 weights={r: relevance[r] for r in candidates},
-                penalties=noise,
+                penalties={r: library.error(r) if r in closer else noise[r] for r in candidates},
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
-            if private.transcript.selections[-1].public:
-                readings += self._read(public, {chosen: publics[chosen]})
+            to_read = chosen in closer
+            if to_read:
+                read.append(chosen)
             else:
-                private.measure([chosen], Gaussian(rho=self.alpha * rho))
+                library.compare(private.measure([chosen], Gaussian(rho=self.alpha * rho)))
                 memory.note(estimates, private.transcript)
-            model = self.fit(domain, private.transcript + trusted(readings, private.transcript), rng=rng, warm=model)
+            model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
-            read = private.transcript.selections[-1].public
-            if learned <= (chance if read else noise)[chosen]:
-                rho *= 2 if read else 4
+            if learned <= (library.error(chosen) if to_read else noise[chosen]):
+                rho *= 2 if to_read else 4
             progress("measuring", float(1 - private.remaining / private.rho))
-        model = self.fit(domain, private.transcript + trusted(readings, private.transcript), rng=rng)
-        return release_of(private, model, self.config(), memory, trusted(readings, private.transcript))
-
-    def _read(self, public: Public, publics: Mapping[Clique, FloatArray]) -> Transcript:
-        """Readings, trusted as far as chance allows."""
-        records = len(public.codes)
-        return Transcript(
-            tuple(PublicReading(r, p, chance_scale(p, records), public.sha256) for r, p in publics.items())
-        )
+        readings = library.readings(read)
+        model = self.fit(domain, private.transcript + readings, rng=rng)
+        return release_of(private, model, self.config(), memory, readings)
 
     def _candidates(
-        self, domain: Domain, closure: tuple[Clique, ...], known: Transcript, open_share: float
+        self, domain: Domain, closure: tuple[Clique, ...], known: tuple[Clique, ...], open_share: float
     ) -> list[Clique]:
         """Those that keep the model within the open share of its size, and those that do not enlarge it."""
-        cliques = tuple(dict.fromkeys(e.clique for e in known.evidence))
+        cliques = tuple(dict.fromkeys(known))
         limit = max(open_share * self.max_model_mb * CELLS_PER_MB, self.fit.cells(domain, cliques))
         sizes = self.fit.cells_with(domain, cliques, closure)
         return [r for r, size in zip(closure, sizes, strict=True) if size <= limit]
-
-
-def chance_scale(expected: FloatArray, records: int) -> float:
-    """Root mean square over the cells of a marginal scaled up from so many records: total · sqrt(mean p (1 − p) / n').
-
-    Shares are smoothed by half a record a cell, so that no cell seems certain.
-    """
-    total = float(expected.sum())
-    shares = (expected / total * records + 0.5) / (records + 0.5 * expected.size)
-    return total * float(np.sqrt((shares * (1 - shares)).mean() / records))
-
-
-def trusted(readings: Transcript, known: Transcript) -> Transcript:
-    """The readings with the scale that what was measured suggests: scale² = chance² + bias².
-
-    A measurement y of the same columns, of more or of fewer, is compared with the public marginal p on the columns
-    that both have: the mean square of y − p beyond the noise of y and the chance of p is the square of a bias,
-    taken relative to p's root mean square. A reading's bias is the largest that any measurement shows.
-    """
-    measured = [m for m in known.measurements if m.query.is_identity]
-    return Transcript(tuple(_trusted(r, measured) for r in readings.readings))
-
-
-def _trusted(reading: PublicReading, measured: Sequence[Measurement]) -> PublicReading:
-    values, worst = reading.values, 0.0
-    for m in measured:
-        both = tuple(a for a in reading.clique if a in m.clique)
-        if both:
-            public = project_array(values, reading.clique, both)
-            private = project_array(m.values, m.clique, both)
-            noise = m.scale**2 * m.values.size / private.size
-            chance = reading.scale**2 * values.size / public.size
-            off = float(((private - public) ** 2).mean()) - noise - chance
-            worst = max(worst, off / float((public**2).mean()))
-    bias = worst * float((values**2).mean())
-    return replace(reading, scale=float(np.sqrt(reading.scale**2 + bias)))
-
-
-def sampling_error(expected: FloatArray, total: float, records: int) -> float:
-    """E‖·‖₁ of a marginal scaled up from so many records, from chance alone: Σ_x sqrt(2/pi) sd_x.
-
-    sd_x = total · sqrt(p_x (1 − p_x) / records), with p_x as the public table has it.
-    """
-    shares = expected / expected.sum()
-    return float(np.sqrt(2 / np.pi) * total * np.sqrt(shares * (1 - shares) / records).sum())

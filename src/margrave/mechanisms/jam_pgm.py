@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL
-from margrave.marginal.counting import count_cliques
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Memory,
@@ -25,13 +24,14 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
+from margrave.mechanisms.library import given, scaled
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.typing import Clique
 from margrave.workload import Workload
 
 FOR_TOTAL = Fraction(1, 100)
@@ -165,29 +165,6 @@ class JAMPGM:
         of_closure = list(closure)
         sizes = self.fit.cells_with(domain, cliques, of_closure)
         return [r for r, size in zip(of_closure, sizes, strict=True) if size <= limit or len(r) == 1]
-
-
-def given(public: Public | None, domain: Domain) -> Public:
-    """The public table, if there is one that fits the domain."""
-    if public is None:
-        raise InputError(
-            "This mechanism needs a public table.",
-            remedy="Give one: public=margrave.Public(codes, attestation), or --public FILE --attestation TEXT.",
-        )
-    public.check(domain)
-    return public
-
-
-def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
-    """The public marginals of the cliques whose columns are public, scaled to so many records."""
-    known = [r for r in cliques if all(a in public.domain for a in r)]
-    ordered = {r: public.domain.clique(r) for r in known}
-    counts: Mapping[Clique, Any] = count_cliques(public.codes, ordered.values())
-    factor = total / len(public.codes)
-    return {
-        r: np.asarray(np.transpose(counts[c], [c.index(a) for a in r]) * factor, dtype=np.float64)
-        for r, c in ordered.items()
-    }
 
 
 def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:

@@ -10,13 +10,13 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms.common import Step, expected_noise
+from margrave.mechanisms.common import Memory, Step, expected_noise
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
 from margrave.schema.domain import Domain
@@ -69,6 +69,11 @@ class Rounds:
         """The share of a round's rho that chooses."""
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
+    @property
+    def planned(self) -> int | None:
+        """How many rounds there will be, if that is known: of whole marginals one per column, as in MWEM+PGM."""
+        return self.count or (len(self.queries.domain) if self.whole else None)
+
     def reads(self) -> list[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
         return list(dict.fromkeys([*self.queries.cliques, TOTAL.counted_in(self.queries.domain)]))
@@ -76,7 +81,7 @@ class Rounds:
     def steps(self, rho: Fraction, unit: Unit) -> list[Step]:
         """The number of records, if it is private, and the rounds: at the most that there may be."""
         left = rho if size_is_public(unit) else rho * (1 - FOR_TOTAL)
-        count = self.count or MOST_ROUNDS
+        count = self.planned or MOST_ROUNDS
         share = left / count * (1 - self.choosing) / self.each
         scale = Gaussian.scale_for(share, unit) if self.whole else Gaussian.scale_for(share, unit, self.queries[0])
         what = "chosen marginals" if self.whole else "chosen queries"
@@ -86,7 +91,7 @@ class Rounds:
             count * self.each,
             scale,
             adaptive=True,
-            at_most=self.count is None,
+            at_most=self.planned is None,
             single=not self.whole,
         )
         if size_is_public(unit):
@@ -100,18 +105,30 @@ class Rounds:
         private.prepare(self.reads())
         if not size_is_public(private.unit):
             private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
-        return self.count or best_rounds(private.remaining, private.transcript.total(), self.queries)
+        return self.planned or best_rounds(private.remaining, private.transcript.total(), self.queries)
 
-    def ask(self, private: Private, model: Model, left: int, *, rng: np.random.Generator) -> None:
+    def ask(
+        self,
+        private: Private,
+        model: Model,
+        left: int,
+        *,
+        rng: np.random.Generator,
+        memory: Memory | None = None,
+    ) -> None:
         """One round of the ``left`` that are left: choose by the exponential mechanism, then measure.
+
+        ``memory`` is told what whole marginals were chosen by, for error bounds on those passed over.
 
         **Privacy:** ``remaining / left`` (zCDP), to the last fraction.
         """
         rho = private.remaining / left
         spent_choosing, spent_measuring = rho * self.choosing, rho * (1 - self.choosing)
         if self.whole:
-            marginals = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
+            marginals, estimates = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
             private.measure(marginals, Gaussian(rho=spent_measuring))
+            if memory is not None:
+                memory.note(estimates, private.transcript)
         else:
             worst = self._worst_queries(private, model, spent_choosing, rng)
             private.measure_queries(worst, Gaussian(rho=spent_measuring))
@@ -130,8 +147,8 @@ class Rounds:
 
     def _worst_marginals(
         self, private: Private, model: Model, rho: Fraction, measuring: Fraction, rng: np.random.Generator
-    ) -> list[Clique]:
-        """Marginals that are far off in sum, beyond what the noise of measuring them would be."""
+    ) -> tuple[list[Clique], dict[Clique, FloatArray]]:
+        """Marginals that are far off in sum, beyond what the noise of measuring them would be; the estimates of all."""
         domain, scale = private.domain, Gaussian.scale_for(measuring / self.each, private.unit)
         left = list(self.queries.cliques)
         estimates = model.answer(left, rng=rng, scale=scale)
@@ -144,7 +161,7 @@ class Rounds:
             )
             chosen.append(private.select(left, score, rho=rho / self.each))
             left.remove(chosen[-1])
-        return chosen
+        return chosen, estimates
 
     def _estimates(self, model: Model, rng: np.random.Generator) -> dict[Clique, FloatArray]:
         """The model's answers to the queries, in records."""
@@ -158,8 +175,22 @@ def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | N
 
 
 def queries_config(queries: Queries | None) -> Any:
-    """The queries as plain data; None where they are every cell of the workload's marginals."""
+    """A set of queries as plain data."""
     if queries is None:
-        return None
-    sets = {a: [np.flatnonzero(s).tolist() for s in rows] for a, rows in sorted(queries.sets.items())}
-    return {"cliques": [list(c) for c in queries.cliques], "sets": sets}
+        return "all cells"
+    sets = {a: len(found) for a, found in queries.sets.items()}
+    return {"count": len(queries), "cliques": [list(c) for c in queries.cliques], "sets": sets}
+
+
+def exact_alpha(alpha: Fraction) -> Fraction:
+    """The parameter alpha as an exact fraction; an ``InputError`` unless it lies between 0 and 1."""
+    if not 1e-6 <= alpha <= 1 - 1e-6:
+        raise InputError(f"alpha is {float(alpha)}.", remedy="It lies between 0 and 1.")
+    return Fraction(alpha).limit_denominator(10**6)
+
+
+def is_whole(granularity: str) -> bool:
+    """Whether whole marginals are measured, and not single queries; anything else is an ``InputError``."""
+    if granularity not in get_args(Granularity):
+        raise InputError(f"A round cannot measure a {granularity!r}.", remedy='It measures a "query" or a "marginal".')
+    return granularity == "marginal"

@@ -8,9 +8,17 @@ from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
+from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
 from margrave.models.oracle import Objective, Oracle
 from margrave.models.protocol import Fit, Model, ModelState
-from margrave.models.rows import RowsModel, load_rows
+from margrave.models.weights import (
+    EntropyProjectionFit,
+    MultiplicativeWeightsFit,
+    WeightsModel,
+    empirical,
+    load_histogram,
+    load_support,
+)
 from margrave.schema.domain import Domain
 from margrave.typing import AnyArray
 
@@ -26,7 +34,9 @@ MODELS: dict[str, Loader] = {
     "expanded": _expanded,
     "answers": load_answers,
     "max-entropy": load_max_entropy,
-    "rows": load_rows,
+    "histogram": load_histogram,
+    "support": load_support,
+    "mixture": load_mixture,
 }
 """How a release file's model is read, by its kind."""
 
@@ -34,15 +44,21 @@ __all__ = [
     "MODELS",
     "Answers",
     "AnswersFit",
+    "EntropyProjectionFit",
     "ExpandedModel",
     "Fit",
+    "GeneratorFit",
     "GraphicalFit",
     "GraphicalModel",
     "MaxEntropyFit",
     "MaxEntropyModel",
+    "MixtureModel",
     "Model",
     "ModelState",
+    "MultiplicativeWeightsFit",
     "Objective",
     "Oracle",
-    "RowsModel",
+    "RelaxedFit",
+    "WeightsModel",
+    "empirical",
 ]

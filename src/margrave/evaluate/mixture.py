@@ -1,0 +1,118 @@
+"""How close a distribution on public records can come to a table: what their support allows, whatever is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from margrave.data import Table
+from margrave.errors import InputError, ModelTooLargeError
+from margrave.public import Public
+from margrave.schema.domain import Codes, Domain
+from margrave.typing import AnyArray, Clique, FloatArray
+from margrave.workload import Workload
+
+LARGEST = 4_000_000
+"""The most numbers of the linear program: beyond, it takes hours."""
+
+
+@dataclass(frozen=True)
+class BestMixture:
+    """The best that weights on public records can do. **Not private**: it comes from the real rows.
+
+    ``error`` is the largest difference of shares over all cells of the workload, 0 to 1; ``records`` are the distinct
+    public records, as far as the workload tells them apart.
+    """
+
+    private: ClassVar[bool] = False
+
+    error: float
+    records: int
+    queries: int
+
+
+def best_mixture_error(real: Table, public: Public, workload: Workload | None = None) -> BestMixture:
+    """The least, over all weights on the public records, of the largest error on the cells of a workload.
+
+        min over w >= 0, Σ w = 1   of   max over marginals r and cells c   |Σ_{public x in c} w_x − share of c|
+
+    A linear program. It bounds from below what PMW^Pub and PEP^Pub reach with this public table, at any budget;
+    ``workload``: None means every three-way marginal.
+
+    **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone: choosing a public table
+    by it uses the real rows, for which no ledger accounts.
+
+    Raises ``InputError`` where SciPy is missing or a column is, ``ModelTooLargeError`` for a program too large.
+
+    Source: Liu, Vietri, Wu (2021), Appendix E; Liu, Vietri, Steinke, Ullman, Wu (2021).
+    """
+    domain = real.domain
+    public.needs(domain, "a mixture of public records")
+    cliques = (workload or Workload.all_kway(domain, 3)).cliques
+    records = _distinct(domain, public, cliques)
+    if 2 * records.shape[1] * len(cliques) > LARGEST:
+        raise ModelTooLargeError(
+            f"{records.shape[1]:,} distinct public records and {len(cliques):,} marginals make too large a program.",
+            remedy="Name a smaller workload, or give some of the public records.",
+        )
+    if not real.rows():
+        raise InputError("The real table has no rows to compare with.")
+    cells, shares = _program(domain, records, cliques, real)
+    return BestMixture(_solved(cells, shares), records.shape[1], int(sum(map(domain.cells, cliques))))
+
+
+def _distinct(domain: Domain, public: Public, cliques: Sequence[Clique]) -> AnyArray:
+    """The public records that the cliques tell apart, each once; columns in none of them are all zero."""
+    named = {a for c in cliques for a in c}
+    values = Codes(domain, public.codes.values[[public.domain.index(a) for a in domain]]).values.copy()
+    values[[a not in named for a in domain]] = 0
+    return np.unique(values, axis=1)
+
+
+def _program(
+    domain: Domain, records: AnyArray, cliques: Sequence[Clique], real: Table
+) -> tuple[AnyArray, FloatArray]:
+    """For every clique the row of the program that each record counts in, and each row's share of the real table.
+
+    The first row is that of all cells without a public record: only the largest of their shares matters.
+    """
+    rows, shares, counts = [], [np.zeros(1)], real.count(cliques)
+    for clique in cliques:
+        truth = counts[clique].reshape(-1) / real.rows()
+        held = np.ravel_multi_index([records[domain.index(a)] for a in clique], domain.shape(clique))
+        occupied, place = np.unique(held, return_inverse=True)
+        rows.append(place + sum(map(len, shares)))
+        shares.append(truth[occupied])
+        shares[0] = np.maximum(shares[0], np.delete(truth, occupied).max(initial=0.0))
+    return np.array(rows), np.concatenate(shares)
+
+
+def _solved(cells: AnyArray, shares: FloatArray) -> float:
+    """minimise t with |A w − shares| <= t, w a distribution; A has a one where a record counts in a row."""
+    try:
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array, hstack, vstack
+    except ModuleNotFoundError:
+        raise InputError(
+            "The best mixture needs scipy, which is not installed.", remedy="pip install 'margrave[inference]'"
+        ) from None
+    cliques, records = cells.shape
+    columns = np.tile(np.arange(records), cliques)
+    counted: Any = coo_array(
+        (np.ones(columns.size), (cells.reshape(-1), columns)), shape=(len(shares), records)
+    )
+    slack = np.full((len(shares), 1), -1.0)
+    found = linprog(
+        np.append(np.zeros(records), 1.0),
+        A_ub=vstack([hstack([counted, slack]), hstack([-counted, slack])], format="csr"),
+        b_ub=np.concatenate([shares, -shares]),
+        A_eq=np.append(np.ones(records), 0.0)[None, :],
+        b_eq=np.ones(1),
+        method="highs",
+    )
+    if not found.success:
+        raise InputError("The linear program of the best mixture was not solved.", remedy="Try a smaller workload.")
+    return max(0.0, float(found.fun))

@@ -1,0 +1,142 @@
+"""GEM: generative networks with the exponential mechanism (Liu, Vietri, Wu 2021), and GEM^Pub."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import Queries
+from margrave.mechanisms.common import (
+    Memory,
+    Progress,
+    Step,
+    check_size,
+    one_way,
+    parameter,
+    release_of,
+    silent,
+    workload_config,
+    workload_or_default,
+)
+from margrave.mechanisms.library import given
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.models import GeneratorFit, Model
+from margrave.privacy import Private, Unit
+from margrave.public import Public
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class GEM:
+    """T rounds: choose the query that the network answers worst, measure it, train the network on all answers so far.
+
+    The score of q is ``|q(D) − q(G_{t−1})|``; the release is the network whose weights are an exponential moving
+    average over the second half of the rounds.
+
+    ``workload``: None means all three-way marginals; ``queries``: linear queries instead of its cells. ``granularity``:
+    a round asks for a "query" (a cell), as the paper does, or for a whole "marginal", as others have. ``rounds``: T,
+    from the budget by default (``best_rounds``). ``alpha``: how a round's budget goes to choosing and to measuring, as
+    alpha² to (1 − alpha)². ``fit``: the network and its training.
+
+    **Privacy:** the gate's whole budget, to the last fraction, for its unit.
+
+    Source: Liu, Vietri, Wu (2021), Iterative methods for private synthetic data, Algorithms 3 and 4; whole marginals:
+    McKenna, Mullins, Sheldon, Miklau (2022), Section 6, footnote 8. Departures: ``GeneratorFit``'s defaults.
+    """
+
+    workload: Workload | None = None
+    queries: Queries | None = None
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    alpha: Fraction = parameter(Fraction(67, 100), "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
+    fit: GeneratorFit = field(default_factory=GeneratorFit)
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError("GEM needs at least one round.")
+        is_whole(self.granularity)
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """The marginals of the queries, and a column in which all records can be counted."""
+        return self._rounds(domain).reads()
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """Equal shares for all rounds."""
+        return self._rounds(domain).steps(rho, unit)
+
+    def config(self) -> dict[str, Any]:
+        """The parameters."""
+        return {
+            "name": "gem",
+            "workload": workload_config(self.workload),
+            "queries": queries_config(self.queries),
+            "granularity": self.granularity,
+            "rounds": self.rounds,
+            "alpha": float(self.alpha),
+            "fit": repr(self.fit),
+        }
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Choose, measure, train, T times."""
+        rng = np.random.default_rng() if rng is None else rng
+        progress = progress or silent
+        domain = private.domain
+        check_size(self.fit, domain, one_way(domain))
+        rounds, memory = self._rounds(domain), Memory()
+        count = rounds.begin(private)
+        model = self.fit(domain, private.transcript, rng=rng)
+        average: Model | None = None
+        for t in range(count):
+            rounds.ask(private, model, count - t, rng=rng, memory=memory)
+            model = self.fit(domain, private.transcript, rng=rng, warm=model)
+            if 2 * (t + 1) > count:
+                average = self.fit.averaged(average, model)
+            progress("measuring", (t + 1) / count)
+        assert average is not None  # of one round at least
+        return release_of(private, average, self.config(), memory)
+
+    def _rounds(self, domain: Domain) -> Rounds:
+        queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
+        whole = is_whole(self.granularity)
+        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GEMPub(GEM):
+    """GEM whose network is trained without privacy on a public table first: on its three-way marginals.
+
+    ``public``: the public records; they may lack columns. Everything else is as in ``GEM``.
+
+    **Privacy:** the gate's whole budget, for its unit. The public records are not protected.
+
+    Source: Liu, Vietri, Wu (2021), Appendix E.
+    """
+
+    public: Public | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.public is not None and self.fit.public is not self.public:
+            object.__setattr__(self, "fit", replace(self.fit, public=self.public))
+
+    def config(self) -> dict[str, Any]:
+        """The parameters, and what is known of the public records."""
+        return {**super().config(), "name": "gem-pub", "public": None if self.public is None else self.public.facts()}
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Train on the public records, then as GEM."""
+        given(self.public, private.domain)
+        return super().run(private, rng=rng, progress=progress)

@@ -1,0 +1,224 @@
+"""MWEM, PEP, PMW^Pub and PEP^Pub: what the papers claim of them, on small tables and on adult_reduced."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from conformance import SIZES, memory_table, published, run_on, some_rows
+from margrave.data import MemoryTable
+from margrave.errors import InputError, ModelTooLargeError
+from margrave.marginal import TOTAL, LinearQuery, Queries
+from margrave.mechanisms import MWEM, PEP, Mechanism, PEPPub, PMWPub
+from margrave.models import GraphicalFit
+from margrave.privacy import AddRemoveRow, Budget, Gaussian, ReplaceRow, SeededRandomness, Unit, protect
+from margrave.public import Public
+from margrave.release import Release
+from margrave.schema import Codes, Schema
+from margrave.transcript import Answer, Measurement, QuerySelection, Transcript
+
+KINDS: list[Any] = [MWEM, PEP, PMWPub, PEPPub]
+WIDE = {"a": 4, "b": 5, "c": 3, "d": 4}
+TABLE = memory_table(WIDE, some_rows(WIDE, 4000, seed=2))
+PUBLIC = published(TABLE.domain)
+
+
+def made(kind: Any, budget: Budget, seed: int = 0, unit: Unit | None = None, **options: Any) -> Release:
+    given = {"public": PUBLIC} if kind in (PMWPub, PEPPub) else {}
+    return run_on(kind(**given, **options), TABLE, unit or ReplaceRow(), budget, SeededRandomness(seed))
+
+
+def largest_error(release: Release, table: MemoryTable = TABLE) -> float:
+    """Over all cells of all triples, in shares."""
+    cliques = list(combinations(table.domain.attributes, 3))
+    truth, found = table.count(cliques), release.model.answer(cliques)
+    return max(float(np.abs(found[c] - truth[c]).max()) for c in cliques) / table.rows()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("granularity", ["query", "marginal"])
+def test_the_error_falls_as_the_budget_grows(kind: Any, granularity: str) -> None:
+    options: dict[str, Any] = {"rounds": 25 if granularity == "query" else 4, "granularity": granularity}
+    means = [
+        np.mean([largest_error(made(kind, Budget.zcdp(rho), seed, **options)) for seed in range(3)])
+        for rho in (1e-5, 1e-3, 1.0)
+    ]
+    assert means[2] < means[1] < means[0]
+
+
+@pytest.mark.parametrize("kind", [MWEM, PMWPub])
+def test_past_queries_help(kind: Any) -> None:
+    """The last iterate after 30 rounds of single queries: gone over again, and not."""
+    plain, past = (
+        np.mean([
+            largest_error(made(kind, Budget.zcdp(0.5), s, rounds=30, granularity="query", passes=passes))
+            for s in range(3)
+        ])
+        for passes in (0, 100)
+    )  # fmt: skip
+    assert past < 0.5 * plain
+
+
+def test_projecting_is_worth_many_updates() -> None:
+    """PEP against the plain MWEM of Hardt et al., average and all, with the same rounds."""
+    budget, shared = Budget.zcdp(0.5), {"rounds": 30, "granularity": "query"}
+    pep = np.mean([largest_error(made(PEP, budget, s, **shared)) for s in range(3)])
+    mwem = np.mean([largest_error(made(MWEM, budget, s, passes=0, average=True, **shared)) for s in range(3)])
+    assert pep < 0.5 * mwem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_asked_is_what_the_paper_asks(kind: Any) -> None:
+    """Alternately one choice and one answer, with epsilon_0 = sqrt(2 rho / (T (alpha² + (1 − alpha)²)))."""
+    rho, rounds, alpha = 0.1, 6, Fraction(2, 3)
+    release = made(kind, Budget.zcdp(rho), rounds=rounds, granularity="query", alpha=alpha)
+    entries = release.transcript.entries[1:]
+    assert len(entries) == 2 * rounds
+    base = np.sqrt(2 * rho / (rounds * float(alpha**2 + (1 - alpha) ** 2)))
+    for choice, answer in zip(entries[::2], entries[1::2], strict=True):
+        assert isinstance(choice, QuerySelection)
+        assert isinstance(answer, Answer)
+        assert answer.query == choice.chosen
+        assert choice.epsilon == pytest.approx(2 * float(alpha) * base, rel=1e-6)
+        scale = Gaussian.scale_for(answer.rho, ReplaceRow(), answer.query)
+        assert answer.scale == pytest.approx(scale)
+        assert float(answer.rho) == pytest.approx((float(1 - alpha) * base) ** 2 / 2, rel=1e-6)
+
+
+def test_the_number_of_records_is_asked_where_it_is_private() -> None:
+    release = made(PEP, Budget.zcdp(0.1), unit=AddRemoveRow())
+    first, _, third = release.transcript.entries[:3]
+    assert isinstance(first, Answer)
+    assert first.query == TOTAL
+    assert isinstance(third, Measurement)
+    assert len(release.transcript.measurements) == len(TABLE.domain), "one round per column"
+
+
+def test_the_release_holds_the_average_if_asked() -> None:
+    options: dict[str, Any] = {"rounds": 5, "granularity": "query", "passes": 0}
+    last, average = (made(MWEM, Budget.zcdp(1.0), average=a, **options) for a in (False, True))
+    assert [a.value for a in last.transcript.answers] == [a.value for a in average.transcript.answers]
+    iterates = []
+    for t in range(1, 6):
+        rounds = replace(last.transcript, entries=last.transcript.entries[: 1 + 2 * t])
+        fit = MWEM(**options).estimator()
+        iterates.append(fit(TABLE.domain, rounds, rng=np.random.default_rng(0)).project(tuple(WIDE)).values)
+    np.testing.assert_allclose(last.marginal(WIDE).values, iterates[-1], rtol=1e-9)
+    np.testing.assert_allclose(average.marginal(WIDE).values, np.mean(iterates, axis=0), rtol=1e-9)
+    assert set(average.model.state().arrays) == {"weights"}
+
+
+def test_another_estimator_in_their_place() -> None:
+    release = made(MWEM, Budget.zcdp(1.0), rounds=2, fit=GraphicalFit())
+    assert release.model.state().kind == "graphical"
+    assert release.config["fit"].startswith("GraphicalFit")
+
+
+def test_a_certificate_names_the_public_table() -> None:
+    release = made(PMWPub, Budget.zcdp(1.0), rounds=2)
+    assert release.certificate()["mechanism"]["public"] == PUBLIC.facts()
+    assert json.loads(json.dumps(release.config)) == release.config
+
+
+# Refused at no cost.
+
+
+def refused(mechanism: Mechanism, table: MemoryTable, error: type[Exception], match: str) -> None:
+    with protect(table, unit=AddRemoveRow(), budget=Budget.zcdp(1), randomness=SeededRandomness(0)) as private:
+        with pytest.raises(error, match=match):
+            mechanism.run(private, rng=np.random.default_rng(0))
+        assert private.remaining == 1
+
+
+@pytest.mark.parametrize("kind", [PMWPub, PEPPub])
+def test_no_public_table_or_one_that_does_not_fit(kind: Any) -> None:
+    table = memory_table(SIZES, some_rows(SIZES, 20))
+    refused(kind(), table, InputError, "needs a public table.*Give one")
+    public = published(table.domain)
+    refused(kind(public=public.only(["a", "b"])), table, InputError, "no column 'c'")
+    refused(kind(public=PUBLIC), table, InputError, "column 'a' is not the private table's")
+    assert kind().reads(table.domain) == kind(public=public).reads(table.domain), "a plan needs none"
+
+
+@pytest.mark.parametrize("kind", [MWEM, PEP])
+def test_a_domain_that_no_histogram_holds(kind: Any) -> None:
+    many = {f"c{i}": 12 for i in range(8)}
+    table = memory_table(many, [tuple([0] * 8)])
+    refused(kind(), table, ModelTooLargeError, "429,981,696 cells, above 1024 MB")
+
+
+def test_queries_of_a_kind_of_their_own() -> None:
+    """Only these are chosen from, and a mechanism says how many they are."""
+    queries = Queries.ranges(TABLE.domain, [("a", "b")], ["b"])
+    release = made(PEP, Budget.zcdp(10.0), queries=queries, rounds=30, granularity="query", gamma=0.0)
+    assert {a.query.clique for a in release.transcript.answers} == {("a", "b")}
+    assert release.config["queries"] == {"count": 60, "cliques": [["a", "b"]], "sets": {"b": 15}}
+    truth = TABLE.count([("a", "b")])[("a", "b")]
+    found = np.asarray(release.marginal(["a", "b"]).values)
+    assert np.abs(queries.answer(("a", "b"), found) - queries.answer(("a", "b"), truth)).max() < 0.01 * TABLE.rows()
+    assert any(len(codes) > 1 for a in release.transcript.answers for codes in a.query.codes)
+    assert isinstance(release.transcript.answers[0].query, LinearQuery)
+
+
+# The papers' table.
+
+FOLDER = Path(os.environ.get("MARGRAVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ADULT = FOLDER / "gem" / "adult_reduced.parquet"
+
+
+def adult() -> tuple[Schema, Codes]:
+    if not ADULT.exists():
+        pytest.skip("the benchmark tables are not here")
+    told = json.loads(ADULT.with_suffix(".schema.json").read_text(encoding="utf-8"))
+    schema = Schema.coded({c["name"]: c["domain_size"] for c in told["columns"]})
+    return schema, schema.encode(pyarrow.parquet.read_table(ADULT))
+
+
+def split_off() -> tuple[MemoryTable, Public]:
+    """A tenth of the rows as a public table, the others as the private one."""
+    schema, codes = adult()
+    order = np.random.default_rng(0).permutation(len(codes))
+    public, private = np.split(order, [len(codes) // 10])
+    return MemoryTable(schema, codes.take(private)), Public(codes.take(public), "a tenth of a published table")
+
+
+def error_on(table: MemoryTable, mechanism: Mechanism) -> float:
+    """Of one run at epsilon 1 and delta 1/n², replacing a row: the paper's setting."""
+    budget = Budget.approx(1.0, 1.0 / table.rows() ** 2)
+    return largest_error(run_on(mechanism, table, ReplaceRow(), budget, SeededRandomness(4)), table)
+
+
+@pytest.mark.data
+def test_adult_reduced_as_in_the_paper() -> None:
+    """Max error of all 35 triples: PEP below MWEM, and MWEM with past queries far below MWEM without."""
+    table = MemoryTable(*adult())
+    shared: dict[str, Any] = {"rounds": 100, "granularity": "query"}
+    pep = error_on(table, PEP(**shared))
+    past = error_on(table, MWEM(passes=30, **shared))
+    plain = error_on(table, MWEM(passes=0, **shared))
+    assert pep < 0.018
+    assert past < 0.02
+    assert plain > 4 * past
+    assert error_on(table, PEP(rounds=10)) < 0.015
+
+
+@pytest.mark.data
+def test_public_records_of_adult_reduced() -> None:
+    """A tenth of the rows as the public table: both come below what it says by itself."""
+    table, public = split_off()
+    shared: dict[str, Any] = {"public": public, "rounds": 50, "granularity": "query"}
+    cliques = list(combinations(table.domain.attributes, 3))
+    start = PEPPub(public=public).estimator()(table.domain, Transcript(), rng=np.random.default_rng(0))
+    truth, shares = table.count(cliques), start.answer(cliques)
+    before = max(float(np.abs(shares[c] / start.total - truth[c] / table.rows()).max()) for c in cliques)
+    assert error_on(table, PMWPub(passes=30, **shared)) < 0.9 * before
+    assert error_on(table, PEPPub(**shared)) < 0.9 * before
