@@ -117,6 +117,7 @@ def listening() -> Iterator[Heard]:
     """Catch standard output and error, every logger at every level, and what progress is told."""
     heard = Heard(io.StringIO(), [])
     handler, root = logging.StreamHandler(heard.output), logging.getLogger()
+    handler.addFilter(lambda record: not record.name.startswith("numba."))  # compiling, the first time
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.NOTSET)
