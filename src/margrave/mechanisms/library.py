@@ -101,11 +101,12 @@ def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Cliq
 def chance_scale(expected: FloatArray, records: int) -> float:
     """Root mean square over the cells of a marginal scaled up from so many records: total · sqrt(mean p (1 − p) / n').
 
-    Shares are smoothed by half a record a cell, so that no cell seems certain.
+    Shares are smoothed by half a record a cell, and the whole is half a public record at least, so that nothing seems
+    certain.
     """
     total = float(expected.sum())
     shares = (expected / total * records + 0.5) / (records + 0.5 * expected.size)
-    return total * float(np.sqrt((shares * (1 - shares)).mean() / records))
+    return total * max(float(np.sqrt((shares * (1 - shares)).mean() / records)), 0.5 / records)
 
 
 def sampling_error(expected: FloatArray, total: float, records: int) -> float:
