@@ -6,7 +6,7 @@ A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -17,6 +17,7 @@ from margrave.data import MemoryTable
 from margrave.marginal import LinearQuery, Queries
 from margrave.mechanisms import (
     AIM,
+    FEM,
     GEM,
     GEMAIM,
     JAM,
@@ -28,6 +29,7 @@ from margrave.mechanisms import (
     NAPSUMQ,
     PEP,
     RAP,
+    DualQuery,
     GaussianMechanism,
     GEMPub,
     Independent,
@@ -182,11 +184,19 @@ CASES: dict[str, Make] = {
     "rap": lambda d: RAP(rounds=4, each=3, granularity="query", fit=SMALL_TABLE),
     "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, granularity="query", fit=SMALL_BOX),
     "rap marginals": lambda d: RAP(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
+    "dual-query": lambda d: DualQuery(rounds=4, samples=3, nodes=0),
+    "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
+    "dual-query ruled": lambda d: DualQuery(workload=first_pair(d), samples=8, nodes=0),
+    "fem": lambda d: FEM(rounds=4, samples=3),
+    "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
 NO_RECORDS = frozenset({"gaussian"})
 """Those whose release answers marginals only."""
+
+CHOOSING = frozenset({"dual-query", "fem"})
+"""Those that choose and do not measure: their releases are a few records, and hold no answers to fit a model to."""
 
 NO_ZEROS = frozenset({"gem", "gem-pub", "gem-aim", "rap"})
 """The names of those that refuse structural zeros before anything is spent."""
@@ -377,7 +387,10 @@ class Remembered:
 
 
 def remembering(mechanism: Any) -> Any:
-    """The mechanism with a fit that is remembered. Fitting sees answers alone, so a replay loses nothing by it."""
+    """The mechanism with a fit that is remembered, if it has one. Fitting sees answers alone, so a replay loses nothing
+    by it."""
+    if "fit" not in {f.name for f in fields(mechanism)}:
+        return mechanism
     fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
     return replace(mechanism, fit=Remembered(fit))
 

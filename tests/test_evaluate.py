@@ -72,7 +72,7 @@ def test_a_release_is_compared_by_its_records() -> None:
 
 def test_large_workloads_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evaluate(REAL, SYNTHETIC).to_dict()
-    monkeypatch.setattr("margrave.evaluate.evaluation._BATCH_CELLS", 1)
+    monkeypatch.setattr("margrave.evaluate.queries.BATCH_CELLS", 1)
     assert evaluate(REAL, SYNTHETIC).to_dict() == whole
 
 

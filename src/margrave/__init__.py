@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from margrave.api import synthesize
+    from margrave.api import read_public, synthesize
     from margrave.data import MemoryTable, Table, read_table
     from margrave.errors import (
         BudgetError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from margrave.marginal import LinearQuery, Marginal, Queries
     from margrave.mechanisms import (
         AIM,
+        FEM,
         GEM,
         GEMAIM,
         JAM,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         NAPSUMQ,
         PEP,
         RAP,
+        DualQuery,
         GaussianMechanism,
         GEMPub,
         Independent,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "read_public": "margrave.api",
     "synthesize": "margrave.api",
     "MemoryTable": "margrave.data",
     "Table": "margrave.data",
@@ -91,6 +94,8 @@ _HOME = {
     "Marginal": "margrave.marginal",
     "Queries": "margrave.marginal",
     "AIM": "margrave.mechanisms",
+    "DualQuery": "margrave.mechanisms",
+    "FEM": "margrave.mechanisms",
     "GEM": "margrave.mechanisms",
     "GEMAIM": "margrave.mechanisms",
     "GEMPub": "margrave.mechanisms",
@@ -135,6 +140,8 @@ _HOME = {
 
 __all__ = [
     "AIM",
+    "DualQuery",
+    "FEM",
     "GEM",
     "GEMAIM",
     "JAM",
@@ -192,6 +199,7 @@ __all__ = [
     "Workload",
     "analyse",
     "protect",
+    "read_public",
     "read_table",
     "synthesize",
 ]

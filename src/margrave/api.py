@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from margrave.data import read_table
+from margrave.data import read_codes, read_table
 from margrave.errors import InputError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
+from margrave.mechanisms.library import given
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
 from margrave.privacy.unit import rows_per_person
+from margrave.public import Public
 from margrave.release import Release
 from margrave.schema import Domain, Schema
 
@@ -60,6 +63,7 @@ def synthesize(
     chosen = mechanism_of(mechanism)
     check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
+    check_public(confirmed.domain, chosen)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger is not None)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -71,6 +75,29 @@ def synthesize(
     rng = np.random.default_rng(seed)  # fitting is post-processing
     with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
         return chosen.run(private, rng=rng, progress=progress)
+
+
+def read_public(
+    source: Any, schema: Schema | str | Path, *, attestation: str, columns: Sequence[str] | None = None
+) -> Public:
+    """A public table for mechanisms that take one: a path to CSV or Parquet, or a data frame.
+
+    It is encoded by the private table's schema: the same columns or some of them, the same codes, the same policies
+    for values outside. Columns of the schema that it lacks are left out; ``columns`` names the ones to read, and then
+    it must have them. A column that the schema neither has nor ignores is an error. ``attestation`` says where the
+    records come from and why they are public; the certificate quotes it.
+
+    **Privacy:** none spent, and none given: the records are not protected. Raises ``DataError``, ``SchemaError`` or
+    ``InputError``.
+
+    >>> import pyarrow as pa
+    >>> from margrave.schema import Schema
+    >>> schema = Schema.coded({"age": 3, "sex": 2})
+    >>> read_public(pa.table({"sex": [0, 1, 1]}), schema, attestation="last year's published sample").domain.attributes
+    ('sex',)
+    """
+    known = schema if isinstance(schema, Schema) else Schema.load(schema)
+    return Public(read_codes(source, known, columns), attestation)
 
 
 def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
@@ -118,6 +145,18 @@ def check_domain(domain: Domain) -> None:
             f"Column {largest!r} has {domain.size(largest):,} codes, too many for any model.",
             remedy="Give it fewer bins or categories in the schema.",
         )
+
+
+def takes_public(mechanism: Any) -> bool:
+    """Whether a mechanism, or a kind of them, has a field for a public table; then it needs one."""
+    return is_dataclass(mechanism) and any(f.name == "public" for f in fields(mechanism))
+
+
+def check_public(domain: Domain, mechanism: Mechanism) -> None:
+    """Refuse a mechanism without the public table that it needs, or with one of other columns or codes."""
+    if takes_public(mechanism):
+        public: Public | None = cast(Any, mechanism).public
+        given(public, domain)
 
 
 def check_counts(domain: Domain, mechanism: Mechanism) -> None:

@@ -165,6 +165,11 @@ class Transcript:
         return tuple(e for e in self.entries if isinstance(e, QuerySelection))
 
     @property
+    def counts_something(self) -> bool:
+        """Whether it holds a number that tells of the records more than how many there are."""
+        return bool(self.evidence) or any(a.query != TOTAL for a in self.answers)
+
+    @property
     def cliques(self) -> tuple[Clique, ...]:
         """What was measured, each clique once."""
         return tuple(dict.fromkeys(m.clique for m in self.measurements))

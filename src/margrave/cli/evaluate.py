@@ -49,6 +49,12 @@ def show_evaluation(found: Evaluation) -> None:
             [
                 ("rows", f"{found.real_rows:,} real, {found.synthetic_rows:,} synthetic"),
                 ("workload error", f"{found.workload_error:.4f} over {len(found.errors)} marginals (0 to 2)"),
+                (
+                    "single counts",
+                    f"off by {found.queries.largest:.4f} at most, {found.queries.mean:.6f} on average,"
+                    f" {found.queries.rmse:.5f} in root mean square, as shares of all records:"
+                    f" {found.queries.queries:,} counts",
+                ),
                 ("price of privacy", found.price()),
                 ("one-way", f"{found.mean_one_way:.4f} mean total variation (0 to 1)"),
                 ("two-way", f"{found.mean_two_way:.4f} mean total variation (0 to 1)"),

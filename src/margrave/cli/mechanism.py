@@ -10,8 +10,11 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import click
 
+from margrave.api import read_public, takes_public
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS, Mechanism
+from margrave.public import Public
+from margrave.schema import Schema
 from margrave.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,7 +100,50 @@ def mechanism_options(command: Command) -> Command:
     )(command)
 
 
-def build_mechanism(name: str, workload: Workload | None, given: Mapping[str, Any]) -> Mechanism:
+def public_options(command: Command) -> Command:
+    """``--public`` and ``--attestation``."""
+    for option in (
+        click.option(
+            "--attestation",
+            default=None,
+            metavar="TEXT",
+            help="Where the records of --public come from, and why they are public; the certificate quotes it.",
+        ),
+        click.option(
+            "--public",
+            default=None,
+            metavar="FILE",
+            help="A public table of the schema's columns, or of some of them, for mechanisms that take one. It is not"
+            " protected.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def public_of(name: str, schema: Schema, public: str | None, attestation: str | None) -> Public | None:
+    """The public table that ``--public`` names, for a mechanism that takes one."""
+    if public is None:
+        if attestation is not None:
+            raise InputError("--attestation is about a public table, and --public names none.", remedy="Name it.")
+        return None
+    if not takes_public(MECHANISMS[name]):
+        others = ", ".join(n for n, made in MECHANISMS.items() if takes_public(made))
+        raise InputError(
+            f"--public means nothing to {name}.",
+            remedy=f"Leave it out{f', or choose a --mechanism that takes it: {others}' if others else ''}.",
+        )
+    if attestation is None:
+        raise InputError(
+            "--public comes without a word on why the table is public.",
+            remedy="Say with --attestation where the records come from and who published them.",
+        )
+    return read_public(public, schema, attestation=attestation)
+
+
+def build_mechanism(
+    name: str, workload: Workload | None, given: Mapping[str, Any], public: Public | None = None
+) -> Mechanism:
     """The mechanism of that name; no workload, and None for a parameter, mean its default. It must know the others."""
     known = parameters_of(name)
     options: dict[str, Any] = {}
@@ -110,5 +156,7 @@ def build_mechanism(name: str, workload: Workload | None, given: Mapping[str, An
         options[option] = value
     if "workload" in {f.name for f in fields(cast(Any, MECHANISMS[name]))}:
         options["workload"] = workload
+    if public is not None:
+        options["public"] = public
     mechanism: Mechanism = MECHANISMS[name](**options)
     return mechanism

@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from margrave.api import check_schema
-from margrave.cli.mechanism import build_mechanism, mechanism_options
+from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
     DEFAULT_WORKLOAD,
     budget_options,
@@ -32,6 +32,7 @@ from margrave.privacy.policy import policy_of
 @schema_option
 @budget_options
 @mechanism_options
+@public_options
 @workload_option
 @click.option(
     "--rows", type=int, default=100_000, show_default=True, help="A guess, for memory, time and shares."
@@ -45,6 +46,8 @@ def plan_command(
     unit: str,
     mechanism: str,
     workload: str,
+    public: str | None,
+    attestation: str | None,
     rows: int,
     ledger: str | None,
     dataset: str | None,
@@ -62,9 +65,10 @@ def plan_command(
     policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
     check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
     wanted = parse_workload(workload, schema.domain)
+    known = public_of(mechanism, schema, public, attestation)
     made = plan(
         schema.domain,
-        build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters),
+        build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known),
         budget=budget,
         unit=protected,
         workload=wanted,

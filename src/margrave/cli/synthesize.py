@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from margrave.api import check_schema, synthesize
-from margrave.cli.mechanism import build_mechanism, mechanism_options
+from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
     DEFAULT_WORKLOAD,
     books_options,
@@ -35,6 +35,7 @@ from margrave.report import write_report
 @schema_option
 @budget_options
 @mechanism_options
+@public_options
 @workload_option
 @click.option(
     "--rows", "-n", type=int, default=None, help="How many synthetic rows; by default as many as estimated."
@@ -60,6 +61,8 @@ def synthesize_command(
     unit: str,
     mechanism: str,
     workload: str,
+    public: str | None,
+    attestation: str | None,
     rows: int | None,
     output: str | None,
     release_path: str | None,
@@ -87,7 +90,8 @@ def synthesize_command(
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
-    chosen = build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters)
+    known = public_of(mechanism, schema, public, attestation)
+    chosen = build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(
             file,

@@ -34,6 +34,26 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
     return MemoryTable(schema, Codes(schema.domain, values), persons)
 
 
+def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None) -> Codes:
+    """The codes of a public table that may lack columns: those named, or all that the schema has and the table too.
+
+    Values, policies and errors are as for ``read_table``, and so is a column that the schema neither has nor ignores.
+    The schema's column of persons may be there, and is not read.
+    """
+    found = open_file(source, [c.name for c in schema.columns]).columns if _is_path(source) else names_of(source)
+    wanted = [n for n in schema.domain if n in found] if columns is None else list(schema.domain.clique(columns))
+    if not wanted:
+        match_columns(found, schema.domain.attributes)  # its words for a table of other columns
+        raise DataError("No column of the public table is to be read.", remedy="Name one at least.")
+    person = [] if schema.person is None else [schema.person]
+    ignored = [*schema.ignore, *person, *(schema.domain if columns is not None else ())]
+    match_columns(found, wanted, ignored)
+    known = replace(schema.only(wanted), ignore=tuple(n for n in dict.fromkeys(ignored) if n not in wanted))
+    pieces, _, preflight = _read(source, known)
+    preflight.require()
+    return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1))
+
+
 def check_table(source: Any, schema: Schema) -> Preflight:
     """What ``read_table`` would refuse, and how many values it would move. For the custodian alone.
 

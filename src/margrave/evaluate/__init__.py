@@ -2,5 +2,16 @@
 
 from margrave.evaluate.evaluation import WARNING, ColumnSummary, Evaluation, evaluate
 from margrave.evaluate.mixture import BestMixture, best_mixture_error
+from margrave.evaluate.queries import QueryErrors, model_errors, query_errors
 
-__all__ = ["WARNING", "BestMixture", "ColumnSummary", "Evaluation", "best_mixture_error", "evaluate"]
+__all__ = [
+    "WARNING",
+    "BestMixture",
+    "ColumnSummary",
+    "Evaluation",
+    "QueryErrors",
+    "best_mixture_error",
+    "evaluate",
+    "model_errors",
+    "query_errors",
+]

@@ -11,7 +11,9 @@ import numpy as np
 
 from margrave.data import MemoryTable, Table
 from margrave.errors import InputError
+from margrave.evaluate.queries import Errors, QueryErrors, batches, query_errors, share
 from margrave.evaluate.subsample import Subsampling
+from margrave.marginal import Queries
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -21,7 +23,6 @@ WARNING = (
     "NOT PRIVATE: computed from the real rows. Do not publish it, and do not tune a release on it for free."
 )
 MAX_CELLS = 1 << 27
-_BATCH_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class Evaluation:
 
     ``errors[r] = sum |p_real − p_synthetic|`` over the cells of marginal r (0 to 2), for the workload;
     ``one_way`` and ``two_way`` are total variations (half of that, 0 to 1), for all columns and all pairs.
-    ``matching_rows``: so many real rows, drawn with replacement and without privacy, have the same workload error in
-    expectation; None where no number has.
+    ``queries`` are the errors of single counts, as shares of all records: of every cell of the workload, or of the
+    queries asked for. ``matching_rows``: so many real rows, drawn with replacement and without privacy, have the same
+    workload error in expectation; None where no number has.
     """
 
     private: ClassVar[bool] = False
@@ -54,6 +56,7 @@ class Evaluation:
     one_way: Mapping[Attribute, float]
     two_way: Mapping[Clique, float]
     columns: tuple[ColumnSummary, ...]
+    queries: QueryErrors
     matching_rows: int | None = None
 
     @property
@@ -89,6 +92,7 @@ class Evaluation:
             "real_rows": self.real_rows,
             "synthetic_rows": self.synthetic_rows,
             "workload_error": self.workload_error,
+            "queries": self.queries.to_dict(),
             "matching_subsample": {"rows": self.matching_rows, "share": self.matching_share},
             "total_variation": {"one_way_mean": self.mean_one_way, "two_way_mean": self.mean_two_way},
             "columns": [vars(c) for c in self.columns],
@@ -101,6 +105,8 @@ class Evaluation:
             WARNING,
             f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
             f"workload error {self.workload_error:.4f} over {len(self.errors)} marginals (0 is none, 2 the most)",
+            f"errors of {self.queries.queries} counts, as shares of all records: largest {self.queries.largest:.4f},"
+            f" mean {self.queries.mean:.6f}, root mean square {self.queries.rmse:.5f}",
             f"the price of privacy: {self.price()}",
             f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
             *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
@@ -108,11 +114,18 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None = None) -> Evaluation:
+def evaluate(
+    real: Table,
+    synthetic: Release | Table,
+    workload: Workload | None = None,
+    *,
+    queries: Queries | None = None,
+) -> Evaluation:
     """Compare the real table with a release (records drawn from it) or with another table of the same schema.
 
     The workload's error is ``1/(|W| n) sum_r c_r ||M_r(D) − M_r(D')||_1``, with the synthetic counts scaled to the real
-    number of rows n; None means every three-way marginal.
+    number of rows n; None means every three-way marginal. The errors of single counts are those of every cell of the
+    workload, each alike, or of ``queries``.
 
     **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone; the result is marked so
     and a release has no place for it.
@@ -125,7 +138,7 @@ def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None 
             "The two tables do not have the same schema.", remedy="Read both with the same schema."
         )
     domain = real.domain
-    chosen = workload or Workload.all_kway(domain, 3)
+    chosen = Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload.weights)
     pairs = list(combinations(domain.attributes, 2))
     singles = [(a,) for a in domain]
     for clique in (*chosen.cliques, *pairs):
@@ -137,10 +150,12 @@ def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None 
     errors: dict[Clique, float] = {}
     shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
     weights, subsampling = chosen.weights, Subsampling(real.rows())
+    cells = Errors(Queries.cells(domain, chosen.cliques))
     for clique, left, right in _counts(real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))):
-        p, q = _share(left), _share(right)
+        p, q = share(left), share(right)
         errors[clique] = float(np.abs(p - q).sum())
         if clique in weights:
+            cells.add(clique, p, q)
             subsampling.add(left, weights[clique] / len(weights))
         if len(clique) == 1:
             shares[clique] = (p, q)
@@ -153,6 +168,7 @@ def evaluate(real: Table, synthetic: Release | Table, workload: Workload | None 
         one_way={a: errors[(a,)] / 2 for a in domain},
         two_way={r: errors[r] / 2 for r in pairs},
         columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
+        queries=cells.found() if queries is None else query_errors(real, other, queries),
         matching_rows=subsampling.matching(workload_error),
     )
 
@@ -166,29 +182,10 @@ def _counts(
     real: Table, other: Table, cliques: Iterable[Clique]
 ) -> Iterator[tuple[Clique, IntArray, IntArray]]:
     """Real and synthetic records in every cell, some cliques at a time to bound the memory."""
-    for batch in _batches(real, cliques):
+    for batch in batches(real.domain, cliques):
         left, right = real.count(batch), other.count(batch)
         for clique in batch:
             yield clique, left[clique], right[clique]
-
-
-def _batches(table: Table, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
-    batch: list[Clique] = []
-    cells = 0
-    for clique in cliques:
-        size = table.domain.cells(clique)
-        if batch and cells + size > _BATCH_CELLS:
-            yield batch
-            batch, cells = [], 0
-        batch.append(clique)
-        cells += size
-    if batch:
-        yield batch
-
-
-def _share(counts: IntArray) -> FloatArray:
-    total = int(counts.sum())
-    return counts / total if total else np.zeros(counts.shape)
 
 
 def _summary(schema: Schema, attribute: Attribute, p: FloatArray, q: FloatArray) -> ColumnSummary:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from margrave.mechanisms.aim import AIM
 from margrave.mechanisms.common import Mechanism, Progress
+from margrave.mechanisms.dual_query import DualQuery
+from margrave.mechanisms.fem import FEM
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.gem import GEM, GEMPub
 from margrave.mechanisms.gem_aim import GEMAIM
@@ -38,11 +40,15 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "gem-pub": GEMPub,
     "gem-aim": GEMAIM,
     "rap": RAP,
+    "dual-query": DualQuery,
+    "fem": FEM,
 }
 """Every mechanism by the name the command line uses."""
 
 __all__ = [
     "AIM",
+    "DualQuery",
+    "FEM",
     "GEM",
     "GEMAIM",
     "GEMPub",

@@ -84,7 +84,8 @@ def given(public: Public | None, domain: Domain) -> Public:
     if public is None:
         raise InputError(
             "This mechanism needs a public table.",
-            remedy="Give one: public=margrave.Public(codes, attestation), or --public FILE --attestation TEXT.",
+            remedy="Give one: public=margrave.read_public(file, schema, attestation=...), or --public FILE"
+            " --attestation TEXT.",
         )
     public.check(domain)
     return public

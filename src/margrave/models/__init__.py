@@ -9,11 +9,13 @@ from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
+from margrave.models.oracle import Objective, Oracle
 from margrave.models.protocol import Fit, Model, ModelState
 from margrave.models.weights import (
     EntropyProjectionFit,
     MultiplicativeWeightsFit,
     WeightsModel,
+    empirical,
     load_histogram,
     load_support,
 )
@@ -54,6 +56,9 @@ __all__ = [
     "Model",
     "ModelState",
     "MultiplicativeWeightsFit",
-    "WeightsModel",
+    "Objective",
+    "Oracle",
     "RelaxedFit",
+    "WeightsModel",
+    "empirical",
 ]

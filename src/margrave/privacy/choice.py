@@ -29,6 +29,17 @@ def epsilon_of(rho: Fraction) -> Fraction:
     return Fraction(epsilon)
 
 
+def price_of(temperature: Fraction, sensitivity: Fraction | int, times: int = 1) -> Fraction:
+    """What ``times`` choices with ``P[r] ∝ exp(temperature · score_r)`` cost: the inverse of ``epsilon_of``.
+
+    ``epsilon = 2 · sensitivity · temperature``, at epsilon²/8 (zCDP) a choice.
+
+    >>> price_of(Fraction(1), 1)
+    Fraction(1, 2)
+    """
+    return times * (2 * sensitivity * temperature) ** 2 / 8
+
+
 def choose(scores: Sequence[int] | IntArray, temperature: Fraction, bits: Bits) -> int:
     """An index drawn with P[r] ∝ exp(temperature · scores[r]), exactly. Scores in an array are below 2^53 in size.
 

@@ -158,6 +158,12 @@ def _source(
     release: Release, method: str, progress: Progress | None, rng: np.random.Generator
 ) -> tuple[Posterior, str]:
     """Where the distributions come from, and why, in words."""
+    if not release.transcript.counts_something and release.model.posterior() is None:
+        raise InputError(
+            "There are no draws of this release: its mechanism only chose queries, so that no noisy answers tell how"
+            " uncertain its model is.",
+            remedy="Draw from a release whose mechanism measures, such as AIM's.",
+        )
     if method == "bootstrap":
         return _bootstrap(release, rng), "bootstrap, as asked"
     own, why = release.model.posterior(), "posterior"

@@ -88,8 +88,13 @@ class Release:
     def refit(self, fit: Fit, *, seed: int | None = None) -> Release:
         """The release with another model of the same noisy answers.
 
-        **Privacy:** none spent.
+        **Privacy:** none spent. A ReleaseError where there are none: DualQuery and FEM choose and do not measure.
         """
+        if not self.transcript.counts_something:
+            raise ReleaseError(
+                "This release holds no noisy answers to fit another model to: its mechanism only chose queries.",
+                remedy="Use the model that it has.",
+            )
         rng = np.random.default_rng(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
         config = {**self.config, "refit": type(fit).__name__, "fit": repr(fit)}

@@ -46,6 +46,7 @@ def render(release: Release) -> str:
     body = [
         _head(release, facts),
         _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release)]),
+        _public(facts),
         _section("What was measured", [_steps(release)]),
         _section("Columns", [_key(), _columns(release)]),
         _pairs(release),
@@ -107,6 +108,26 @@ def _limits(release: Release) -> str:
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
+def _public(facts: dict[str, Any]) -> str:
+    """The public table that the release rests on too, where there is one."""
+    public = facts["mechanism"].get("public")
+    if not isinstance(public, dict):
+        return ""
+    columns = public.get("columns")
+    names = ", ".join(map(str, columns)) if isinstance(columns, list) else "?"
+    return _section(
+        "Public records",
+        [
+            _paragraph(
+                f"The release rests on a public table too: {public.get('rows')} records of {names}. They are not"
+                " protected. That they are public is the word of whoever made the release:"
+            ),
+            f"<blockquote>{escape(str(public.get('attestation')))}</blockquote>",
+            f'<p class="soft">Its sha256: {escape(str(public.get("sha256")))}</p>',
+        ],
+    )
+
+
 def _steps(release: Release) -> str:
     entries = release.transcript.entries
     largest = float(max((e.rho for e in entries if not isinstance(e, PublicReading | PublicTotal)), default=0))
@@ -118,8 +139,8 @@ def _steps(release: Release) -> str:
     )
     return (
         "<p>Every question that was put to the rows, in order. A count has one number per cell, each with"
-        " independent noise of the standard deviation given, in records; a choice picks one marginal out of"
-        " several, with random noise too.</p>" + _folded(head, rows, len(entries) - len(rows))
+        " independent noise of the standard deviation given, in records; a choice picks one marginal, or one"
+        " single count, out of several, with random noise too.</p>" + _folded(head, rows, len(entries) - len(rows))
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -127,6 +127,21 @@ class Schema:
     def confirmed(self) -> Schema:
         """The schema no longer a draft: whoever calls this vouches that all of it is public."""
         return replace(self, draft=False, remarks={})
+
+    def only(self, names: Iterable[str]) -> Schema:
+        """The schema of some of the columns, in its order, with the constraints that concern only them.
+
+        It names no person. Raises ``InputError`` for a name that is no column.
+
+        >>> Schema.coded({"age": 32, "sex": 2}).only(["sex"]).domain.attributes
+        ('sex',)
+        """
+        kept = set(self.domain.clique(names))
+        return Schema(
+            tuple(c for c in self.columns if c.name in kept),
+            draft=self.draft,
+            constraints=tuple(c for c in self.constraints if kept.issuperset(c.columns)),
+        )
 
     def column(self, name: str) -> Column:
         """A column by its name."""

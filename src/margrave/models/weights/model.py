@@ -110,6 +110,16 @@ class WeightsModel:
         return ModelState(self.kind, facts, arrays)
 
 
+def empirical(records: Codes, total: float) -> WeightsModel:
+    """The distribution of some records: each weighted by how often it stands there.
+
+    >>> domain = Domain.of({"a": 3})
+    >>> empirical(Codes.of(domain, {"a": np.array([2, 0, 2, 2])}), total=8.0).project(("a",)).values
+    array([2., 0., 6.])
+    """
+    return WeightsModel("support", Records.distinct(records.domain, records.values), total)
+
+
 def averaged(model: Model) -> Model:
     """The model of the average of the rounds' weights, where a fit has kept it; else the model itself."""
     state = model.state()

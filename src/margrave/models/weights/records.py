@@ -36,7 +36,11 @@ class Records:
                 "Every record of the public table has a combination that the schema declares impossible.",
                 remedy="Give another public table, or mend the schema's constraints.",
             )
-        values = values[:, possible]
+        return Records.distinct(domain, values[:, possible])
+
+    @staticmethod
+    def distinct(domain: Domain, values: AnyArray) -> Records:
+        """Each record once, weighted by how often it stands there; the weights sum to 1."""
         values = values[:, np.lexsort(values[::-1])]
         first = np.ones(values.shape[1], dtype=np.bool_)
         first[1:] = (values[:, 1:] != values[:, :-1]).any(axis=0)
@@ -50,7 +54,7 @@ class Records:
 
     @property
     def told(self) -> dict[str, AnyArray]:
-        """The records. They are public."""
+        """The records. They are public, or found from noisy answers and choices."""
         return {"records": self.values}
 
     def copy(self) -> Records:

@@ -1,0 +1,132 @@
+"""How far the answers of linear queries are off: the largest error, the mean, and the root of the mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from margrave.data import Table
+from margrave.errors import InputError
+from margrave.marginal import Queries
+from margrave.models import Model
+from margrave.schema import Domain
+from margrave.typing import AnyArray, Clique, FloatArray
+
+BATCH_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class QueryErrors:
+    """``|q(D) / n − q(D') / n'|`` over a set of queries. **Not private**: D are the real rows.
+
+    ``largest`` is that of the query ``worst``, in words.
+    """
+
+    queries: int
+    largest: float
+    mean: float
+    rmse: float
+    worst: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that fits in JSON."""
+        return dict(vars(self))
+
+
+def query_errors(real: Table, synthetic: Table, queries: Queries) -> QueryErrors:
+    """The errors of a synthetic table's answers: shares of its own records against shares of the real ones.
+
+    **Privacy:** NOT private: it reads the real rows outside the gate. Raises ``InputError`` for tables or queries of
+    other columns.
+
+    >>> from margrave.data import MemoryTable
+    >>> from margrave.schema import Codes, Schema
+    >>> schema = Schema.coded({"a": 2})
+    >>> one, other = (
+    ...     MemoryTable(schema, Codes.of(schema.domain, {"a": np.array(codes)})) for codes in ([0, 1, 1, 1], [0, 1])
+    ... )
+    >>> query_errors(one, other, Queries.cells(schema.domain, [("a",)]))
+    QueryErrors(queries=2, largest=0.25, mean=0.25, rmse=0.25, worst='a 0')
+    """
+    _check(synthetic.domain, real, queries)
+    summed = Errors(queries)
+    for batch in batches(real.domain, queries.cliques):
+        left, right = real.count(batch), synthetic.count(batch)
+        for clique in batch:
+            summed.add(clique, share(left[clique]), share(right[clique]))
+    return summed.found()
+
+
+def model_errors(real: Table, model: Model, queries: Queries) -> QueryErrors:
+    """The errors of a model's own answers, as shares of its number of records: without the chance of drawn records.
+
+    **Privacy:** NOT private: it reads the real rows outside the gate. Raises ``InputError`` for a model or queries of
+    other columns, and whatever the model does where it cannot answer.
+    """
+    _check(model.domain, real, queries)
+    summed = Errors(queries)
+    for batch in batches(real.domain, queries.cliques):
+        left, right = real.count(batch), model.answer(batch)
+        for clique in batch:
+            summed.add(clique, share(left[clique]), np.asarray(right[clique]) / max(model.total, 1e-300))
+    return summed.found()
+
+
+@dataclass(eq=False)
+class Errors:
+    """Errors added up clique by clique."""
+
+    queries: Queries
+    _sums: FloatArray = field(default_factory=lambda: np.zeros(2))
+    _largest: tuple[float, int] = (-1.0, 0)
+
+    def add(self, clique: Clique, real: FloatArray, synthetic: FloatArray) -> None:
+        """The queries of one clique, on both shares of its cells."""
+        error = np.abs(self.queries.answer(clique, real - synthetic)).reshape(-1)
+        self._sums += error.sum(), error @ error
+        top = int(np.argmax(error))
+        if error[top] > self._largest[0]:
+            self._largest = float(error[top]), self._starts[clique] + top
+
+    @cached_property
+    def _starts(self) -> dict[Clique, int]:
+        return dict(zip(self.queries.cliques, self.queries.starts.tolist(), strict=False))
+
+    def found(self) -> QueryErrors:
+        """All of them together."""
+        n, (largest, number) = len(self.queries), self._largest
+        mean, square = (float(s) / n for s in self._sums)
+        return QueryErrors(n, largest, mean, float(np.sqrt(square)), self.queries[number].words)
+
+
+def share(counts: AnyArray) -> FloatArray:
+    """Counts as shares of their sum; of an empty table they are 0."""
+    total = int(counts.sum())
+    return counts / total if total else np.zeros(counts.shape)
+
+
+def batches(domain: Domain, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
+    """Some cliques at a time, to bound the memory."""
+    batch: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        size = domain.cells(clique)
+        if batch and cells + size > BATCH_CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append(clique)
+        cells += size
+    if batch:
+        yield batch
+
+
+def _check(domain: Domain, real: Table, queries: Queries) -> None:
+    if domain != real.domain or queries.domain != real.domain:
+        raise InputError(
+            "The real table, what it is compared with and the queries do not have the same schema.",
+            remedy="Make all three with one schema.",
+        )

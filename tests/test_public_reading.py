@@ -1,0 +1,217 @@
+"""Public tables: read by the private table's schema, named on the command line, and told of in certificate and page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import margrave
+from margrave import api
+from margrave.cli import mechanism as cli_mechanism
+from margrave.cli.main import run
+from margrave.cli.plan import plan_command
+from margrave.cli.synthesize import synthesize_command
+from margrave.errors import DataError, InputError
+from margrave.mechanisms import MECHANISMS, Independent
+from margrave.public import Public
+from margrave.release import Release
+from margrave.report import render
+from margrave.schema import Categorical, Impossible, Integer, Schema
+
+SCHEMA = Schema(
+    [
+        Categorical("sex", ["F", "M"]),
+        Integer("age", low=0, high=99, bins=10),
+        Categorical("job", ["a", "b"], other=True, outside="other"),
+    ],
+    person="who",
+    ignore=["note"],
+)
+WORD = "the census bureau's published sample, 2020"
+
+
+def rows(**columns: list[Any]) -> pa.Table:
+    return pa.table(columns)
+
+
+def read(frame: Any, **more: Any) -> Public:
+    return margrave.read_public(frame, SCHEMA, attestation=WORD, **more)
+
+
+# Reading.
+
+
+def test_codes_are_those_of_the_private_table_s_schema(tmp_path: Path) -> None:
+    frame = rows(job=["b", "zzz"], sex=["M", "F"], age=[5, 250])
+    public = read(frame)
+    assert public.domain == SCHEMA.domain
+    assert public.codes.values.tolist() == SCHEMA.encode(frame).values.tolist()
+    assert public.attestation == WORD
+    pa.parquet.write_table(frame, tmp_path / "it.parquet")
+    (tmp_path / "it.csv").write_text("job,sex,age\nb,M,5\nzzz,F,250\n")
+    for path in (tmp_path / "it.parquet", str(tmp_path / "it.csv"), frame.to_pandas()):
+        assert read(path).sha256 == public.sha256
+
+
+def test_columns_may_be_lacking_and_may_be_chosen(tmp_path: Path) -> None:
+    frame = rows(age=[5, 15, 25], sex=["M", "F", "F"], who=["x", "y", "z"], note=["", "", ""])
+    assert read(frame).domain.attributes == ("sex", "age")
+    assert read(frame, columns=["age"]).codes.values.tolist() == [[0, 1, 2]]
+    path = tmp_path / "it.csv"
+    path.write_text("age;who\n5;x\n99;y\n")
+    assert read(path).codes.values.tolist() == [[0, 9]]
+    SCHEMA.save(tmp_path / "s.toml")
+    assert margrave.read_public(path, tmp_path / "s.toml", attestation=WORD).sha256 == read(path).sha256
+
+
+@pytest.mark.parametrize(
+    ("frame", "more", "told"),
+    [
+        (rows(age=[1], sex=["F"], height=[3]), {}, 'no column "height"'),
+        (rows(age=[1]), {"columns": ["sex"]}, 'no column "sex"'),
+        (rows(x=[1], y=[2]), {}, "No column of the table"),
+        (rows(age=[1]), {"columns": []}, "no column|to be read"),
+        (rows(sex=["X"]), {}, "Column 'sex': 1 value outside the schema"),
+        (rows(sex=[None]), {}, "Column 'sex': 1 value missing"),
+    ],
+)
+def test_what_does_not_fit_is_told_by_column(frame: Any, more: Any, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        read(frame, **more)
+
+
+def test_errors_that_are_not_about_the_rows() -> None:
+    with pytest.raises(InputError, match="nope"):
+        read(rows(age=[1]), columns=["nope"])
+    with pytest.raises(InputError, match="no records"):
+        read(rows(age=pa.array([], pa.int64())))
+    with pytest.raises(InputError, match="without a word"):
+        margrave.read_public(rows(age=[1]), SCHEMA, attestation="  ")
+    with pytest.raises(DataError, match="cannot be read"):
+        read("nowhere.csv")
+
+
+def test_constraints_of_the_columns_that_are_there_hold() -> None:
+    """A row that cannot be is refused as the private table's is; constraints on absent columns say nothing."""
+    constrained = replace(SCHEMA, constraints=[Impossible({"sex": ["M"], "job": ["a"]})])
+    frame = rows(sex=["M"], job=["a"])
+    with pytest.raises(DataError, match="constraint"):
+        margrave.read_public(frame, replace(constrained, constraints=[
+            Impossible({"sex": ["M"], "job": ["a"]}, violating="refuse")
+        ]), attestation=WORD)
+    alone = margrave.read_public(frame.select(["sex"]), constrained, attestation=WORD)
+    assert alone.domain.zeros == ()
+
+
+def test_a_schema_of_some_columns() -> None:
+    both = Impossible({"sex": ["M"], "age": (90, 99)})
+    one = replace(SCHEMA, constraints=[both, Impossible({"age": (0, 9), "job": ["a"]})])
+    part = one.only(["age", "sex"])
+    assert [c.name for c in part.columns] == ["sex", "age"]
+    assert part.constraints == (both,)
+    assert part.person is None
+    with pytest.raises(InputError, match="nope"):
+        one.only(["nope"])
+
+
+# The command line.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fake(Independent):
+    """Independent columns, and a public table that it only tells of."""
+
+    public: Public | None = None
+
+    def config(self) -> dict[str, Any]:
+        return {**super().config(), "public": None if self.public is None else self.public.facts()}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a private table, a public one, and a mechanism that takes it."""
+    monkeypatch.chdir(tmp_path)
+    Schema.coded({"age": 4, "sex": 2}).save("schema.toml")
+    rng = np.random.default_rng(0)
+    for name, columns in (("private.csv", ("age", "sex")), ("public.csv", ("sex",))):
+        sizes = {"age": 4, "sex": 2}
+        lines = [",".join(str(rng.integers(sizes[c])) for c in columns) for _ in range(200)]
+        Path(name).write_text("\n".join([",".join(columns), *lines, ""]))
+    names = {**MECHANISMS, "fake": Fake}
+    monkeypatch.setattr(cli_mechanism, "MECHANISMS", names)
+    for command in (synthesize_command, plan_command):
+        chosen = next(p for p in command.params if p.name == "mechanism")
+        monkeypatch.setattr(chosen, "type", click.Choice(list(names)))
+    return tmp_path
+
+
+def command(name: str, *more: str) -> list[str]:
+    file = ["private.csv"] if name == "synthesize" else []
+    return [name, *file, "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-6", *more]
+
+
+def test_a_public_table_goes_from_its_file_to_certificate_and_page(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    word = "a <published> sample"
+    chosen = ["-m", "fake", "--public", "public.csv", "--attestation", word]
+    outputs = ["--release", "r.margrave", "--report", "r.html"]
+    assert run(command("synthesize", *chosen, *outputs)) == 0, capsys.readouterr().err
+    facts = Release.load("r.margrave").certificate()
+    public = margrave.read_public("public.csv", "schema.toml", attestation=word)
+    assert facts["mechanism"]["public"] == public.facts()
+    assert f"a public table of 200 records, sha256 {public.sha256}: {word}" in facts["public_inputs"]
+    page = Path("r.html").read_text()
+    assert "a &lt;published&gt; sample" in page
+    assert public.sha256 in page
+    assert "200 records of sex" in page
+    assert run(command("plan", *chosen)) == 0
+
+
+@pytest.mark.parametrize("name", ["synthesize", "plan"])
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["-m", "mst", "--public", "public.csv", "--attestation", "x"], "--public means nothing to mst"),
+        (["-m", "fake", "--public", "public.csv"], "--public comes without a word"),
+        (["-m", "fake", "--public", "public.csv", "--attestation", " "], "without a word"),
+        (["-m", "fake", "--attestation", "x"], "--public names none"),
+        (["-m", "fake", "--public", "nowhere.csv", "--attestation", "x"], "nowhere.csv cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_written(
+    here: Path, name: str, more: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--release", "r.margrave"] if name == "synthesize" else []
+    assert run(command(name, *more, *output)) != 0
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert not Path("r.margrave").exists()
+
+
+def test_one_that_is_needed_and_not_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Told before the table is read, from the command line and from Python; a plan needs none."""
+    Path("private.csv").unlink()
+    assert run(command("synthesize", "-m", "fake", "--release", "r.margrave")) != 0
+    assert "--public FILE --attestation TEXT" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(InputError, match="needs a public table"):
+        api.synthesize("nowhere.csv", Schema.coded({"age": 4}), epsilon=1.0, delta=1e-6, mechanism=Fake())
+    assert run(command("plan", "-m", "fake")) == 0
+
+
+def test_one_of_other_codes_is_refused(here: Path) -> None:
+    other = margrave.read_public(pa.table({"sex": [0, 2]}), Schema.coded({"sex": 3}), attestation=WORD)
+    with pytest.raises(InputError, match="'sex'"):
+        api.synthesize("private.csv", "schema.toml", epsilon=1.0, delta=1e-6, mechanism=Fake(public=other))
+
+
+def test_a_page_without_a_public_table_does_not_speak_of_one() -> None:
+    frame = pa.table({"age": np.arange(40) % 4})
+    release = api.synthesize(frame, Schema.coded({"age": 4}), epsilon=1.0, delta=1e-6, mechanism=Independent())
+    assert "Public records" not in render(release)
