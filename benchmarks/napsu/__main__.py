@@ -21,9 +21,10 @@ from pathlib import Path
 import measure
 from benchmarks.napsu import store
 from benchmarks.napsu.check import check
-from benchmarks.napsu.contenders import BY_TASK, CONTENDERS, Facts, ask, clock, spent
+from benchmarks.napsu.contenders import BY_TASK, CONTENDERS, Facts, ask
 from benchmarks.napsu.tasks import EPSILONS, Task, task_of
 from environments import HERE, REPOSITORY
+from measure import clock, spent
 from run import commit_of, default_data
 from stored import append, read_lines
 
