@@ -71,6 +71,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--minutes", type=float, help="begin no run after so many")
     parser.add_argument("--timeout", type=float, default=3600.0, help="seconds before a run is given up")
+    parser.add_argument("--plain-seconds", type=float, help="gem-plain: no more rounds after so many")
     parser.add_argument("--again", action="store_true", help="try again what was refused, failed or timed out")
     parser.add_argument("--list", action="store_true", help="say what would be run")
     parser.add_argument("--data", type=Path, default=default_data(), help="default: $MARGRAVE_DATA, or ../shared/data")
@@ -124,7 +125,8 @@ def run_once(task: Task, job: Job, options: argparse.Namespace) -> Facts:
     """One run as a line, whatever becomes of it."""
     header = header_of(task, job)
     if job.contender == PLAIN:
-        return {**header, **plain.run(task, job, options.envs, options.timeout), "load": os.getloadavg()[0]}
+        found = plain.run(task, job, options.envs, options.timeout, options.plain_seconds)
+        return {**header, **found, "load": os.getloadavg()[0]}
     start = clock()
     deadline(options.timeout)
     try:
@@ -175,7 +177,7 @@ def told(line: Facts) -> str:
     """A line in words."""
     who = f"{line['contender']}, {label(line['setting'])}, run {line['run']}"
     what = f"{line['task']} epsilon {line['epsilon']:g} {who}"
-    if line["outcome"] != "finished":
+    if "errors" not in line:
         return f"{what}: {line['outcome']}: {line['why']}"
     found = line["errors"]
     return f"{what}: max {found['max']:.4f}, mean {found['mean']:.2e}, {line['fit_wall_s']:.1f} s"

@@ -35,7 +35,7 @@ def run(task: Task, job: Job, envs: Path, timeout: float, most_s: float | None =
         said = json.loads((out / "result.json").read_text())
         answers = np.load(out / "answers.npy").astype(np.float64)
     outcome = "finished" if said["rounds"] == job.setting["rounds"] else "stopped"
-    return {"outcome": outcome, "why": "", "errors": between(answers, task.truth), **said, **took}
+    return {"outcome": outcome, "errors": between(answers, task.truth), **said, **took}
 
 
 def write_inputs(task: Task, out: Path) -> Facts:

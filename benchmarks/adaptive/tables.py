@@ -101,30 +101,41 @@ def cost(done: Sequence[Facts]) -> tuple[str, str, str]:
 
 
 def plain(found: Results) -> str:
-    """GEM and its plain implementation at equal T: errors, seconds, and CPU times over those of the plain one."""
+    """GEM and its plain implementation at equal T: errors, seconds, and CPU times a round over those of the plain one.
+
+    A run that was stopped tells of the rounds it had, and not of its error.
+    """
     by: dict[tuple[int, float, str], list[Facts]] = {}
     for name in ("gem-plain", "gem-paper", "gem"):
-        for line in found.finished(name):
+        for line in (x for x in found.lines.get(name, []) if x["outcome"] in ("finished", "stopped")):
             by.setdefault((int(line["setting"].get("rounds", 0)), line["epsilon"], name), []).append(line)
     body = []
     for (t, epsilon, name), lines in sorted(by.items(), key=lambda entry: (entry[0][:2], entry[0][2] != "gem-plain")):
         if (t, epsilon, "gem-plain") in by:
-            took = [statistics.median(x[f"fit_{kind}_s"] for x in lines) for kind in ("wall", "cpu")]
-            ratio = took[1] / statistics.median(x["fit_cpu_s"] for x in by[t, epsilon, "gem-plain"])
-            error = statistics.fmean(x["errors"]["max"] for x in lines)
-            numbers = (f"{epsilon:g}", len(lines), f"{error:.4f}", *(f"{s:.3g}" for s in took), f"{ratio:.2f}")
-            body.append((LABELS[name], t, *numbers))
-    return markdown(("", "T", "ε", "runs", "max error", "wall, s", "CPU, s", "CPU / plain"), body)
+            done = [x["errors"]["max"] for x in lines if x["outcome"] == "finished"]
+            rounds = statistics.median(x["rounds"] for x in lines)
+            wall, cpu = (a_round(lines, kind) for kind in ("wall", "cpu"))
+            ratio = cpu / a_round(by[t, epsilon, "gem-plain"], "cpu")
+            error = f"{statistics.fmean(done):.4f}" if done else "stopped"
+            numbers = (error, f"{wall:.3g}", f"{cpu:.3g}", f"{ratio:.2f}")
+            body.append((LABELS[name], f"{epsilon:g}", len(lines), f"{rounds:g} of {t}", *numbers))
+    return markdown(("", "ε", "runs", "rounds", "max error", "wall a round, s", "CPU a round, s", "CPU / plain"), body)
+
+
+def a_round(lines: Sequence[Facts], kind: str) -> float:
+    """Seconds of a run over its rounds: the median of several runs."""
+    return statistics.median(x[f"fit_{kind}_s"] / x["rounds"] for x in lines)
 
 
 def scaling(lines: Sequence[Facts]) -> str:
     """Time a round and memory against the bytes of the histogram."""
     body = [
         (LABELS[x["contender"]], f"{x['cells']:.0e}", x["outcome"], f"{x['histogram_mb']:.4g}", f"{x['peak_mb']:.4g}",
-         f"{(x['peak_mb'] - x['base_mb']) / x['histogram_mb']:.1f}", f"{x.get('round_s', float('nan')):.3g}")
+         f"{(x['peak_mb'] - x['base_mb']) / x['histogram_mb']:.1f}",
+         *(f"{x[k]:.3g}" if k in x else "" for k in ("round_s", "round_cpu_s")))
         for x in sorted(lines, key=lambda x: (x["contender"], x["cells"]))
     ]  # fmt: skip
-    head = ("", "cells", "", "histogram, MB", "peak, MB", "(peak − base) / histogram", "s a round")
+    head = ("", "cells", "", "histogram, MB", "peak, MB", "(peak − base) / histogram", "wall, s a round", "CPU")
     return markdown(head, body)
 
 
