@@ -100,4 +100,4 @@ class Explicit:
 
 def entropy_of(fit: GraphicalFit, terms: list[Term]) -> float:
     """The weight of the entropy, as GraphicalFit states it."""
-    return fit.shrinkage / max(float(t.scales.max()) for t in terms)
+    return fit.shrinkage / max(float(t.scales[np.isfinite(t.scales)].max()) for t in terms)

@@ -19,6 +19,7 @@ from margrave.mechanisms import MECHANISMS
 from margrave.plan import plan
 from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, protect
 from margrave.schema import Schema
+from margrave.transcript import Answer, Measurement
 from margrave.typing import Clique
 from margrave.workload import Workload
 
@@ -55,10 +56,13 @@ def test_the_noise_is_that_of_the_transcript(name: str, frame_name: str, unit: A
     steps = mechanism.steps(schema.domain, BUDGET.rho, unit)
     table = frame(500, schema)
     with protect(read_table(table, schema), unit=unit, budget=BUDGET) as private:
-        measured = mechanism.run(private).transcript.measurements
+        entries = mechanism.run(private).transcript.entries
+    measured = [e for e in entries if isinstance(e, Measurement | Answer)]
     for step in steps:
         mine, measured = measured[: step.marginals], measured[step.marginals :]
-        assert {m.clique for m in mine} <= closure(step.cliques)
+        assert all(isinstance(m, Answer) is step.single for m in mine)
+        asked = {m.query.counted_in(schema.domain) if isinstance(m, Answer) else m.clique for m in mine}
+        assert asked <= closure(step.cliques)
         if step.at_most:
             assert all(m.scale <= step.scale * (1 + 1e-12) for m in mine)
         else:
@@ -108,3 +112,27 @@ def test_the_command(
     assert found["rho"]["decimal"] == pytest.approx(0.01497, rel=1e-3)
     assert run([*options, "--workload", "around:salary"]) == 2
     assert [p.name for p in tmp_path.iterdir()] == ["schema.toml"]
+
+
+def test_a_plan_is_refused_where_the_run_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.toml")
+    plain = ["plan", "-s", "schema.toml", "--delta", "1e-9", "-m", "mst"]
+    assert run(["ledger", "init", "a.ledger", "--dataset", "visits", "--epsilon", "2", "--delta", "1e-9"]) == 0
+    books = ["--ledger", "a.ledger", "--dataset", "visits"]
+    before = Path("a.ledger").read_bytes()
+    capsys.readouterr()
+    assert run([*plain, "--epsilon", "1", *books]) == 0
+    assert "leaves room" in capsys.readouterr().out
+    assert run([*plain, "--epsilon", "1", *books, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cap"]["dataset"] == "visits"
+    assert run([*plain, "--epsilon", "3", *books]) != 0
+    assert "remains" in capsys.readouterr().err
+    assert run([*plain, "--epsilon", "1", "--ledger", "a.ledger", "--dataset", "staff"]) == 2
+    Path("rules.toml").write_text("[policy]\nmax_epsilon = 0.5\n")
+    assert run([*plain, "--epsilon", "1", "--policy", "rules.toml"]) != 0
+    assert Path("a.ledger").read_bytes() == before
+    assert not list(tmp_path.glob("*.journal"))

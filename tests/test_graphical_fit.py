@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from numpy.testing import assert_allclose
 
 from explicit import Explicit, allowed, entropy_of, graphical, joint_of, loss_of
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import Query
+from margrave.marginal import TOTAL, LinearQuery, Query
 from margrave.models import ExpandedModel, GraphicalFit, GraphicalModel, Model
 from margrave.models.graphical.estimation import minimise
 from margrave.models.graphical.fit import Problem
 from margrave.models.terms import Term, common_groups, terms_of
 from margrave.schema.domain import Domain, StructuralZeros
-from margrave.transcript import Measurement, PublicTotal, Transcript
+from margrave.transcript import Answer, Measurement, PublicTotal, Transcript
 from margrave.typing import Clique, FloatArray
 from strategies import (
     domain_of,
@@ -56,7 +57,15 @@ def problems(draw: st.DrawFn, widest: float = 10.0) -> tuple[Domain, Transcript]
         scale = float(np.exp(rng.uniform(0.0, np.log(widest))))
         truth = marginal_of(domain, table.reshape(domain.sizes), clique)
         noisy.append(measurement(clique, truth + rng.normal(scale=scale, size=truth.shape), scale))
-    return domain, Transcript(tuple(noisy)) + Transcript((PublicTotal(rows),) if rng.random() < 0.5 else ())
+    singles = []
+    for clique in some_cliques(domain, rng, 3) if rng.random() < 0.4 else ():
+        scale = float(np.exp(rng.uniform(0.0, np.log(widest))))
+        cell = tuple(int(rng.integers(domain.size(a))) for a in clique)
+        truth = marginal_of(domain, table.reshape(domain.sizes), clique)[cell]
+        query = LinearQuery(clique, tuple((code,) for code in cell))
+        singles.append(Answer(query, round(truth + rng.normal(scale=scale)), scale, Fraction(1, 9)))
+    public = (PublicTotal(rows),) if rng.random() < 0.5 or singles else ()
+    return domain, Transcript((*noisy, *singles, *public))
 
 
 # ------------------------------------------------------------------------------------------------- the optimum
@@ -71,7 +80,7 @@ def test_the_fit_is_the_optimum_of_the_stated_objective(
     domain, transcript = problem
     fit = GraphicalFit(shrinkage=shrinkage, steps=1, tolerance=1e-6, max_calibrations=2_000)
     model = graphical(fit(domain, transcript, rng=rng_of()))
-    terms = terms_of(domain, transcript.measurements)
+    terms = terms_of(domain, transcript.measurements, transcript.answers)
     if not terms:
         return
     explicit = Explicit(domain, terms, transcript.total(), entropy_of(fit, terms))
@@ -499,3 +508,53 @@ def test_a_domain_without_a_possible_record_is_a_clear_error() -> None:
             fit(domain, Transcript((measurement(("c1",), [3, 4], 1.0),)), rng=rng_of())
     with pytest.raises(InputError, match="nothing possible"):
         Domain(plain.attributes, plain.sizes, (StructuralZeros(("c0",), np.array([False, False])),))
+
+
+# ------------------------------------------------------------------------------------------------ single cells
+
+
+def _cell(clique: Clique, cell: tuple[int, ...], value: int, scale: float = 3.0) -> Answer:
+    return Answer(LinearQuery(clique, tuple((code,) for code in cell)), value, scale, Fraction(1, 18))
+
+
+def test_every_cell_on_its_own_is_the_marginal() -> None:
+    domain = Domain.of({"a": 2, "b": 3})
+    values = np.array([[40, 3, 60], [20, 50, 10]])
+    public = PublicTotal(200)
+    cells = tuple(_cell(("a", "b"), at, int(values[at])) for at in product(range(2), range(3)))
+    one = EXACT(domain, Transcript((public, *cells)), rng=rng_of())
+    other = EXACT(domain, Transcript((public, measurement(("a", "b"), values, 3.0))), rng=rng_of())
+    assert_allclose(one.project(("a", "b")).values, other.project(("a", "b")).values, rtol=1e-5, atol=1e-5)
+
+
+def test_a_cell_that_was_asked_alone_moves_only_what_it_must() -> None:
+    """The rest keeps its proportions: that is the distribution of highest entropy."""
+    domain = Domain.of({"a": 2, "b": 3})
+    transcript = Transcript((PublicTotal(1000), _cell(("a", "b"), (1, 2), 700, 0.1)))
+    for warm in (None, GraphicalFit()(domain, Transcript((PublicTotal(1000),)), rng=rng_of())):
+        found = np.asarray(GraphicalFit()(domain, transcript, rng=rng_of(), warm=warm).project(("a", "b")).values)
+        assert found[1, 2] == pytest.approx(700, abs=1.0)
+        assert_allclose(np.delete(found.ravel(), 5), 60, atol=0.5)
+
+
+def test_sets_of_codes_are_refused_and_the_total_is_no_cell() -> None:
+    domain = Domain.of({"a": 3, "b": 2})
+    prefix = Answer(LinearQuery(("a",), ((0, 1),)), 5, 1.0, Fraction(1, 2))
+    with pytest.raises(InputError, match="a 0-1"):
+        GraphicalFit()(domain, Transcript((PublicTotal(10), prefix)), rng=rng_of())
+    total = Answer(TOTAL, 500, 1.0, Fraction(1, 2))
+    assert GraphicalFit()(domain, Transcript((total,)), rng=rng_of()).total == 500
+
+
+def test_cells_of_merged_codes_are_refused() -> None:
+    domain = Domain.of({"a": 3, "b": 2})
+    merged = Query({"a": np.array([0, 1, 1])})
+    noisy = Measurement(("a", "b"), np.array([[5, 6], [7, 8]]), 1.0, Fraction(1, 2), merged)
+    for clique, fine in ((("a",), False), (("b",), True)):
+        transcript = Transcript((PublicTotal(26), noisy, _cell(clique, (1,), 14, 0.1)))
+        if fine:
+            values = GraphicalFit()(domain, transcript, rng=rng_of()).project(("b",)).values
+            assert values[1] == pytest.approx(14, abs=0.5)
+        else:
+            with pytest.raises(InputError, match="merge"):
+                GraphicalFit()(domain, transcript, rng=rng_of())

@@ -329,6 +329,19 @@ def test_a_posterior_that_has_not_mixed_refuses_to_give_data_sets_unless_accepte
     assert len(list(taken.draws(3, rng=rng))) == 3
 
 
+def test_a_mode_that_was_not_reached_can_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from margrave.models.max_entropy import laplace as where
+
+    monkeypatch.setattr(where, "MAX_STEPS", 1)
+    rng, domain = np.random.default_rng(2), Domain(("a",), (3,))
+    for accept in (False, True):
+        fit = MaxEntropyFit(sampler="laplace", accept=accept)
+        model = fit(domain, one_column([500, 400, 100], 9.0), rng=rng)
+        assert isinstance(model, MaxEntropyModel)
+        assert model.facts["good"] is accept
+        assert "not reached" in model.facts["why"]
+
+
 def test_merged_codes_get_their_shares_from_their_own_counts() -> None:
     domain = Domain(("a", "b"), (4, 2))
     groups = np.array([0, 1, 2, 2], dtype=np.int64)

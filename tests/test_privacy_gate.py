@@ -247,6 +247,9 @@ class FixedScore:
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
         """Nothing to check."""
 
+    def readable(self, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
+        return ()
+
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
         return {}
 

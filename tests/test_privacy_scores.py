@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, Query, closure
-from margrave.privacy import MarginalGap, sensitivity
+from margrave.privacy import Improvement, MarginalGap, sensitivity
 from margrave.privacy.scores import LARGEST_TOTAL, grid_gap
 from tiny_table import UNITS, TinyTable, neighbours, tiny_domain
 
@@ -173,3 +173,85 @@ def test_terms_are_the_public_parts() -> None:
     terms = random_gap(np.random.default_rng(0)).terms(CANDIDATES[:3])
     assert set(terms) == {"weight", "penalty"}
     assert all(t.shape == (3,) for t in terms.values())
+
+
+# Measured or read.
+
+
+def random_improvement(rng: np.random.Generator) -> Improvement:
+    """Random parts; about half of the candidates can be read."""
+    return Improvement(
+        estimates={c: rng.uniform(-1, 4, DOMAIN.shape(c)) for c in CANDIDATES},
+        publics={c: rng.uniform(0, 4, DOMAIN.shape(c)) for c in CANDIDATES if rng.integers(2)},
+        weights={c: float(rng.uniform(0.1, 3)) for c in CANDIDATES},
+        penalties={c: float(rng.uniform(-5, 5)) for c in CANDIDATES},
+    )
+
+
+def _distance(counts: np.ndarray, model: np.ndarray) -> Fraction:
+    rounded = [Fraction(round(Fraction(float(m)) * 1024), 1024) for m in model.ravel()]
+    return sum((abs(int(x) - m) for x, m in zip(counts.ravel(), rounded, strict=True)), Fraction(0))
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_an_improvement_in_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    score, (table, _) = random_improvement(rng), neighbours(UNITS[0], rng)
+    counts = table.count(CANDIDATES)
+    measured = [
+        Fraction(score.weights[c]) * (_distance(counts[c], score.estimates[c]) - Fraction(score.penalties[c]))
+        for c in CANDIDATES
+    ]
+    readable = score.readable(CANDIDATES)
+    read = [
+        Fraction(score.weights[c])
+        * (_distance(counts[c], score.estimates[c]) - _distance(counts[c], score.publics[c]))
+        for c in readable
+    ]
+    assert readable == tuple(c for c in CANDIDATES if c in score.publics)
+    values, grid = score(CANDIDATES, counts)
+    assert [v * grid for v in values] == [*measured, *read]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_an_improvement_moves_by_twice_a_distance_and_no_further(unit: object) -> None:
+    """The paper's 4 under replacement; attained where the estimate is at one table and the public data at the other."""
+    reached, limit = Fraction(0), 2 * Fraction(sensitivity(unit).l1)  # type: ignore[arg-type]
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        one, other = (
+            t.bounded(3) if t.schema.person else t for t in neighbours(unit, rng, worst=seed % 2 == 0)
+        )  # type: ignore[arg-type]
+        score = random_improvement(rng)
+        if seed % 3 == 0:
+            a, b = one.count(CANDIDATES), other.count(CANDIDATES)
+            score = Improvement(
+                {c: b[c].astype(float) for c in CANDIDATES},
+                {c: a[c].astype(float) for c in CANDIDATES},
+                dict.fromkeys(CANDIDATES, 1.0),
+                dict.fromkeys(CANDIDATES, 0.0),
+            )
+        bound = Fraction(score.lipschitz) * sensitivity(unit).l1  # type: ignore[arg-type]
+        (v, grid), (w, same) = (score(CANDIDATES, t.count(CANDIDATES)) for t in (one, other))
+        assert grid == same
+        moved = [abs(x - y) * grid for x, y in zip(v, w, strict=True)]
+        assert max(moved) <= bound
+        if seed % 3 == 0:
+            reached = max(reached, *moved)
+    assert reached == limit
+
+
+def test_without_anything_to_read_an_improvement_is_a_gap() -> None:
+    rng = np.random.default_rng(4)
+    gap, (table, _) = random_gap(rng), neighbours(UNITS[0], rng)
+    estimates = {c: rng.uniform(0, 4, DOMAIN.shape(c)) for c in CANDIDATES}
+    plain = MarginalGap(estimates, gap.weights, gap.penalties)
+    score = Improvement(estimates, {}, gap.weights, gap.penalties)
+    counts = table.count(CANDIDATES)
+    assert score(CANDIDATES, counts) == plain(CANDIDATES, counts)
+    assert score.lipschitz == plain.lipschitz
+    score.check(DOMAIN, CANDIDATES)
+    wrong = Improvement(estimates, {CANDIDATES[0]: np.zeros(99)}, gap.weights, gap.penalties)
+    with pytest.raises(InputError):
+        wrong.check(DOMAIN, CANDIDATES)

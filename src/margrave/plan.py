@@ -159,4 +159,7 @@ def _noise(domain: Domain, steps: Sequence[Step]) -> tuple[Noise, ...]:
 
 
 def _median_cells(domain: Domain, step: Step) -> float:
+    """How many counts the median marginal has, or one."""
+    if step.single:
+        return 1.0
     return float(np.median([domain.cells(c) for c in step.cliques]))

@@ -41,7 +41,9 @@ class Answer:
 class Selection:
     """One private choice by the exponential mechanism with parameter ``epsilon``.
 
-    ``terms`` are the public parts of the scores, one number per candidate (weights and penalties, say).
+    ``terms`` are the public parts of the scores, one number per candidate (weights and penalties, say). The marginals
+    in ``readable`` could be read from public data instead of measured: each was a candidate once more for that.
+    ``public``: such a reading was chosen.
     """
 
     candidates: tuple[Clique, ...]
@@ -50,6 +52,8 @@ class Selection:
     sensitivity: float
     rho: Fraction
     terms: Mapping[str, FloatArray] = field(default_factory=dict)
+    readable: tuple[Clique, ...] = ()
+    public: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,21 @@ class Hindsight:
     drift: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class PublicReading:
+    """A marginal of a public table, scaled to the private number of records, taken for an estimate of the private one.
+
+    ``scale`` says how far it is trusted: as if it had noise of this standard deviation in each cell. ``source`` is the
+    public table's sha256. Nothing was asked of the private rows for it.
+    """
+
+    clique: Clique
+    values: FloatArray
+    scale: float
+    source: str
+    query: Query = IDENTITY
+
+
 @dataclass(frozen=True)
 class PublicTotal:
     """The number of records, where the unit of privacy makes it public (replacing a record)."""
@@ -97,7 +116,7 @@ class PublicTotal:
     total: int
 
 
-Entry = Measurement | Answer | Selection | QuerySelection | PublicTotal
+Entry = Measurement | Answer | Selection | QuerySelection | PublicReading | PublicTotal
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +148,16 @@ class Transcript:
     def selections(self) -> tuple[Selection, ...]:
         """The private choices among marginals."""
         return tuple(e for e in self.entries if isinstance(e, Selection))
+
+    @property
+    def readings(self) -> tuple[PublicReading, ...]:
+        """What was read from public data."""
+        return tuple(e for e in self.entries if isinstance(e, PublicReading))
+
+    @property
+    def evidence(self) -> tuple[Measurement | PublicReading, ...]:
+        """Marginals of the private table as far as they are known: with noise, or from public data."""
+        return tuple(e for e in self.entries if isinstance(e, Measurement | PublicReading))
 
     @property
     def query_selections(self) -> tuple[QuerySelection, ...]:

@@ -70,6 +70,19 @@ def budget_options(command: Command) -> Command:
     return command
 
 
+def rules_options(command: Command) -> Command:
+    """``--ledger``, ``--dataset`` and ``--policy``."""
+    for option in (
+        click.option("--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."),
+        click.option("--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."),
+        click.option(
+            "--ledger", default=None, metavar="FILE", help="The ledger file, in which the data set has a cap."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def books_options(command: Command) -> Command:
     """``--ledger``, ``--dataset``, ``--policy``, ``--journal`` and ``--resume``."""
     for option in (
@@ -81,14 +94,9 @@ def books_options(command: Command) -> Command:
             help="Where the run's answers are kept until its outputs are written; with --ledger or --resume, the"
             " first output's name and .journal by default.",
         ),
-        click.option("--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."),
-        click.option("--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."),
-        click.option(
-            "--ledger", default=None, metavar="FILE", help="The ledger file, in which the data set has a cap."
-        ),
     ):
         command = option(command)
-    return command
+    return rules_options(command)
 
 
 def load_schema(path: str, *, confirmed: bool = True) -> Schema:

@@ -16,12 +16,16 @@ from margrave.cli.options import (
     json_option,
     load_schema,
     parse_workload,
+    rules_options,
     schema_option,
     workload_option,
 )
 from margrave.cli.output import console, facts_table
 from margrave.plan import Plan, plan
-from margrave.privacy import Budget, parse_unit
+from margrave.privacy import Budget, LedgerFile, parse_unit
+from margrave.privacy.books import check_books
+from margrave.privacy.ledger_state import DatasetState
+from margrave.privacy.policy import policy_of
 
 
 @click.command("plan")
@@ -32,6 +36,7 @@ from margrave.privacy import Budget, parse_unit
 @click.option(
     "--rows", type=int, default=100_000, show_default=True, help="A guess, for memory, time and shares."
 )
+@rules_options
 @json_option
 def plan_command(
     schema_path: str,
@@ -41,26 +46,45 @@ def plan_command(
     mechanism: str,
     workload: str,
     rows: int,
+    ledger: str | None,
+    dataset: str | None,
+    policy: str | None,
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing."""
+    """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing.
+
+    With --policy or --ledger it fails where the run would be refused.
+    """
     schema = load_schema(schema_path)
-    protected = parse_unit(unit)
+    protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
+    policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
+    check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
     wanted = parse_workload(workload, schema.domain)
     made = plan(
         schema.domain,
         build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters),
-        budget=Budget.approx(epsilon, delta),
+        budget=budget,
         unit=protected,
         workload=wanted,
         rows=rows,
     )
+    room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
-        echo_json(made.to_dict())
+        echo_json({**made.to_dict(), **({} if room is None else {"cap": room.to_dict()})})
     else:
         show_plan(made)
+        if room is not None:
+            click.echo(
+                f"\nThe cap of {room.dataset} leaves room for it: rho {float(room.remaining):.6g} remains of"
+                f" {float(room.cap.rho):.6g}, and {float(room.remaining - made.rho):.6g} would."
+            )
+
+
+def _room(ledger: str, dataset: str) -> DatasetState:
+    """What the ledger holds of a data set that is in it."""
+    return next(d for d in LedgerFile(ledger).datasets() if d.dataset == dataset)
 
 
 def show_plan(made: Plan) -> None:

@@ -175,13 +175,14 @@ def _write(
 
 def _tell(facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
     rho = facts["rho"]
-    measured = sum("measured" in e for e in facts["transcript"])
+    told = {what: sum(what in e for e in facts["transcript"]) for what in ("measured", "asked", "selected")}
+    single = f", {told['asked']} single counts" if told["asked"] else ""
     if not facts["private"]:
         click.echo(facts["warning"], err=True)
     click.echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
     click.echo(
-        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {measured} noisy marginals and"
-        f" {sum('selected' in e for e in facts['transcript'])} private choices."
+        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {told['measured']} noisy"
+        f" marginals{single} and {told['selected']} private choices."
     )
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:

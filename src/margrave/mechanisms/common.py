@@ -41,6 +41,7 @@ class Step:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
     ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer, with less noise.
+    ``single``: they are single counts from these marginals.
     """
 
     what: str
@@ -49,6 +50,7 @@ class Step:
     scale: float
     adaptive: bool = False
     at_most: bool = False
+    single: bool = False
 
     @classmethod
     def of(cls, what: str, cliques: Sequence[Clique], rho_each: Fraction, unit: Unit) -> Step:
@@ -173,10 +175,16 @@ class Memory:
 
 
 def release_of(
-    private: Private, model: Model, config: dict[str, Any], memory: Memory | None = None
+    private: Private,
+    model: Model,
+    config: dict[str, Any],
+    memory: Memory | None = None,
+    readings: Transcript | None = None,
 ) -> Release:
-    """What the custodian gets: the model, the transcript and the books, and what error bounds need besides."""
+    """What the custodian gets: the model, the transcript and the books, and what error bounds need besides.
+
+    ``readings`` of public data follow the gate's own entries.
+    """
     hindsight = () if memory is None else memory.against(model, private.transcript)
-    return Release(
-        private.schema, model, private.transcript, private.account(), config, hindsight=hindsight
-    )
+    known = private.transcript + (readings or Transcript())
+    return Release(private.schema, model, known, private.account(), config, hindsight=hindsight)

@@ -81,12 +81,19 @@ class Rounds:
         scale = Gaussian.scale_for(share, unit) if self.whole else Gaussian.scale_for(share, unit, self.queries[0])
         what = "chosen marginals" if self.whole else "chosen queries"
         rounds = Step(
-            what, self.queries.cliques, count * self.each, scale, adaptive=True, at_most=self.count is None
+            what,
+            self.queries.cliques,
+            count * self.each,
+            scale,
+            adaptive=True,
+            at_most=self.count is None,
+            single=not self.whole,
         )
         if size_is_public(unit):
             return [rounds]
         total = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-        return [Step("the number of records", [TOTAL.counted_in(self.queries.domain)], 1, total), rounds]
+        counted = TOTAL.counted_in(self.queries.domain)
+        return [Step("the number of records", [counted], 1, total, single=True), rounds]
 
     def begin(self, private: Private) -> int:
         """Ask for the number of records where it is private; how many rounds there will be."""

@@ -103,7 +103,7 @@ class AnswersFit:
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
-        """The answers of the measurements that keep every code."""
+        """The answers of the measurements that keep every code; single queries make no marginal, and are left out."""
         whole = [m for m in transcript.measurements if m.query.is_identity]
         return Answers(domain, transcript.total(), terms_of(domain, whole))
 

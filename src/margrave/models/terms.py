@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import Query
 from margrave.schema.domain import Domain
-from margrave.transcript import Measurement
+from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
+
+Evidence = Measurement | PublicReading
+"""A marginal as far as it is known, with the scale of what it may be off by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What is known of one marginal: values and the standard deviation of each cell's noise."""
+    """What is known of one marginal: values and the standard deviation of each cell's noise.
+
+    A cell of which nothing is known has value 0 and scale infinity.
+    """
 
     clique: Clique
     values: FloatArray
     scales: FloatArray
 
 
-def common_groups(domain: Domain, measurements: Iterable[Measurement]) -> dict[Attribute, IntArray]:
+def single_cells(transcript: Transcript) -> list[Answer]:
+    """The single queries that were answered, but for the number of records; an InputError unless they are cells."""
+    answers = [a for a in transcript.answers if a.query.clique]
+    for answer in answers:
+        if not answer.query.is_cell:
+            raise InputError(
+                f"This fit takes whole marginals and single cells, not an answer such as that on {answer.query.words}.",
+                remedy="Fit ranges and other sets of codes with EntropyProjectionFit() or GeneratorFit().",
+            )
+    return answers
+
+
+def common_groups(
+    domain: Domain, measurements: Iterable[Evidence], answers: Iterable[Answer] = ()
+) -> dict[Attribute, IntArray]:
     """The groups of codes that the measurements merge, per attribute that has any.
 
     All measurements must merge an attribute's codes alike, but for those of that attribute alone with every code, and
-    none of an attribute with structural zeros may; anything else is an InputError.
+    none of an attribute with structural zeros, or with answers of single cells, may; else it is an InputError.
     """
     groups: dict[Attribute, IntArray] = {}
     whole: set[Attribute] = {a for z in domain.zeros for a in z.clique}
+    whole.update(a for answer in answers for a in answer.query.clique)
     for m in measurements:
         for a in m.clique:
             own = m.query.groups.get(a)
@@ -48,8 +69,8 @@ def common_groups(domain: Domain, measurements: Iterable[Measurement]) -> dict[A
 
 
 def compress(
-    domain: Domain, measurements: Sequence[Measurement], groups: Mapping[Attribute, IntArray]
-) -> tuple[Domain, list[Measurement], dict[Attribute, FloatArray]]:
+    domain: Domain, measurements: Sequence[Evidence], groups: Mapping[Attribute, IntArray]
+) -> tuple[Domain, list[Evidence], dict[Attribute, FloatArray]]:
     """The problem on groups of codes: its domain, its measurements, and each code's share of its group.
 
     A group's noisy count is the sum of its codes' noisy counts, with the variance that follows: a one-way measurement
@@ -79,7 +100,7 @@ def _shares(counts: FloatArray, groups: IntArray) -> FloatArray:
     return np.where(sums[groups] > 0, positive / np.where(sums > 0, sums, 1.0)[groups], 1.0 / members[groups])
 
 
-def _coarsened(m: Measurement, groups: Mapping[Attribute, IntArray]) -> Measurement:
+def _coarsened(m: Evidence, groups: Mapping[Attribute, IntArray]) -> Evidence:
     """A measurement restated on groups: as it is if it was of groups, else summed over them.
 
     ``query`` of the result maps the measurement's own cells to groups, so that ``terms_of`` knows how many were summed.
@@ -89,11 +110,14 @@ def _coarsened(m: Measurement, groups: Mapping[Attribute, IntArray]) -> Measurem
         if a in groups:
             merged = a in m.query.groups
             left[a] = np.arange(int(groups[a].max()) + 1) if merged else groups[a]
-    return Measurement(m.clique, m.values, m.scale, m.rho, Query(left))
+    return replace(m, query=Query(left))
 
 
-def terms_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Term]:
-    """One term per clique: measurements summed to the domain's codes, repeats averaged with weights 1 / variance."""
+def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable[Answer] = ()) -> list[Term]:
+    """One term per clique: measurements summed to the domain's codes, repeats averaged with weights 1 / variance.
+
+    ``answers`` of single cells are measurements of these cells alone.
+    """
     sums: dict[Clique, tuple[FloatArray, FloatArray]] = {}
     for m in measurements:
         values = m.query.apply(m.clique, m.values.astype(np.float64))
@@ -101,4 +125,18 @@ def terms_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Term]:
         precision = 1.0 / (summed * m.scale**2)
         weighted, total = sums.get(m.clique, (np.zeros(1), np.zeros(1)))
         sums[m.clique] = (weighted + precision * values, total + precision)
-    return [Term(c, weighted / precision, precision**-0.5) for c, (weighted, precision) in sums.items()]
+    for answer in answers:
+        clique, cell = answer.query.clique, tuple(codes[0] for codes in answer.query.codes)
+        if clique not in sums:
+            sums[clique] = (np.zeros(domain.shape(clique)), np.zeros(domain.shape(clique)))
+        weighted, total = sums[clique]
+        weighted[cell] += answer.value / answer.scale**2
+        total[cell] += 1.0 / answer.scale**2
+    return [_term(clique, weighted, precision) for clique, (weighted, precision) in sums.items()]
+
+
+def _term(clique: Clique, weighted: FloatArray, precision: FloatArray) -> Term:
+    known = precision > 0.0
+    values = np.divide(weighted, precision, out=np.zeros_like(weighted), where=known)
+    scales = np.divide(1.0, np.sqrt(precision), out=np.full_like(precision, np.inf), where=known)
+    return Term(clique, values, scales)

@@ -6,7 +6,7 @@ from margrave.privacy.ledger import Ledger
 from margrave.privacy.ledger_file import LedgerFile
 from margrave.privacy.noise import Gaussian, Randomness, SeededRandomness, SystemRandomness
 from margrave.privacy.policy import Policy
-from margrave.privacy.scores import GridScores, MarginalGap, QueryGap, Score
+from margrave.privacy.scores import GridScores, Improvement, MarginalGap, QueryGap, Score
 from margrave.privacy.unit import (
     AddRemovePerson,
     AddRemoveRow,
@@ -25,6 +25,7 @@ __all__ = [
     "Budget",
     "Gaussian",
     "GridScores",
+    "Improvement",
     "Ledger",
     "LedgerFile",
     "MarginalGap",

@@ -4,19 +4,18 @@ Every question goes through the same steps. Whatever can be checked from public 
 taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
 closes the gate for good, and the charge stands.
 
-True counts live in one private attribute and, while an answer is made, in the frames below ``_sealed``. What those
+True counts live in one private attribute and, while an answer is made, in the frames below ``sealed``. What those
 frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the line: so
 neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, TypeVar, final
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from margrave.privacy.question import (
     measuring_queries,
 )
 from margrave.privacy.scores import QueryGap, Score
+from margrave.privacy.sealed import Failure, fail, sealed
 from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
 from margrave.schema.domain import Domain
 from margrave.transcript import (
@@ -265,7 +265,8 @@ class Private:
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
         """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
 
-        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit.
+        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit. Those that
+        are ``score.readable`` are candidates twice, and the transcript's last entry says if a reading was chosen.
 
         **Privacy:** rho (zCDP), charged before anything is drawn. Raises ``InputError`` for unknown columns, an empty
         list or a candidate named twice, and ``BudgetError`` if too little remains: nothing is spent then.
@@ -277,12 +278,14 @@ class Private:
                 raise InputError("A candidate is named twice.", remedy="Name each once.")
             rho = exact_rho(rho, "The rho of a choice")
             score.check(self.domain, asked)
-            terms, moved = score.terms(asked), _lipschitz(score) * sensitivity(self._unit).l1
+            terms, readable = score.terms(asked), score.readable(asked)
+            moved = _lipschitz(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            question = choosing(asked, float(epsilon), float(moved), rho, terms)
-            answer = self._ask(question, asked, lambda: self._chosen(asked, score, epsilon / (2 * moved)))
-            chosen = asked[int(answer[0])]
-            self._entries += (Selection(asked, chosen, float(epsilon), float(moved), rho, terms),)
+            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)
+            answer = self._ask(question, asked, lambda: self._chosen(asked, score, _temperature(epsilon, moved)))
+            place, known = int(answer[0]), (float(epsilon), float(moved), rho, terms, readable)
+            chosen = (*asked, *readable)[place]
+            self._entries += (Selection(asked, chosen, *known, public=place >= len(asked)),)
             return chosen
 
     def select_query(
@@ -308,9 +311,8 @@ class Private:
             question = choosing_queries(
                 queries, score.without, score.signed, times, float(epsilon), float(moved), rho
             )
-            temperature = epsilon / (2 * moved)
             (places,) = self._ask(
-                question, asked, lambda: self._chosen_queries(queries, score, temperature, times)
+                question, asked, lambda: self._chosen_queries(queries, score, _temperature(epsilon, moved), times)
             )
             entries = tuple(
                 QuerySelection(
@@ -389,24 +391,20 @@ class Private:
             raise
 
     def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answers:
-        answer = []
-        for clique in asked:
-            truth = query.apply(clique, self._counts[clique])
-            values = self._randomness.gaussian(truth, scale)
-            if values.dtype != np.int64 or values.shape != truth.shape:
-                raise MargraveError("The noise has the wrong shape or type.")
-            answer.append(values)
-        return tuple(answer)
+        return tuple(self._with_noise(query.apply(clique, self._counts[clique]), scale) for clique in asked)
 
     def _noisy_queries(
         self, asked: Sequence[LinearQuery], cliques: Sequence[Clique], scale: float
     ) -> Answers:
         pairs = zip(asked, cliques, strict=True)
-        truth = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
+        counts = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
+        return (self._with_noise(counts, scale),)
+
+    def _with_noise(self, truth: IntArray, scale: float) -> IntArray:
         values = self._randomness.gaussian(truth, scale)
         if values.dtype != np.int64 or values.shape != truth.shape:
             raise MargraveError("The noise has the wrong shape or type.")
-        return (values,)
+        return values
 
     def _chosen_queries(
         self, queries: Queries, score: QueryGap, temperature: Fraction, times: int
@@ -420,24 +418,24 @@ class Private:
 
     def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answers:
         values, grid = score(asked, {c: self._counts[c] for c in asked})
-        if len(values) != len(asked):
+        if len(values) != len(asked) + len(score.readable(asked)):
             raise MargraveError("The score does not have one value per candidate.")
-        return (np.array(range(len(asked))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
+        return (np.array(range(len(values))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
-        result = _sealed(work)
-        if isinstance(result, _Failure):
-            _raise(result, DataError, "The table could not be read", "Nothing was spent.")
+        result = sealed(work)
+        if isinstance(result, Failure):
+            fail(result, DataError, "The table could not be read", "Nothing was spent.")
         return result
 
     def _answer(self, work: Callable[[], T]) -> T:
         """Work after a charge: if it fails, the gate closes and the charge stands."""
-        result = _sealed(work)
-        if isinstance(result, _Failure):
+        result = sealed(work)
+        if isinstance(result, Failure):
             self._forget()
             self._books.abandon()
-            _raise(
+            fail(
                 result,
                 MargraveError,
                 "An answer failed after its charge",
@@ -481,39 +479,9 @@ class Private:
         raise TypeError("A protected table cannot be pickled.")
 
 
-class _Failure(NamedTuple):
-    """What may be known of an exception raised near rows: its kind, and margrave's own words."""
-
-    kind: type[BaseException]
-    words: str
-
-
-def _sealed(work: Callable[[], T]) -> T | _Failure:
-    """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
-    try:
-        return work()
-    except MargraveError as error:
-        return _Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
-    except BaseException as error:
-        return _Failure(type(error), f"{type(error).__name__}{_where(error)}")
-
-
-def _where(error: BaseException) -> str:
-    """The line of code that failed: a name and a number, which hold nothing of the rows."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    return (
-        ""
-        if step is None
-        else f" in {os.path.basename(step.tb_frame.f_code.co_filename)}, line {step.tb_lineno}"
-    )
-
-
-def _raise(failure: _Failure, kind: type[MargraveError], what: str, remedy: str) -> NoReturn:
-    if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
-        raise failure.kind
-    raise kind(f"{what} ({failure.words}).", remedy=remedy)
+def _temperature(epsilon: Fraction, moved: int | Fraction) -> Fraction:
+    """What a score is multiplied by in the exponent of the exponential mechanism."""
+    return epsilon / (2 * moved)
 
 
 def _lipschitz(score: Score) -> Fraction:

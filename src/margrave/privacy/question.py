@@ -67,9 +67,14 @@ def measuring_queries(queries: Sequence[LinearQuery], scale: float, each: Fracti
 
 
 def choosing(
-    asked: Sequence[Clique], epsilon: float, moved: float, rho: Fraction, terms: Mapping[str, FloatArray]
+    asked: Sequence[Clique],
+    epsilon: float,
+    moved: float,
+    rho: Fraction,
+    terms: Mapping[str, FloatArray],
+    readable: Sequence[Clique] = (),
 ) -> Question:
-    """One of the candidates; the answer is its place among them."""
+    """One of the candidates; the answer is its place among them, those that can be read from public data last."""
     return Question(
         what=f"choose one of {len(asked)} marginals",
         rho=rho,
@@ -79,6 +84,7 @@ def choosing(
             "epsilon": epsilon,
             "sensitivity": moved,
             "terms": {name: values.tolist() for name, values in sorted(terms.items())},
+            **({"readable": [list(c) for c in readable]} if readable else {}),
         },
         shapes=((),),
     )

@@ -12,7 +12,8 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal.counting import count_cliques
 from margrave.models import Fit, GraphicalFit, Model
-from margrave.transcript import Entry, Measurement, Transcript
+from margrave.schema.domain import Domain
+from margrave.transcript import Answer, Entry, Measurement, Transcript
 from margrave.typing import Clique, IntArray
 
 REFITTED = frozenset({"graphical", "expanded"})
@@ -72,12 +73,18 @@ class Bootstrap:
 
     def simulated(self, rng: np.random.Generator) -> Transcript:
         """The transcript that as many records of the model would have led to, had the same been asked."""
-        n = max(1, round(self.model.total))
-        counts = count_cliques(self.model.sample(n, rng=rng, independent=True), self.transcript.cliques)
-        return Transcript(tuple(_answered(e, counts, rng) for e in self.transcript))
+        n, domain = max(1, round(self.model.total)), self.model.domain
+        asked = [*self.transcript.cliques, *(a.query.counted_in(domain) for a in self.transcript.answers)]
+        counts = count_cliques(self.model.sample(n, rng=rng, independent=True), asked)
+        return Transcript(tuple(_answered(e, domain, counts, rng) for e in self.transcript))
 
 
-def _answered(entry: Entry, counts: Mapping[Clique, IntArray], rng: np.random.Generator) -> Entry:
+def _answered(
+    entry: Entry, domain: Domain, counts: Mapping[Clique, IntArray], rng: np.random.Generator
+) -> Entry:
+    if isinstance(entry, Answer):
+        truth = entry.query.count(counts[entry.query.counted_in(domain)])
+        return replace(entry, value=round(truth + rng.normal(0.0, entry.scale)))
     if not isinstance(entry, Measurement):
         return entry
     noise = rng.normal(0.0, entry.scale, entry.values.shape)

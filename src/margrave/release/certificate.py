@@ -19,6 +19,7 @@ from margrave.transcript import (
     Answer,
     Entry,
     Measurement,
+    PublicReading,
     PublicTotal,
     QuerySelection,
     Selection,
@@ -121,7 +122,10 @@ def _line(entry: Entry) -> dict[str, Any]:
                 "epsilon": entry.epsilon,
                 "sensitivity": entry.sensitivity,
                 "rho": float(entry.rho),
+                **({"to_read": entry.public, "readable": len(entry.readable)} if entry.readable else {}),
             }
+        case PublicReading():
+            return {"read": list(entry.clique), "cells": int(entry.values.size), "scale": entry.scale}
         case Answer():
             return {"asked": entry.query.words, "scale": entry.scale, "rho": float(entry.rho)}
         case QuerySelection():

@@ -199,8 +199,10 @@ def notes_of(release: Release) -> tuple[str, ...]:
         notes.append(
             f"Rare codes of {', '.join(merged)} were merged: within a group they are independent of other columns."
         )
-    if release.transcript.selections:
+    if release.transcript.selections or release.transcript.query_selections:
         notes.append("What was measured was chosen with the same records; the draws take the choice as given.")
+    if release.transcript.readings:
+        notes.append("What was read from public data is taken as it is: how far off it may be is not accounted for.")
     if "person" in release.account.unit:
         notes.append("Records are taken as independent: that a person may have several is not accounted for.")
     return tuple(notes)

@@ -21,6 +21,7 @@ from margrave.transcript import (
     Entry,
     Hindsight,
     Measurement,
+    PublicReading,
     PublicTotal,
     QuerySelection,
     Selection,
@@ -115,6 +116,16 @@ def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int
                 "sensitivity": entry.sensitivity,
                 "rho": str(entry.rho),
                 "terms": {name: shelf.put(v) for name, v in sorted(entry.terms.items())},
+                "readable": [list(c) for c in entry.readable],
+                "public": entry.public,
+            }
+        case PublicReading():
+            return {
+                "type": "public-reading",
+                "clique": list(entry.clique),
+                "values": shelf.put(entry.values),
+                "scale": entry.scale,
+                "source": entry.source,
             }
         case Answer():
             return {
@@ -166,6 +177,8 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
         return _measurement(plain, shelf, domain)
     if kind == "selection":
         return _selection(plain, shelf, domain)
+    if kind == "public-reading":
+        return _reading(plain, shelf, domain)
     if kind == "answer":
         return _answer(plain, domain)
     if kind == "query-selection":
@@ -194,6 +207,10 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
     candidates = tuple(_clique(c, domain) for c in _list(plain["candidates"]))
     chosen = _clique(plain["chosen"], domain)
     terms = {_text(name): shelf.get(where) for name, where in plain["terms"].items()}
+    readable = tuple(_clique(c, domain) for c in _list(plain.get("readable", [])))
+    public = plain.get("public", False)
+    if not isinstance(public, bool) or not set(readable) <= set(candidates) or (public and chosen not in readable):
+        raise ReleaseError("A choice among public readings does not fit its candidates.")
     if chosen not in candidates or any(v.shape != (len(candidates),) for v in terms.values()):
         raise ReleaseError("A selection does not fit its candidates.")
     return Selection(
@@ -203,7 +220,17 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
         sensitivity=_number(plain["sensitivity"]),
         rho=_fraction(plain["rho"]),
         terms=terms,
+        readable=readable,
+        public=public,
     )
+
+
+def _reading(plain: Plain, shelf: Shelf, domain: Domain) -> PublicReading:
+    clique, values, scale = _clique(plain["clique"], domain), shelf.get(plain["values"]), _number(plain["scale"])
+    fits = values.dtype == np.float64 and values.shape == domain.shape(clique) and bool(np.isfinite(values).all())
+    if not fits or scale <= 0:
+        raise ReleaseError(f"The public reading of {', '.join(clique)} does not fit the domain.")
+    return PublicReading(clique, values, scale, _text(plain["source"]))
 
 
 def _answer(plain: Plain, domain: Domain) -> Answer:

@@ -36,7 +36,8 @@ class Round:
         error = beneath(self.hindsight.surprise, m.scale, m.values.size, miss)
         weight, penalty = s.terms["weight"], s.terms["penalty"]
         c = s.candidates.index(s.chosen)
-        best = weight[c] * (error - penalty[c]) + gap(len(s.candidates), s.epsilon, s.sensitivity, miss)
+        many = len(s.candidates) + len(s.readable)
+        best = weight[c] * (error - penalty[c]) + gap(many, s.epsilon, s.sensitivity, miss)
         return np.asarray(np.maximum(penalty + best / weight, 0.0) + self.hindsight.drift, dtype=np.float64)
 
 
@@ -58,7 +59,7 @@ def _is_told(selection: Selection, measurement: Measurement) -> bool:
     terms = selection.terms
     if not {"weight", "penalty"} <= terms.keys():
         return False
-    if measurement.clique != selection.chosen or not measurement.query.is_identity:
+    if measurement.clique != selection.chosen or selection.public or not measurement.query.is_identity:
         return False
     return bool((terms["weight"] > 0).all() and np.isfinite(terms["penalty"]).all() and selection.epsilon > 0)
 

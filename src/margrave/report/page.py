@@ -13,7 +13,15 @@ from margrave.report.content import LEVEL, bound_views, column_views, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
-from margrave.transcript import Answer, Entry, Measurement, PublicTotal, QuerySelection, Selection
+from margrave.transcript import (
+    Answer,
+    Entry,
+    Measurement,
+    PublicReading,
+    PublicTotal,
+    QuerySelection,
+    Selection,
+)
 
 _MAX_ROWS = 2000
 _SEEN_ROWS = 16
@@ -101,7 +109,7 @@ def _limits(release: Release) -> str:
 
 def _steps(release: Release) -> str:
     entries = release.transcript.entries
-    largest = float(max((e.rho for e in entries if not isinstance(e, PublicTotal)), default=0))
+    largest = float(max((e.rho for e in entries if not isinstance(e, PublicReading | PublicTotal)), default=0))
     budget = float(release.account.rho_budget)
     rows = [_step(entry, largest, budget) for entry in entries[:_MAX_ROWS]]
     head = (
@@ -125,14 +133,21 @@ def _step(entry: Entry, largest: float, budget: float) -> str:
             )
             cells, rho = f"{entry.values.size:,}", float(entry.rho)
         case Selection():
-            what, noise = f"Chose {', '.join(entry.chosen)}", f"epsilon {entry.epsilon:.3g}"
-            cells, rho = f"1 of {len(entry.candidates):,}", float(entry.rho)
+            source = " from public data" if entry.public else ""
+            what, noise = f"Chose {', '.join(entry.chosen)}{source}", f"epsilon {entry.epsilon:.3g}"
+            cells, rho = f"1 of {len(entry.candidates) + len(entry.readable):,}", float(entry.rho)
         case Answer():
             what, noise = f"Counted {entry.query.words}", f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}"
             cells, rho = "1", float(entry.rho)
         case QuerySelection():
             what, noise = f"Chose {entry.chosen.words}", f"epsilon {entry.epsilon:.3g}"
             cells, rho = f"1 of {len(entry.queries) - len(entry.without):,}", float(entry.rho)
+        case PublicReading():
+            return (
+                f"<tr><td>Read {escape(', '.join(entry.clique))} from public data</td>"
+                f'<td class="n">{entry.values.size:,}</td><td class="n">as if \N{PLUS-MINUS SIGN}{entry.scale:.4g}</td>'
+                '<td class="n">0 %</td><td></td></tr>'
+            )
         case PublicTotal():
             return f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
     width = 100 * rho / largest if largest else 0.0

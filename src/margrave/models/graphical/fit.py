@@ -19,7 +19,7 @@ from margrave.models.graphical.logspace import MAX_CELLS, log_calibrate, margina
 from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Program
 from margrave.models.protocol import Model
-from margrave.models.terms import Term, common_groups, compress, terms_of
+from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
 from margrave.schema.domain import Domain
 from margrave.transcript import Transcript
 from margrave.typing import Clique, FloatArray
@@ -73,17 +73,16 @@ class GraphicalFit:
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
         """The model; codes that every measurement of several columns merges share their group's probability."""
-        total = transcript.total()
-        groups = common_groups(domain, transcript.measurements)
+        total, cells = transcript.total(), single_cells(transcript)
+        groups = common_groups(domain, transcript.evidence, cells)
         if not groups:
-            return self._fit(domain, terms_of(domain, transcript.measurements), total, warm)
-        coarse, measurements, shares = compress(domain, transcript.measurements, groups)
-        return ExpandedModel(
-            domain, self._fit(coarse, terms_of(coarse, measurements), total, None), groups, shares
-        )
+            return self._fit(domain, terms_of(domain, transcript.evidence, cells), total, warm)
+        coarse, measurements, shares = compress(domain, transcript.evidence, groups)
+        model = self._fit(coarse, terms_of(coarse, measurements, cells), total, None)
+        return ExpandedModel(domain, model, groups, shares)
 
     def _fit(self, domain: Domain, terms: Sequence[Term], total: float, warm: Model | None) -> GraphicalModel:
-        widest = max((float(t.scales.max()) for t in terms), default=1.0)
+        widest = max((float(t.scales[np.isfinite(t.scales)].max()) for t in terms), default=1.0)
         pull = self.shrinkage if warm is None else max(SHRINKAGE, self.shrinkage / self.steps)
         problem = Problem(domain, terms, total, pull / widest)
         steps = self.steps if warm is None else 1
@@ -150,7 +149,7 @@ class Problem:
         self.cliques = cliques
         self.program = program = Program(JunctionTree.of(domain, cliques), cliques)
         self.buffer = program.buffer()
-        self.measured = sum(t.values.size for t in terms)
+        self.measured = sum(int(np.isfinite(t.scales).sum()) for t in terms)
         self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured
         self.base = np.zeros(program.cells)  # 0, or −inf at structural zeros
         self.y = np.zeros(program.cells)
@@ -214,7 +213,7 @@ class Problem:
         phi = np.zeros(self.program.cells)
         known = self._potentials_of(warm)
         for clique, theta in known.items():
-            self._place(phi, clique, theta * self.terms[clique].scales)
+            self._place(phi, clique, _whitened(theta, self.terms[clique]))
         new = sorted((c for c in self.terms if c not in known), key=len)
         columns = {a: np.full(self.domain.size(a), 1.0 / self.domain.size(a)) for a in self.domain}
         for clique in new:
@@ -229,7 +228,7 @@ class Problem:
                 continue
             term = self.terms[clique]
             theta = _explain(expected, term, self.entropy)
-            self._place(phi, clique, theta * term.scales)
+            self._place(phi, clique, _whitened(theta, term))
             if len(clique) == 1:
                 fitted = expected * np.exp(theta)
                 columns[clique[0]] = fitted / fitted.sum()
@@ -303,15 +302,22 @@ class Problem:
         return {c: self._taken(theta, c) for c in self.cliques}
 
 
+def _whitened(theta: FloatArray, term: Term) -> FloatArray:
+    """scale · theta, and 0 for a cell of which nothing is known."""
+    return np.multiply(theta, term.scales, out=np.zeros_like(theta), where=np.isfinite(term.scales))
+
+
 def _explain(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
     """theta with expected · exp(theta) + entropy · scale² · theta = y, cell by cell, by Newton's method.
 
-    The left side is increasing and convex, so steps from the right of the solution never overshoot it.
+    The left side is increasing and convex, so steps from the right of the solution never overshoot it. A cell of which
+    nothing is known keeps theta = 0.
     """
-    stiffness = entropy * term.scales**2
+    known = np.isfinite(term.scales)
+    stiffness = np.where(known, entropy * term.scales**2, 1.0)
     expected = np.maximum(expected, 1e-9)  # without it, the start would be left of the solution
     theta = np.log(np.maximum(term.values, expected) / expected)
     for _ in range(30):
         moved = expected * np.exp(theta)
         theta -= (moved + stiffness * theta - term.values) / (moved + stiffness)
-    return theta
+    return np.where(known, theta, 0.0)

@@ -25,9 +25,6 @@ LARGEST = 400
 """Parameters beyond which the sampler takes hours: each step inverts a matrix of their size."""
 LARGEST_TABLES = 100_000
 """Cells of the junction tree's cliques beyond which each step takes too long."""
-KEPT = 2000
-"""Draws that are kept, evenly, for the release."""
-
 NEEDED = ("jax", "blackjax", "scipy", "threadpoolctl")
 
 
@@ -139,6 +136,11 @@ class MaxEntropyFit:
 
     def _problem(self, domain: Domain, transcript: Transcript) -> tuple[Canonical, list[Term], Merged]:
         """The canonical queries of what was measured, merged codes compressed."""
+        if transcript.readings or any(a.query.clique for a in transcript.answers):
+            raise InputError(
+                "The posterior is of whole marginals that were measured, not of single cells or public readings.",
+                remedy="Refit with GraphicalFit(), and draw by the bootstrap.",
+            )
         measurements = transcript.measurements
         groups = common_groups(domain, measurements)
         merged = Merged({}, {}, {})

@@ -15,6 +15,8 @@ from margrave.typing import FloatArray
 MAX_STEPS = 500
 CONVERGED = 1e-9
 """Of half the squared Newton step: how much log density a full step still promises."""
+NEAR = 1e-2
+"""The same where floating point sees no way up any more: what a full step may still promise at a mode."""
 WIDTH = 1e-3
 """How far apart gradients are taken for the Hessian, in standard deviations."""
 
@@ -64,7 +66,9 @@ def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
             point, (value, gradient, information) = point + step, tried
             damping = max(damping / 5, 1e-12)
         elif damping > 1e12:
-            break  # no step goes uphill any more: as near as floating point gets
+            # No step goes uphill any more: as near as floating point gets. What is left may be nothing to speak of.
+            converged = float(gradient @ cho_solve(cho_factor(information), gradient)) / 2 < NEAR
+            break
         else:
             damping *= 4
     factor, curved = _inverse_root(evaluate, point, information)

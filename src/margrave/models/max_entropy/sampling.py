@@ -48,7 +48,7 @@ def sample_posterior(
         posterior = Posterior(layout(canonical), sufficient(canonical, terms, public_total), fit.prior)
         around = laplace(posterior, canonical)
         if fit.sampler == "laplace":
-            draws, told = around.draws(LAPLACE_DRAWS, rng), _told_of(around)
+            draws, told = around.draws(LAPLACE_DRAWS, rng), _told_of(around, fit.accept)
         else:
             draws, told = _walk(fit, posterior, canonical, around, rng)
         totals = posterior.records(draws)
@@ -61,9 +61,9 @@ def sample_posterior(
     )
 
 
-def _told_of(around: Laplace) -> dict[str, Any]:
+def _told_of(around: Laplace, accept: bool) -> dict[str, Any]:
     good = around.converged and around.curved
-    told: dict[str, Any] = {"method": "Laplace approximation", "good": good}
+    told: dict[str, Any] = {"method": "Laplace approximation", "good": good or accept}
     if not good:
         told["why"] = "the mode was not reached" if not around.converged else "the density is not curved at the mode"
     return told

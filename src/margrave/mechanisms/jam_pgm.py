@@ -1,0 +1,181 @@
+"""JAM-PGM: joint adaptive measurements, private or public (Fuentes, Mullins, Xu, Sheldon, McKenna 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import TOTAL
+from margrave.mechanisms.common import (
+    CELLS_PER_MB,
+    Memory,
+    Progress,
+    Step,
+    check_size,
+    expected_noise,
+    parameter,
+    release_of,
+    silent,
+    workload_config,
+    workload_or_default,
+)
+from margrave.mechanisms.library import given, scaled
+from margrave.models import Fit, GraphicalFit
+from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
+from margrave.public import Public
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.transcript import Measurement, PublicReading, Transcript
+from margrave.typing import Clique
+from margrave.workload import Workload
+
+FOR_TOTAL = Fraction(1, 100)
+"""The share of the budget that the number of records costs, where it is not public."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JAMPGM:
+    """Round by round, measure a marginal with noise or read it from public data, whichever promises to help more.
+
+    Candidates are the downward closure of the workload, once to be measured and once to be read; with n private and n'
+    public records the scores in round t are
+
+        to measure r:   ||M_r(D) − M_r(p)||_1 − sqrt(2/pi) · scale_t · cells_r
+        to read r:      ||M_r(D) − M_r(p)||_1 − ||M_r(D) − (n/n') M_r(public)||_1
+
+    A reading costs nothing but the choice, and what it leaves of a round's budget goes to the rounds that follow.
+
+    ``public``: the public table; marginals of columns that it lacks can only be measured. ``workload``: None means all
+    three-way marginals. ``rounds``: None means four per column. ``alpha``: the share of a round that measures.
+    ``equal_weights``: the paper's form, in which the estimate trusts all it knows alike; without, a measurement counts
+    by its noise and a reading as if it had the noise of the round in which it was preferred to a measurement.
+    ``max_model_mb`` bounds the model; a share of it is open, as much as of the budget was spent.
+
+    **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
+
+    Source: Fuentes et al. (2024), Joint selection: adaptively incorporating public information for private synthetic
+    data, Algorithm 2. Departures: where the number of records is private it is asked first (the paper: public), and if
+    the last round reads, the budget left measures the same marginal too (the paper leaves it unspent).
+    """
+
+    public: Public | None = None
+    workload: Workload | None = None
+    rounds: int | None = parameter(None, "Rounds; by default four per column.", above=0)
+    alpha: Fraction = parameter(Fraction(4, 5), "Share of a round's budget that measures.")
+    equal_weights: bool = parameter(False, "Whether the estimate trusts all it knows alike, as the paper does.")
+    max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
+    fit: Fit = field(default_factory=GraphicalFit)
+
+    def __post_init__(self) -> None:
+        if not 1e-6 <= self.alpha <= 1 - 1e-6:
+            raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
+        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError("JAM-PGM needs at least one round.")
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """The downward closure of the workload."""
+        return dict.fromkeys([*workload_or_default(self.workload, domain).closure(), TOTAL.counted_in(domain)])
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """The number of records, if it is private, and the rounds: fewer, with less noise, where some read."""
+        rounds = self.rounds or 4 * len(domain)
+        left = rho if size_is_public(unit) else rho * (1 - FOR_TOTAL)
+        scale = Gaussian.scale_for(self.alpha * left / rounds, unit)
+        cliques = workload_or_default(self.workload, domain).cliques
+        return [
+            *total_steps(domain, rho, unit),
+            Step("chosen marginals", cliques, rounds, scale, adaptive=True, at_most=True),
+        ]
+
+    def config(self) -> dict[str, Any]:
+        """The parameters, and what is known of the public table."""
+        return {
+            "name": "jam-pgm",
+            "public": None if self.public is None else self.public.facts(),
+            "workload": workload_config(self.workload),
+            "rounds": self.rounds,
+            "alpha": float(self.alpha),
+            "equal_weights": self.equal_weights,
+            "max_model_mb": self.max_model_mb,
+            "fit": repr(self.fit),
+        }
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Choose, measure or read, estimate, T times."""
+        rng = np.random.default_rng() if rng is None else rng
+        progress = progress or silent
+        domain = private.domain
+        public = given(self.public, domain)
+        closure = workload_or_default(self.workload, domain).closure()
+        check_size(self.fit, domain, [min(closure, key=domain.cells)], self.max_model_mb)
+        private.prepare(self.reads(domain))
+        ask_total(private)
+        publics = scaled(public, closure, private.transcript.total())
+        rounds = self.rounds or 4 * len(domain)
+        readings, memory = Transcript(), Memory()
+        model = self.fit(domain, private.transcript, rng=rng)
+        for t in range(rounds):
+            rho = private.remaining / (rounds - t)
+            scale = Gaussian.scale_for(self.alpha * rho, private.unit)
+            open_share = float(1 - private.remaining / private.rho)
+            candidates = self._candidates(domain, closure, private.transcript + readings, open_share)
+            estimates = model.answer(candidates, rng=rng, scale=scale)
+            score = Improvement(
+                estimates,
+                publics={r: publics[r] for r in candidates if r in publics},
+                weights=dict.fromkeys(candidates, 1.0),
+                penalties={r: expected_noise(scale, domain.possible(r)) for r in candidates},
+            )
+            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
+            to_read = private.transcript.selections[-1].public
+            if to_read:
+                readings += Transcript((PublicReading(chosen, publics[chosen], scale, public.sha256),))
+            if not to_read or t == rounds - 1:
+                private.measure([chosen], Gaussian(rho=self.alpha * rho))
+                memory.note(estimates, private.transcript)
+            known = self._weighted(private.transcript + readings)
+            model = self.fit(domain, known, rng=rng, warm=model)
+            progress("measuring", (t + 1) / rounds)
+        model = self.fit(domain, self._weighted(private.transcript + readings), rng=rng)
+        return release_of(private, model, self.config(), memory, readings)
+
+    def _weighted(self, transcript: Transcript) -> Transcript:
+        """The transcript as the estimate is to trust it."""
+        if not self.equal_weights:
+            return transcript
+        least = min(e.scale for e in transcript.evidence)
+        return Transcript(
+            tuple(replace(e, scale=least) if isinstance(e, Measurement | PublicReading) else e for e in transcript)
+        )
+
+    def _candidates(
+        self, domain: Domain, closure: Iterable[Clique], known: Transcript, open_share: float
+    ) -> list[Clique]:
+        """Those that keep the model within the open share of its size, and single columns."""
+        cliques = tuple(dict.fromkeys(e.clique for e in known.evidence))
+        limit = max(open_share * self.max_model_mb * CELLS_PER_MB, self.fit.cells(domain, cliques))
+        of_closure = list(closure)
+        sizes = self.fit.cells_with(domain, cliques, of_closure)
+        return [r for r, size in zip(of_closure, sizes, strict=True) if size <= limit or len(r) == 1]
+
+
+def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+    """Asking for the number of records, where it is private."""
+    if size_is_public(unit):
+        return []
+    scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
+    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
+
+
+def ask_total(private: Private) -> None:
+    """Ask for the number of records, where it is private."""
+    if not size_is_public(private.unit):
+        private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
