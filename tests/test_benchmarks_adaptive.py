@@ -228,11 +228,12 @@ def test_an_ordering_holds_where_the_errors_say_so() -> None:
         return orderings.compared(ordering, results(*lines), "tuned", "max").outcome
 
     assert outcome() == "not run"
-    assert outcome(-0.1, -0.05) == "holds"
-    assert outcome(-0.1, 0.001) == "holds"
-    assert outcome(0.001, -0.001) == "no difference"
-    assert outcome(-0.1, 0.1) == "holds at 0.1 only"
-    assert outcome(0.1, 0.001) == "does not hold"
+    assert outcome(*[-0.1] * 6) == "holds"
+    assert outcome(*[-0.1] * 5, 0.001) == "holds"
+    assert outcome(*[0.001, -0.001] * 3) == "no difference"
+    assert outcome(*[0.1] * 5, 0.001) == "does not hold"
+    assert outcome(-0.1, *[0.1] * 5) == "holds at 0.1 only"
+    assert outcome(-0.1, -0.05) == "holds, at 2 of 6 ε"
 
 
 def test_the_ratio_of_an_ordering_is_better_over_worse() -> None:

@@ -61,9 +61,13 @@ class Comparison:
     @property
     def outcome(self) -> str:
         """In words. Within the standard error of the difference two errors are equal."""
-        counts = Counter(self.verdicts.values())
         if not self.verdicts:
             return "not run"
+        few = "" if len(self.verdicts) == len(EPSILONS) else f", at {len(self.verdicts)} of {len(EPSILONS)} ε"
+        return self._told() + few
+
+    def _told(self) -> str:
+        counts = Counter(self.verdicts.values())
         if not counts["higher"]:
             return "holds" if counts["lower"] else "no difference"
         if not counts["lower"]:
