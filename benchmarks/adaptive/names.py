@@ -25,7 +25,7 @@ _FAMILIES = {
     "gem-pub-reduced": _BLUE, "gem-pub": _GREEN, "pmw-pub": _RUST, "pep-pub": _VIOLET, "gem-marginals": _BLUE,
     "gem-aim": _GREEN, "gem-paper": _LILAC, "gem-plain": _INK, "gem": _TEAL, "pep": _VIOLET, "mwem-forgetful": _GOLD,
     "mwem-marginals": _PINK, "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap": _GOLD,
-    "dual-query": _GREY, "fem": _PINK, "aim": _INK, "mst": _LILAC, "independent": _GREY,
+    "dual-query": _GREY, "fem": _PINK, "aim": _INK, "mst": _LILAC, "independent": _GOLD,
 }  # fmt: skip
 
 COLOURS = {name: next(c for f, c in _FAMILIES.items() if name.startswith(f)) for name in LABELS}
