@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow trust bench clean
+.PHONY: help demo test check fast slow trust bench adaptive clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make slow    the tests that take minutes"
 	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty)"
 	@echo "make bench   the benchmarks (see benchmarks/)"
+	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -37,6 +38,10 @@ trust: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks
+
+adaptive: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.adaptive all --rounds default $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks.adaptive.page
 
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'

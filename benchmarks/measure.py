@@ -90,6 +90,20 @@ def run(command: Sequence[str], log: Path, environment: Mapping[str, str], timeo
     )
 
 
+def clock() -> tuple[float, float]:
+    """Wall and processor seconds."""
+    return time.perf_counter(), time.process_time()
+
+
+def spent(**stages: tuple[tuple[float, float], tuple[float, float]]) -> dict[str, float]:
+    """Seconds of each stage."""
+    return {
+        f"{stage}_{kind}_s": round(end[i] - start[i], 3)
+        for stage, (start, end) in stages.items()
+        for i, kind in enumerate(("wall", "cpu"))
+    }
+
+
 def tree_bytes(root: int) -> int:
     """Resident bytes of a process and its descendants; 0 where the system has no /proc."""
     total, todo = 0, [str(root)]

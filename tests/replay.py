@@ -60,7 +60,9 @@ def steps_of(transcript: Transcript) -> list[Step]:
                 Chosen(candidates * (1 + entry.signed), place + candidates * (entry.sign < 0))
             )
         elif isinstance(entry, Selection):
-            steps.append(Chosen(len(entry.candidates), entry.candidates.index(entry.chosen)))
+            sides = (entry.candidates, entry.readable)
+            place = len(entry.candidates) * entry.public + sides[entry.public].index(entry.chosen)
+            steps.append(Chosen(sum(map(len, sides)), place))
     return steps
 
 

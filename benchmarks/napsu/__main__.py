@@ -21,10 +21,12 @@ from pathlib import Path
 import measure
 from benchmarks.napsu import store
 from benchmarks.napsu.check import check
-from benchmarks.napsu.contenders import BY_TASK, CONTENDERS, Facts, ask, clock, spent
+from benchmarks.napsu.contenders import BY_TASK, CONTENDERS, Facts, ask
 from benchmarks.napsu.tasks import EPSILONS, Task, task_of
 from environments import HERE, REPOSITORY
+from measure import clock, spent
 from run import commit_of, default_data
+from stored import append, read_lines
 
 import margrave
 from margrave import Release
@@ -60,7 +62,7 @@ def parse() -> argparse.Namespace:
 def run_once(task: Task, name: str, epsilon: float, repeat: int, results: Path) -> None:
     """One contender on one repeat, unless its line is there."""
     path = results / f"{task.name}_{name}.jsonl"
-    if any(same(line, epsilon, repeat) for line in store.lines(path)):
+    if any(same(line, epsilon, repeat) for line in read_lines(path)):
         return
     release = answered(task, epsilon, repeat, results / f"{task.name}_answers.jsonl")
     start = clock()
@@ -68,17 +70,17 @@ def run_once(task: Task, name: str, epsilon: float, repeat: int, results: Path) 
         found: Facts = {"outcome": "finished", **CONTENDERS[name](task, release, repeat)}
     except MargraveError as error:
         found = {"outcome": "refused", "why": str(error), **spent(fit=(start, clock()))}
-    store.append(path, {**header(task, epsilon, repeat), "contender": name, **found, "load": os.getloadavg()[0]})
+    append(path, {**header(task, epsilon, repeat), "contender": name, **found, "load": os.getloadavg()[0]})
     print(f"{task.name} epsilon {epsilon:g} {name} {repeat}: {found['outcome']}", flush=True)
 
 
 def answered(task: Task, epsilon: float, repeat: int, path: Path) -> Release:
     """The noisy answers of this repeat: those stored, or else new ones."""
-    for line in store.lines(path):
+    for line in read_lines(path):
         if same(line, epsilon, repeat):
             return store.release_of(task, line)
     release = ask(task, epsilon, repeat)
-    store.append(path, {**header(task, epsilon, repeat), **store.answers_of(release)})
+    append(path, {**header(task, epsilon, repeat), **store.answers_of(release)})
     return release
 
 

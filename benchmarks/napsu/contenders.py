@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from benchmarks.napsu.tasks import M, Task
+from measure import clock, spent
 
 from margrave import NAPSUMQ, Budget, GraphicalFit, MaxEntropyFit, MemoryTable, Release, ReplaceRow, protect
 from margrave.inference import Analysis, Fitted, analyse
@@ -167,17 +167,3 @@ def single(estimate: float, variance: float) -> Facts | None:
 def decoded(task: Task, codes: Codes) -> pd.DataFrame:
     """A table of codes as a frame."""
     return pd.DataFrame({a: codes.column(a) for a in task.schema.domain})
-
-
-def clock() -> tuple[float, float]:
-    """Wall and processor seconds."""
-    return time.perf_counter(), time.process_time()
-
-
-def spent(**stages: tuple[tuple[float, float], tuple[float, float]]) -> Facts:
-    """Seconds of each stage."""
-    return {
-        f"{stage}_{kind}_s": round(end[i] - start[i], 3)
-        for stage, (start, end) in stages.items()
-        for i, kind in enumerate(("wall", "cpu"))
-    }

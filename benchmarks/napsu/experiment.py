@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from benchmarks.napsu.charts import LABELS, Dot
+from benchmarks.napsu.charts import LABELS
 from benchmarks.napsu.summary import Array, Cell, bootstrapped, cells, matched, median_of_medians
 from benchmarks.napsu.tasks import toy
+from charts import Dot
 
 LEVEL = 0.95
 LEVELS = (*np.round(np.arange(0.05, 0.96, 0.05), 2).tolist(), 0.99)

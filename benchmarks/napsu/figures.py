@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import charts
 import numpy as np
-from benchmarks.napsu import charts
-from benchmarks.napsu.charts import LABELS, Dot
+from benchmarks.napsu.charts import LABELS, LEGEND
 from benchmarks.napsu.experiment import (
     ABLATION,
     ADULT,
@@ -21,6 +21,7 @@ from benchmarks.napsu.experiment import (
 )
 from benchmarks.napsu.summary import Cell, wilson
 from benchmarks.napsu.tasks import EPSILONS
+from charts import Dot
 
 WIDTH, HEIGHT = 1060.0, 220.0
 
@@ -50,8 +51,8 @@ def by_coefficient(
     row = charts.panels(3, WIDTH, HEIGHT, (0, len(EPSILONS)), up)
     for j, (panel, name) in enumerate(zip(row, ("intercept, 0", "a, 1", "b, 0"), strict=True)):
         series = {n: {e: number(small, cell, e, j) for e, cell in by.items()} for n, by in found.items()}
-        parts += charts.dots(panel, f"{what}: {name}", EPSILONS, series, ticks, line=line)
-    return charts.picture(list(found), parts, WIDTH, HEIGHT, f"Toy experiment: {what}")
+        parts += charts.dots(LEGEND, panel, f"{what}: {name}", EPSILONS, series, ticks, line=line)
+    return charts.picture(LEGEND, list(found), parts, WIDTH, HEIGHT, f"Toy experiment: {what}")
 
 
 def coverage(small: Experiment, cell: Cell, epsilon: float, j: int) -> Dot:
@@ -74,9 +75,9 @@ def toy_intervals(small: Experiment) -> str:
         cell = small.cells[name][0.5]
         low, high = (cell.estimate + s * cell.half(LEVEL) for s in (-1, 1))
         told = list(zip(low[:, 1].tolist(), high[:, 1].tolist(), strict=True))
-        parts += charts.intervals(panel, f"{LABELS[name]}: 95 % intervals of the coefficient of a, ε = 0.5", name, told,
-                                  1.0, (0.5, 1, 1.5))  # fmt: skip
-    return charts.picture(names, parts, WIDTH, HEIGHT, "Intervals in the toy experiment")
+        title = f"{LABELS[name]}: 95 % intervals of the coefficient of a, ε = 0.5"
+        parts += charts.intervals(LEGEND, panel, title, name, told, 1.0, (0.5, 1, 1.5))
+    return charts.picture(LEGEND, names, parts, WIDTH, HEIGHT, "Intervals in the toy experiment")
 
 
 def adult_figures(large: Experiment) -> dict[str, str]:
@@ -87,15 +88,15 @@ def adult_figures(large: Experiment) -> dict[str, str]:
     parts: list[str] = []
     for panel, epsilon in zip(charts.panels(4, WIDTH, HEIGHT, (0, 1), (0, 1)), EPSILONS, strict=True):
         series = {n: calibration(large, by[epsilon], epsilon) for n, by in found.items() if epsilon in by}
-        parts += charts.curves(panel, f"coverage, ε = {epsilon:g}", series)
-    figures = {"adult-coverage": charts.picture(list(found), parts, WIDTH, HEIGHT, "Coverage by level, Adult")}
+        parts += charts.curves(LEGEND, panel, f"coverage, ε = {epsilon:g}", series)
+    figures = {"adult-coverage": charts.picture(LEGEND, list(found), parts, WIDTH, HEIGHT, "Coverage by level, Adult")}
     panel = replace(charts.panels(1, WIDTH, HEIGHT, (0, len(EPSILONS)), (0.9, 64.0))[0], log=True)
     dots: dict[str, dict[float, Dot]] = {
         n: {e: relative_width(large, c, e) for e, c in by.items()} for n, by in found.items()
     }
-    parts = charts.dots(panel, "width of 95 % intervals over that of the real table", EPSILONS, dots,
+    parts = charts.dots(LEGEND, panel, "width of 95 % intervals over that of the real table", EPSILONS, dots,
                         (1, 2, 4, 8, 16, 32, 64), line=1.0)  # fmt: skip
-    figures["adult-widths"] = charts.picture(list(found), parts, WIDTH, HEIGHT, "Widths, Adult")
+    figures["adult-widths"] = charts.picture(LEGEND, list(found), parts, WIDTH, HEIGHT, "Widths, Adult")
     return figures
 
 

@@ -9,15 +9,14 @@ docs/napsu/. What has not been run is left out.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.napsu.experiment import Experiment
 from benchmarks.napsu.figures import adult_figures, toy_figures
 from benchmarks.napsu.tables import adult_tables, toy_tables
 from environments import HERE, REPOSITORY
+from stored import filled
 
 
 def main() -> int:
@@ -36,14 +35,6 @@ def main() -> int:
     page = options.docs / "napsu.md"
     page.write_text(filled(page.read_text(encoding="utf-8"), {**toy_tables(small), **adult_tables(large)}))
     return 0
-
-
-def filled(page: str, tables: Mapping[str, str]) -> str:
-    """The page with its tables written anew."""
-    for name, text in tables.items():
-        mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page = mark.sub(lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page)  # type: ignore[misc]
-    return page
 
 
 if __name__ == "__main__":

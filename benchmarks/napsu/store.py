@@ -1,11 +1,8 @@
-"""Results on disk: noisy answers that all contenders share, and one JSON line for each contender and repeat."""
+"""Noisy answers that all contenders share, as plain data and back."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,28 +13,6 @@ from margrave.models import AnswersFit
 from margrave.transcript import Account, Debit, Measurement, PublicTotal, Transcript
 
 Facts = dict[str, Any]
-
-
-def lines(path: Path) -> Iterator[Facts]:
-    """What a file holds, if there is one."""
-    if path.exists():
-        yield from (json.loads(text) for text in path.read_text().splitlines())
-
-
-def append(path: Path, line: Facts) -> None:
-    """One line more, its numbers to nine digits."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as stream:
-        stream.write(json.dumps(rounded(line)) + "\n")
-
-
-def rounded(value: Any) -> Any:
-    """Plain data; the scale of the noise and delta stay whole."""
-    if isinstance(value, dict):
-        return {k: v if k in ("scale", "delta") else rounded(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [rounded(v) for v in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def answers_of(release: Release) -> Facts:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.napsu import store
 from benchmarks.napsu.tasks import EPSILONS
 from numpy.typing import NDArray
 from scipy import special
+from stored import read_lines
 
 Array = NDArray[np.float64]
 Facts = dict[str, Any]
@@ -56,7 +56,7 @@ def quantile(df: Array, level: float) -> Array:
 def cells(results: Path, task: str, contender: str, *, field: str = "estimates") -> dict[float, Cell]:
     """Every epsilon of one contender; ``field`` "one" is what the first of its data sets says alone."""
     found = {}
-    stored = list(store.lines(results / f"{task}_{contender}.jsonl"))
+    stored = list(read_lines(results / f"{task}_{contender}.jsonl"))
     for epsilon in EPSILONS:
         lines = sorted((x for x in stored if x["epsilon"] == epsilon), key=lambda x: x["repeat"])
         if lines:

@@ -104,12 +104,12 @@ class JAM:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
-        public = given(self.public, domain)
         workload = workload_or_default(self.workload, domain)
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         starts = [r for r in one_way(domain) if r in set(closure)]
         check_size(self.fit, domain, starts, self.max_model_mb)
+        public = given(self.public, domain)
         private.prepare(self.reads(domain))
         ask_total(private)
         library = Library(public, closure, private.transcript.total())

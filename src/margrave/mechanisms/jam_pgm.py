@@ -113,9 +113,9 @@ class JAMPGM:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
-        public = given(self.public, domain)
         closure = workload_or_default(self.workload, domain).closure()
-        check_size(self.fit, domain, [min(closure, key=domain.cells)], self.max_model_mb)
+        check_size(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb)
+        public = given(self.public, domain)
         private.prepare(self.reads(domain))
         ask_total(private)
         publics = scaled(public, closure, private.transcript.total())

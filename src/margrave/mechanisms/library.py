@@ -10,6 +10,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
+from margrave.privacy.scores import on_grid
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
@@ -60,10 +61,13 @@ class Library:
         return float(np.sqrt(self._chance[clique] ** 2 + bias))
 
     def error(self, clique: Clique) -> float:
-        """The L1 error to expect of a public marginal: that of chance, as much larger as the scale is."""
+        """The L1 error to expect of a public marginal: that of chance, as much larger as the scale is.
+
+        It is on the grid of scores, so that what was measured before does not change how fine that is.
+        """
         values = self.publics[clique]
         chance = sampling_error(values, float(values.sum()), self.records)
-        return chance * self.scale(clique) / self._chance[clique]
+        return float(on_grid(np.asarray(chance * self.scale(clique) / self._chance[clique])))
 
     def closer_than(self, noise: Mapping[Clique, float]) -> dict[Clique, FloatArray]:
         """The public marginals that are expected to be closer to the truth than measurements of such errors."""
@@ -102,11 +106,12 @@ def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Cliq
 def chance_scale(expected: FloatArray, records: int) -> float:
     """Root mean square over the cells of a marginal scaled up from so many records: total · sqrt(mean p (1 − p) / n').
 
-    Shares are smoothed by half a record a cell, so that no cell seems certain.
+    Shares are smoothed by half a record a cell, and the whole is half a public record at least, so that nothing seems
+    certain.
     """
     total = float(expected.sum())
     shares = (expected / total * records + 0.5) / (records + 0.5 * expected.size)
-    return total * float(np.sqrt((shares * (1 - shares)).mean() / records))
+    return total * max(float(np.sqrt((shares * (1 - shares)).mean() / records)), 0.5 / records)
 
 
 def sampling_error(expected: FloatArray, total: float, records: int) -> float:

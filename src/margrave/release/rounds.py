@@ -37,7 +37,9 @@ class Round:
         weight, penalty = s.terms["weight"], s.terms["penalty"]
         c = s.candidates.index(s.chosen)
         many = len(s.candidates) + len(s.readable)
-        best = weight[c] * (error - penalty[c]) + gap(many, s.epsilon, s.sensitivity, miss)
+        # from a reading's score the public marginal's distance is taken off, which is unknown, and not negative
+        taken_off = 0.0 if s.public else penalty[c]
+        best = weight[c] * (error - taken_off) + gap(many, s.epsilon, s.sensitivity, miss)
         return np.asarray(np.maximum(penalty + best / weight, 0.0) + self.hindsight.drift, dtype=np.float64)
 
 
@@ -59,7 +61,7 @@ def _is_told(selection: Selection, measurement: Measurement) -> bool:
     terms = selection.terms
     if not {"weight", "penalty"} <= terms.keys():
         return False
-    if measurement.clique != selection.chosen or selection.public or not measurement.query.is_identity:
+    if measurement.clique != selection.chosen or not measurement.query.is_identity:
         return False
     return bool((terms["weight"] > 0).all() and np.isfinite(terms["penalty"]).all() and selection.epsilon > 0)
 

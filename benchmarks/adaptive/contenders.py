@@ -1,0 +1,121 @@
+"""Who takes part. A mechanism that this version of margrave does not have is left out, and said to be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from benchmarks.adaptive.grids import Setting
+from benchmarks.adaptive.tasks import Task
+
+from margrave import Budget, MemoryTable, Release, ReplaceRow, protect
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A mechanism by its name in ``margrave.mechanisms``, and its parameters.
+
+    ``public`` names the task's public table that it is given; ``fit`` is its fit, by its name in ``margrave.models``,
+    with the parameters ``fitting``; ``told``: whether it takes a workload.
+    """
+
+    mechanism: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    public: str | None = None
+    fit: str | None = None
+    fitting: Mapping[str, Any] = field(default_factory=dict)
+    told: bool = True
+
+    def make(self, task: Task, setting: Setting) -> Any:
+        """The mechanism for a task. A ``Missing`` where this version does not have it."""
+        options: dict[str, Any] = {**self.options, **setting}
+        if self.told:
+            options["workload"] = task.workload
+        if self.public is not None:
+            options["public"] = task.publics[self.public]
+        if self.fit is not None:
+            options["fit"] = found("margrave.models", self.fit)(**self.fitting)
+        return found("margrave.mechanisms", self.mechanism)(**options)
+
+
+class Missing(Exception):
+    """This version of margrave has no such mechanism."""
+
+
+def found(module: str, name: str) -> Callable[..., Any]:
+    """A name of a module, if both are there."""
+    try:
+        made: Callable[..., Any] = getattr(import_module(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise Missing(f"{module}.{name}") from error
+    return made
+
+
+WHOLE = {"granularity": "marginal"}
+AS_PUBLISHED = {"hidden": (512, 1024, 1024), "rate": 1e-4, "resample": True}
+"""The paper's network and its training, where the library's defaults differ."""
+
+
+def public(table: str) -> dict[str, Contender]:
+    """Those that start from a public table, named for it."""
+    return {
+        f"gem-pub-{table}": Contender("GEMPub", public=table),
+        f"pmw-pub-{table}": Contender("PMWPub", public=table),
+        f"pep-pub-{table}": Contender("PEPPub", public=table),
+    }
+
+
+CONTENDERS: dict[str, Contender] = {
+    "independent": Contender("Independent", told=False),
+    "mst": Contender("MST", told=False),
+    "aim": Contender("AIM"),
+    "mwem-pgm": Contender("MWEMPGM"),
+    "mwem": Contender("MWEM"),
+    "mwem-forgetful": Contender("MWEM", {"passes": 0}),
+    "mwem-marginals": Contender("MWEM", WHOLE),
+    "pep": Contender("PEP"),
+    "rap-softmax": Contender("RAP"),
+    "rap": Contender("RAP", fit="RelaxedFit", fitting={"box": True}),
+    "gem": Contender("GEM"),
+    "gem-marginals": Contender("GEM", WHOLE),
+    "gem-aim": Contender("AIM", fit="GeneratorFit"),
+    "dual-query": Contender("DualQuery"),
+    "fem": Contender("FEM"),
+    **public("tenth"),
+    "gem-pub-reduced": Contender("GEMPub", public="reduced"),
+    **public("us"),
+    **public("ca"),
+    **public("oh"),
+    "gem-paper": Contender("GEM", fit="GeneratorFit", fitting=AS_PUBLISHED),
+}
+"""Cheap ones first: this is the order in which they run."""
+
+PLAIN = "gem-plain"
+"""GEM as written down in PyTorch (plain_gem.py), in an environment of its own."""
+
+REFERENCES = ("independent", "mst", "aim", "mwem-pgm")
+SMALL = (*REFERENCES, "mwem", "mwem-forgetful", "mwem-marginals", "pep", "rap-softmax", "rap", "gem",
+         "gem-marginals", "dual-query", "fem")  # fmt: skip
+LARGE = ("independent", "mst", "aim", "rap-softmax", "rap", "gem", "gem-marginals", "dual-query", "fem")
+
+BY_TASK: dict[str, tuple[str, ...]] = {
+    "adult_reduced": SMALL,
+    "acs_reduced": SMALL,
+    "adult": (*LARGE, *public("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
+    "acs": (*LARGE, *public("us"), *public("ca"), *public("oh")),
+    "adult_star": LARGE,
+    "wide": ("independent", "mst", "gem", "gem-aim", "aim"),
+}
+"""MWEM and PEP hold every cell of the domain: they run where it is small. The last column of a line is the dearest."""
+
+
+def run(task: Task, name: str, setting: Setting, epsilon: float, repeat: int) -> Release:
+    """One private run: noise from the operating system; ``repeat`` seeds the fitting alone."""
+    mechanism = CONTENDERS[name].make(task, setting)
+    table = MemoryTable(task.schema, task.codes)
+    with protect(table, unit=ReplaceRow(), budget=Budget.approx(epsilon, task.delta)) as private:
+        release: Release = mechanism.run(private, rng=np.random.default_rng(repeat))
+    return release
