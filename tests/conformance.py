@@ -201,6 +201,11 @@ CHOOSING = frozenset({"dual-query", "fem"})
 NO_ZEROS = frozenset({"gem", "gem-pub", "gem-aim", "rap"})
 """The names of those that refuse structural zeros before anything is spent."""
 
+def measures(case: str) -> bool:
+    """Whether a case measures anything but the number of records."""
+    return case.split()[0] not in CHOOSING
+
+
 def keeps_zeros(case: str) -> bool:
     """Whether a case takes a domain with structural zeros."""
     return case.split()[0] not in NO_ZEROS

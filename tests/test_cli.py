@@ -258,3 +258,20 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
         progress("measuring", 0.5)
     said: Any = capsys.readouterr()
     assert said.err == said.out == ""
+
+
+@pytest.mark.parametrize(("mechanism", "told"), [("fem", "chose "), ("mwem", "counted ")])
+def test_certificates_tell_choices_of_single_counts_and_their_answers(
+    mechanism: str, told: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each entry in its own words, whichever kind it is."""
+    more = ["--granularity", "query"] if mechanism == "mwem" else []
+    said = made(capsys, "-m", mechanism, "--rounds", "3", *more, "--release", "r.margrave", "--report", "r.html")
+    assert "1 single counts" in said or "4 single counts" in said
+    shown = " ".join(ok(capsys, "certificate", "r.margrave").split())
+    words = [e.chosen.words for e in Release.load("r.margrave").transcript.query_selections]
+    assert len(words) == 3
+    assert all(f"chose {w} of 24" in shown for w in words)
+    assert "counted all records: noise" in shown
+    assert told in shown
+    assert "single counts" in ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")

@@ -24,7 +24,6 @@ import pytest
 import margrave.api
 from conformance import (
     CASES,
-    CHOOSING,
     NO_RECORDS,
     SHAPES,
     SIZES,
@@ -32,6 +31,7 @@ from conformance import (
     WatchedGate,
     codes_of,
     keeps_zeros,
+    measures,
     memory_table,
     needed_by,
     pairs,
@@ -82,10 +82,6 @@ def made(
 ) -> Release:
     mechanism = mechanism_of(case, table.domain)
     return run_on(mechanism, table, unit or AddRemoveRow(), budget, SeededRandomness(seed), **more)
-
-
-def measures(case: str) -> bool:
-    return case.split()[0] not in CHOOSING
 
 
 def has_records(case: str) -> bool:

@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from conformance import CASES, NO_RECORDS, SIZES, codes_of, keeps_zeros, pairs, run_on, some_rows
+from conformance import CASES, NO_RECORDS, SIZES, codes_of, keeps_zeros, measures, pairs, run_on, some_rows
 from explicit import allowed, graphical, joint_of
 from margrave.cli.main import cli
 from margrave.data import MemoryTable
-from margrave.errors import ModelTooLargeError
+from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.mechanisms import AIM, MST, GaussianMechanism, Independent
 from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import AnswersFit, ExpandedModel, GraphicalFit, GraphicalModel
+from margrave.models import AnswersFit, EntropyProjectionFit, ExpandedModel, Fit, GraphicalFit, GraphicalModel
 from margrave.models.graphical import fit as fitting
 from margrave.models.graphical import model as models
 from margrave.models.graphical import propagation
@@ -323,12 +323,19 @@ def test_no_mechanism_gives_a_row_that_violates_a_constraint(case: str, tmp_path
         for one in (release, again):
             assert [bad_rows(one.sample(400, seed=s)) for s in range(3)] == [0, 0, 0]
             assert bad_rows(one.sample(1, seed=9)) == 0
-            young = one.condition({"age": (0, 14)}).sample(300, seed=1)
-            assert bad_rows(young) == 0
-            assert set(young["marital"].to_pylist()) <= {"never", None}
+            try:
+                young = one.condition({"age": (0, 14)}).sample(300, seed=1)
+            except ReleaseError:
+                assert not measures(case), "only a few records may have nobody so young among them"
+            else:
+                assert bad_rows(young) == 0
+                assert set(young["marital"].to_pylist()) <= {"never", None}
             for z in SCHEMA.domain.zeros:
                 assert not np.asarray(one.marginal(z.clique).values)[~z.possible].any()
-        assert release.refit(GraphicalFit(shrinkage=1.0)).sample(200, seed=1).num_rows == 200
+        if measures(case):
+            cells = all(a.query.is_cell or not a.query.clique for a in release.transcript.answers)
+            fit: Fit = GraphicalFit(shrinkage=1.0) if cells else EntropyProjectionFit()
+            assert release.refit(fit).sample(200, seed=1).num_rows == 200
 
 
 def test_merged_codes_stay_apart_from_constrained_columns() -> None:

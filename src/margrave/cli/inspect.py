@@ -79,9 +79,12 @@ def _line(number: int, entry: dict[str, Any]) -> tuple[str, str]:
     if "measured" in entry:
         words = f"measured {', '.join(entry['measured'])}: {entry['cells']} cells, noise {entry['scale']:.4g}"
     elif "selected" in entry:
-        words = (
-            f"chose {', '.join(entry['selected'])} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
-        )
+        chosen = entry["selected"] if isinstance(entry["selected"], str) else ", ".join(entry["selected"])
+        words = f"chose {chosen} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
+    elif "asked" in entry:
+        words = f"counted {entry['asked']}: noise {entry['scale']:.4g}"
+    elif "read" in entry:
+        return str(number), f"read {', '.join(entry['read'])} from public data, as if with noise {entry['scale']:.4g}"
     else:
         return str(number), f"{entry['public_total']} records, public"
     return str(number), f"{words}, rho {entry['rho']:.4g}"
