@@ -28,7 +28,8 @@ class GeneratorFit:
 
         gamma = threshold · e_t,    e_t = memory · e_{t−1} + (1 − memory) · (the largest error of the new answers)
 
-    where a whole marginal's error is the mean of its cells'. Without ``warm`` it learns all answers at once, from the start, in ``cold`` steps, none closer than their noise.
+    where a whole marginal's error is the mean of its cells'. Without ``warm`` it learns all answers at once, from the
+    start, in ``cold`` steps, none closer than their noise.
 
     ``hidden``: widths of the layers, ``inputs``: of z. ``resample``: draw z anew at every step and round, as the paper
     does; else one z serves throughout, so that what is trained is what is released. ``average``: beta of the average
