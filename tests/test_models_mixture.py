@@ -493,7 +493,7 @@ def test_zeros_and_foreign_public_tables_are_refused() -> None:
     [
         lambda: GeneratorFit(hidden=(0,)), lambda: GeneratorFit(components=0), lambda: GeneratorFit(rate=0.0),
         lambda: GeneratorFit(average=1.0), lambda: GeneratorFit(threshold=float("nan")),
-        lambda: GeneratorFit(spread=0.0), lambda: RelaxedFit(components=0), lambda: RelaxedFit(rate=-1.0),
+        lambda: RelaxedFit(spread=0.0), lambda: RelaxedFit(components=0), lambda: RelaxedFit(rate=-1.0),
         lambda: RelaxedFit(memory=1.0),
         lambda: RelaxedFit(steps=0),
     ],

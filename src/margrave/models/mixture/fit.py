@@ -28,15 +28,15 @@ class GeneratorFit:
 
         gamma = threshold · e_t,    e_t = memory · e_{t−1} + (1 − memory) · (the largest error of the new answers)
 
-    Without ``warm`` it learns all answers at once, from the start, in ``cold`` steps, none closer than their noise.
+    where a whole marginal's error is the mean of its cells'. Without ``warm`` it learns all answers at once, from the
+    start, in ``cold`` steps, none closer than their noise.
 
-    ``hidden``: widths of the layers, ``inputs``: of z. ``spread``: how much larger than usual the last layer's weights
-    start, so that components differ from the first. ``resample``: draw z anew at every step and round, as the paper
+    ``hidden``: widths of the layers, ``inputs``: of z. ``resample``: draw z anew at every step and round, as the paper
     does; else one z serves throughout, so that what is trained is what is released. ``average``: beta of the average
     of weights (``averaged``). ``weighted``: weigh answers by 1 / scale of their noise. ``public``: train without
     privacy on this table's three-way marginals first, for ``pretraining`` steps; it may lack columns.
 
-    The paper's: ``GeneratorFit(hidden=(512, 1024, 1024), rate=1e-4, threshold=0.5, spread=1, resample=True)``. The
+    The paper's: ``GeneratorFit(hidden=(512, 1024, 1024), rate=1e-4, threshold=0.5, resample=True)``. The
     defaults were more accurate in a fraction of its time.
 
     **Privacy:** none is spent; the public table is not protected. Errors: an InputError where JAX or Optax is missing,
@@ -53,8 +53,7 @@ class GeneratorFit:
     steps: int = 100
     threshold: float = 0.25
     memory: float = 0.5
-    average: float = 0.9
-    spread: float = 5.0
+    average: float = 0.5
     resample: bool = False
     weighted: bool = False
     cold: int = 1000
@@ -64,7 +63,7 @@ class GeneratorFit:
     def __post_init__(self) -> None:
         whole = min(self.inputs, self.components, self.steps, self.cold, self.pretraining, *self.hidden, 1)
         shares = all(0 <= x < 1 for x in (self.memory, self.average))
-        if whole < 1 or not shares or not min(self.rate, self.spread) > 0 or not self.threshold >= 0:
+        if whole < 1 or not shares or not self.rate > 0 or not self.threshold >= 0:
             raise InputError(
                 "A generator needs widths, components, steps and a rate above 0; its memory and average are shares.",
                 remedy="Correct the one that is not.",
@@ -91,7 +90,7 @@ class GeneratorFit:
         return Recipe(
             kind="generator", loss="absolute", components=self.components, inputs=self.inputs, hidden=self.hidden,
             rate=self.rate, steps=self.steps, cold=self.cold, threshold=self.threshold, memory=self.memory,
-            average=self.average, spread=self.spread, resample=self.resample, weighted=self.weighted,
+            average=self.average, resample=self.resample, weighted=self.weighted,
             public=self.public, pretraining=self.pretraining,
         )  # fmt: skip
 
@@ -120,8 +119,9 @@ class RelaxedFit:
     those of the relaxed records, which no distribution need have, and the distribution released is that of the
     entries' positive parts, scaled to sum to 1 in each block.
 
-    Adam lowers the sum of squared errors. The other parameters are ``GeneratorFit``'s; ``rate``: None means the
-    paper's 0.1, and 0.001 for the box. The paper stops by steps alone: ``threshold=0``.
+    Adam lowers the sum of squared errors. ``spread``: the standard deviation of the entries at the start, for the box
+    the share of it that they fill. The other parameters are ``GeneratorFit``'s; ``rate``: None means the paper's 0.1,
+    and 0.001 for the box. The paper stops by steps alone: ``threshold=0``.
 
     **Privacy:** none is spent. Errors as of ``GeneratorFit``.
 
@@ -135,6 +135,7 @@ class RelaxedFit:
     steps: int = 100
     threshold: float = 0.25
     memory: float = 0.5
+    spread: float = 0.3
     weighted: bool = False
     cold: int = 1000
     public: Public | None = None
@@ -143,7 +144,7 @@ class RelaxedFit:
     def __post_init__(self) -> None:
         rate = 0.1 if self.rate is None else self.rate
         whole = min(self.components, self.steps, self.cold, self.pretraining)
-        if whole < 1 or not rate > 0 or not self.threshold >= 0 or not 0 <= self.memory < 1:
+        if whole < 1 or not min(rate, self.spread) > 0 or not self.threshold >= 0 or not 0 <= self.memory < 1:
             raise InputError(
                 "A relaxed table needs records, steps and a rate above 0; its memory is a share.",
                 remedy="Correct the one that is not.",
@@ -171,8 +172,8 @@ class RelaxedFit:
         return Recipe(
             kind="box" if self.box else "softmax", loss="squared", components=self.components,
             rate=usual if self.rate is None else self.rate, steps=self.steps, cold=self.cold,
-            threshold=self.threshold, memory=self.memory, weighted=self.weighted, public=self.public,
-            pretraining=self.pretraining,
+            threshold=self.threshold, memory=self.memory, spread=self.spread, weighted=self.weighted,
+            public=self.public, pretraining=self.pretraining,
         )  # fmt: skip
 
     def check(self, domain: Domain) -> None:

@@ -111,11 +111,11 @@ def _untrained(recipe: Recipe, domain: Domain, rng: np.random.Generator) -> Stat
     codes = len(members_of(domain))
     noise = rng.standard_normal((recipe.components, recipe.inputs), dtype=np.float32)
     if recipe.kind == "generator":
-        layers = network([recipe.inputs, *recipe.hidden, codes], recipe.spread, rng)
+        layers = network([recipe.inputs, *recipe.hidden, codes], rng)
         return started(layers, noise, int(rng.integers(2**31)))
     shape = (recipe.components, codes)
     entries = rng.uniform(-1, 1, shape) if recipe.kind == "box" else rng.standard_normal(shape)
-    return started(entries.astype(np.float32), noise[:1], 0)
+    return started((recipe.spread * entries).astype(np.float32), noise[:1], 0)
 
 
 def _taught(recipe: Recipe, domain: Domain, public: Public, state: State) -> State:
@@ -152,10 +152,10 @@ def _improved(
 
 
 def _largest_error(model: Model, new: Transcript) -> float:
-    """Of the new answers, as a share of the records."""
+    """Of the new answers, as a share of the records; a marginal's error is the mean of its cells'."""
     measured, asked = new.measurements, [a for a in new.answers if a.query != TOTAL]
     values = model.answer(dict.fromkeys([*(m.clique for m in measured), *(a.query.clique for a in asked)]))
-    errors = [float(np.abs(m.values - m.query.apply(m.clique, values[m.clique])).max()) for m in measured]
+    errors = [float(np.abs(m.values - m.query.apply(m.clique, values[m.clique])).mean()) for m in measured]
     errors += [abs(a.value - a.query.count(values[a.query.clique])) for a in asked]
     return max(errors, default=0.0) / model.total
 

@@ -43,14 +43,13 @@ def started(weights: Weights, noise: Floats, seed: int) -> State:
     return State(weights, ADAM.init(weights), jnp.asarray(noise), jax.random.key(seed))
 
 
-def network(widths: Sequence[int], spread: float, rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
-    """The layers of a perceptron, uniform within 1 / sqrt(width before); the last matrix ``spread`` times that."""
+def network(widths: Sequence[int], rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
+    """The layers of a perceptron, uniform within 1 / sqrt(width of the layer before)."""
     layers = []
-    for place, (width, following) in enumerate(pairwise(widths)):
+    for width, following in pairwise(widths):
         reach = 1.0 / np.sqrt(width)
         matrix, offset = rng.uniform(-reach, reach, (width, following)), rng.uniform(-reach, reach, following)
-        larger = spread if place == len(widths) - 2 else 1.0
-        layers.append(((larger * matrix).astype(np.float32), offset.astype(np.float32)))
+        layers.append((matrix.astype(np.float32), offset.astype(np.float32)))
     return layers
 
 
