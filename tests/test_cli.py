@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,16 @@ def test_bounds_of_nonsense_are_refused(here: Path, capsys: pytest.CaptureFixtur
     for wrong in (["--level", "1.5"], ["--columns", "nobody"], ["--columns", ","], ["--rows", "-1"]):
         assert run(["bounds", "r.margrave", *wrong]) == 2
     assert run(["bounds", "none.margrave"]) == 7
+
+
+def test_the_certificate_of_single_queries(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was counted and what was chosen, in words, line by line."""
+    made(capsys, "--release", "r.margrave", "-m", "pep", "--granularity", "query", "--rounds", "2")
+    shown = " ".join(ok(capsys, "certificate", "r.margrave").split())
+    assert "1 counted all records: noise" in shown
+    for choice, answer in ((2, 3), (4, 5)):
+        assert re.search(rf"{choice} chose age \d, sex \d, job \d of 24, epsilon", shown)
+        assert re.search(rf"{answer} counted age \d, sex \d, job \d: noise", shown)
 
 
 def test_the_certificate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

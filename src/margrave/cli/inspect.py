@@ -76,15 +76,17 @@ def _words(config: dict[str, Any]) -> str:
 
 
 def _line(number: int, entry: dict[str, Any]) -> tuple[str, str]:
+    if "public_total" in entry:
+        return str(number), f"{entry['public_total']} records, public"
+    if "read" in entry:
+        words = f"read {', '.join(entry['read'])} from the public table: {entry['cells']} cells"
+        return str(number), f"{words}, trusted as if with noise {entry['scale']:.4g}"
     if "measured" in entry:
         words = f"measured {', '.join(entry['measured'])}: {entry['cells']} cells, noise {entry['scale']:.4g}"
-    elif "selected" in entry:
-        chosen = entry["selected"] if isinstance(entry["selected"], str) else ", ".join(entry["selected"])
-        words = f"chose {chosen} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
     elif "asked" in entry:
         words = f"counted {entry['asked']}: noise {entry['scale']:.4g}"
-    elif "read" in entry:
-        return str(number), f"read {', '.join(entry['read'])} from public data, as if with noise {entry['scale']:.4g}"
     else:
-        return str(number), f"{entry['public_total']} records, public"
+        chosen = entry["selected"]
+        named = chosen if isinstance(chosen, str) else ", ".join(chosen)
+        words = f"chose {named} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
     return str(number), f"{words}, rho {entry['rho']:.4g}"
