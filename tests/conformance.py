@@ -180,7 +180,7 @@ CASES: dict[str, Make] = {
     "gem-pub": lambda d: GEMPub(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL, public=published(d)),
     "gem-pub queries": lambda d: GEMPub(rounds=9, granularity="query", fit=SMALL, public=partly_published(d)),
     "gem-aim": lambda d: GEMAIM(workload=pairs(d), rounds=9, fit=SMALL_TABLE),
-    "gem-aim network": lambda d: GEMAIM(workload=uneven(d), rounds=4, fit=SMALL),
+    "gem-aim network": lambda d: GEMAIM(workload=uneven(d), rounds=9, fit=SMALL),
     "rap": lambda d: RAP(rounds=4, each=3, granularity="query", fit=SMALL_TABLE),
     "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, granularity="query", fit=SMALL_BOX),
     "rap marginals": lambda d: RAP(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
