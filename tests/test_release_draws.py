@@ -17,16 +17,24 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fake_model
-from conformance import CASES, codes_of, memory_table, some_rows
+from conformance import CASES, codes_of, memory_table, run_on, some_rows
 from margrave.data import MemoryTable
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import IDENTITY, Query
 from margrave.mechanisms import MST, GaussianMechanism, Independent
 from margrave.models import GraphicalFit, MaxEntropyFit, Model
-from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, Unit, protect
+from margrave.privacy import (
+    AddRemovePerson,
+    AddRemoveRow,
+    Budget,
+    ReplaceRow,
+    SeededRandomness,
+    Unit,
+    protect,
+)
 from margrave.release import Draws, Release
 from margrave.release.bootstrap import Bootstrap, fit_of
-from margrave.schema import Impossible, Schema
+from margrave.schema import Domain, Impossible, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
 SIZES = {"a": 3, "b": 2, "c": 4}
@@ -433,3 +441,31 @@ def test_draws_are_frozen_and_show_no_arrays() -> None:
     with pytest.raises(AttributeError):
         draws.rows = 3  # type: ignore[misc]
     assert_array_equal(draws.codes(1).values, draws.codes(-1).values)
+
+
+# Releases of other models.
+
+
+@pytest.mark.parametrize("name", ["pep", "mwem queries", "gem", "pmw-pub", "jam"])
+def test_any_release_that_counted_something_has_draws(name: str) -> None:
+    """Of a graphical model of the same answers, where refits of the release's own model would take hours."""
+    rows = some_rows(SIZES, 900, seed=5)
+    table, domain = memory_table(SIZES, rows), Domain.of(SIZES)
+    release = run_on(CASES[name](domain), table, AddRemoveRow(), Budget.zcdp(Fraction(5)), SeededRandomness(2))
+    draws = release.draws(12, rows=900, method="bootstrap", seed=1)
+    shares = np.array([np.bincount(draws.codes(i).column("a").astype(int), minlength=3) / 900 for i in range(12)])
+    truth = table.count([("a",)])["a",] / 900
+    assert len({s.tobytes() for s in shares}) > 6
+    assert np.abs(shares.mean(0) - truth).max() < 0.12
+    assert ("graphical model of its answers" in draws.method) == (name != "jam")
+
+
+def test_a_release_of_too_many_answers_for_a_graphical_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain.of(SIZES)
+    release = run_on(
+        CASES["pep"](domain), memory_table(SIZES, some_rows(SIZES, 50)), AddRemoveRow(), Budget.zcdp(Fraction(5)),
+        SeededRandomness(2),
+    )  # fmt: skip
+    monkeypatch.setattr("margrave.release.bootstrap.LARGEST_CELLS", 3)
+    with pytest.raises(InputError, match="24 cells"):
+        release.draws(2, method="bootstrap", seed=0)

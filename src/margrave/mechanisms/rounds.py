@@ -35,8 +35,8 @@ def best_rounds(rho: Fraction, records: float, queries: Queries) -> int:
     """How many rounds a budget is worth: ``T = c · n · sqrt(rho · log|X|) / log|Q|``, from 10 to ``MOST_ROUNDS``.
 
     T rounds leave an approximation error of about sqrt(log|X| / T) and noise of about sqrt(T / rho) log|Q| / n; the sum
-    is least where T is proportional to the formula. c = 0.065 was found on one table, ADULT (reduced): 15 to 30 rounds of
-    single queries were best at epsilon = 0.1, 50 to 75 at 0.25, 100 to 150 at 1, where the formula says 14, 36 and 140.
+    is least where T is proportional to the formula. c = 0.065 was found on one table, ADULT (reduced): 15 to 30 rounds
+    of single queries were best at epsilon 0.1, 50 to 75 at 0.25, 100 to 150 at 1; the formula says 14, 36 and 140.
 
     **Privacy:** none spent; ``records`` is public, or a noisy answer.
     """

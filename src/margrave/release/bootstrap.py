@@ -20,6 +20,10 @@ REFITTED = frozenset({"graphical", "expanded"})
 """The kinds of models that a graphical fit makes."""
 WITH_POSTERIOR = frozenset({"max-entropy"})
 """The kinds that carry draws of their own: a fit to each simulated transcript would take minutes."""
+OTHERS = frozenset({"histogram", "support", "mixture"})
+"""The kinds of which a hundred refits would take hours: a graphical model of the same answers stands for them."""
+LARGEST_CELLS = 20_000_000
+"""Cells of such a graphical model beyond which its refits would take hours too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +48,25 @@ class Bootstrap:
     model: Model
     transcript: Transcript
     fit: Fit
+    source: str = "the model"
 
     @staticmethod
     def of(
         model: Model, transcript: Transcript, config: Mapping[str, Any], *, rng: np.random.Generator
     ) -> Bootstrap:
-        """Of a release's model; of a graphical estimate of its answers where the model is the centre of a posterior."""
+        """Of a release's model; of a graphical model of the same answers where its own kind is not refitted."""
         kind = model.state().kind
-        if kind in WITH_POSTERIOR:
+        if kind in WITH_POSTERIOR | OTHERS:
             fit = GraphicalFit()
-            return Bootstrap(fit(model.domain, transcript, rng=rng), transcript, fit)
+            _refuse_large(fit, model.domain, transcript)
+            center = fit(model.domain, transcript, rng=rng)
+            return Bootstrap(center, transcript, fit, "a graphical model of its answers")
         return Bootstrap(model, transcript, fit_of(kind, config))
 
     @property
     def method(self) -> str:
         """How it is computed, in a few words."""
-        return "refits of answers simulated from the model"
+        return f"refits of answers simulated from {self.source}"
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -77,6 +84,17 @@ class Bootstrap:
         asked = [*self.transcript.cliques, *(a.query.counted_in(domain) for a in self.transcript.answers)]
         counts = count_cliques(self.model.sample(n, rng=rng, independent=True), asked)
         return Transcript(tuple(_answered(e, domain, counts, rng) for e in self.transcript))
+
+
+def _refuse_large(fit: GraphicalFit, domain: Domain, transcript: Transcript) -> None:
+    """An InputError where a graphical model of the answers would be too large to be refitted many times."""
+    known = {e.clique for e in transcript.evidence} | {a.query.clique for a in transcript.answers if a.query.clique}
+    cells = fit.cells(domain, sorted(known))
+    if cells > LARGEST_CELLS:
+        raise InputError(
+            f"There are no draws of this release: they would be refits of a graphical model of {cells:,} cells.",
+            remedy="Measure fewer or smaller marginals, or use a mechanism that bounds its model, such as AIM.",
+        )
 
 
 def _answered(
@@ -97,7 +115,7 @@ def fit_of(kind: str, config: Mapping[str, Any]) -> GraphicalFit:
 
     An InputError for a kind of model that is not refitted: of answers alone, say.
     """
-    if kind not in REFITTED:
+    if kind not in REFITTED | OTHERS:
         raise InputError(
             f"There is no distribution behind this release to draw from: its model is of the kind {kind!r}.",
             remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...).",
