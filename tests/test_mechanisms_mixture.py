@@ -114,7 +114,7 @@ def test_public_records_help_where_the_budget_is_small() -> None:
             GEMPub(rounds=4, fit=fit, public=public.only(["a", "b", "c", "e"])),
         )
     )
-    assert helped < 0.6 * alone
+    assert helped < 0.75 * alone
     assert partly < alone
 
 
