@@ -277,10 +277,11 @@ def test_gradients_are_those_of_differences() -> None:
         logits = jnp.asarray(np.random.default_rng(3).normal(size=(4, targets.members.shape[0])))
         members = jnp.asarray(targets.members, dtype=jnp.float64)
 
+        @jax.jit
         def loss(x: jax.Array) -> jax.Array:
             return absolute(misses(softmax(x, members).T, targets), jnp.zeros(()))
 
-        slope, small = np.asarray(jax.grad(loss)(logits)), 1e-5
+        slope, small = np.asarray(jax.jit(jax.grad(loss))(logits)), 1e-5
         for at in [(0, 0), (1, 3), (2, 7), (3, 10)]:
             step = np.zeros(logits.shape)
             step[at] = small

@@ -14,9 +14,9 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, Queries
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms.common import Step, workload_or_default
-from margrave.mechanisms.rounds import FOR_TOTAL, queries_of
-from margrave.privacy import Gaussian, Private, QueryGap, Unit, size_is_public
+from margrave.mechanisms.common import ask_total, workload_or_default
+from margrave.mechanisms.rounds import queries_of
+from margrave.privacy import Private, QueryGap
 from margrave.schema.domain import Codes, Domain
 from margrave.transcript import QuerySelection
 from margrave.typing import Clique, FloatArray, IntArray
@@ -35,19 +35,10 @@ def reads(queries: Queries) -> Collection[Clique]:
     return list(dict.fromkeys([*queries.cliques, TOTAL.counted_in(queries.domain)]))
 
 
-def total_step(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-    """All that is measured: the number of records, where it is private."""
-    if size_is_public(unit):
-        return []
-    scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
-
-
 def begin(private: Private, queries: Queries) -> float:
     """The number of records: public, or asked for ``FOR_TOTAL`` of the budget."""
     private.prepare(reads(queries))
-    if not size_is_public(private.unit):
-        private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
+    ask_total(private)
     return private.transcript.total()
 
 

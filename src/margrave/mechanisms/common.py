@@ -10,9 +10,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from margrave.errors import ModelTooLargeError
-from margrave.marginal import closure
+from margrave.marginal import TOTAL, closure
 from margrave.models.protocol import Fit, Model
-from margrave.privacy import Gaussian, Private, Unit
+from margrave.privacy import Gaussian, Private, Unit, size_is_public
 from margrave.privacy.scores import on_grid
 from margrave.release import Release
 from margrave.release.reference import exact_answers
@@ -28,6 +28,9 @@ Progress = Callable[[str, float], None]
 
 LOOKED_BACK = 15_000_000
 """The most cells that are computed at a time to see how far estimates were off, when a mechanism has ended."""
+
+FOR_TOTAL = Fraction(1, 50)
+"""The share of the budget that the number of records costs, where it is not public and no marginal tells it."""
 
 CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
@@ -112,6 +115,20 @@ def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
 def expected_noise(scale: float, cells: int) -> float:
     """E‖N(0, scale²)‖₁ over the cells of a marginal: sqrt(2 / pi) · scale · cells."""
     return float(np.sqrt(2.0 / np.pi)) * scale * cells
+
+
+def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+    """Asking for the number of records, where it is private."""
+    if size_is_public(unit):
+        return []
+    scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
+    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
+
+
+def ask_total(private: Private) -> None:
+    """Ask for the number of records, where it is private."""
+    if not size_is_public(private.unit):
+        private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
 
 
 def check_size(

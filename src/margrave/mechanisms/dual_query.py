@@ -11,8 +11,16 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery, Queries
-from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, total_step, wanted
-from margrave.mechanisms.common import Progress, Step, parameter, release_of, silent, workload_config
+from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, wanted
+from margrave.mechanisms.common import (
+    Progress,
+    Step,
+    parameter,
+    release_of,
+    silent,
+    total_steps,
+    workload_config,
+)
 from margrave.mechanisms.rounds import MOST_ROUNDS, queries_config
 from margrave.models import Objective, Oracle, empirical
 from margrave.privacy import Private, Unit, sensitivity
@@ -74,7 +82,7 @@ class DualQuery:
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
         """Nothing is measured but the number of records, where it is private."""
-        return total_step(domain, rho, unit)
+        return total_steps(domain, rho, unit)
 
     def config(self) -> dict[str, Any]:
         """The parameters."""

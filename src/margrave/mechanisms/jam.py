@@ -13,19 +13,21 @@ from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    FOR_TOTAL,
     Memory,
     Progress,
     Step,
+    ask_total,
     check_size,
     expected_noise,
     one_way,
     parameter,
     release_of,
     silent,
+    total_steps,
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.jam_pgm import FOR_TOTAL, ask_total, total_steps
 from margrave.mechanisms.library import Library, given
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public

@@ -13,14 +13,17 @@ from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
+    FOR_TOTAL,
     Memory,
     Progress,
     Step,
+    ask_total,
     check_size,
     expected_noise,
     parameter,
     release_of,
     silent,
+    total_steps,
     workload_config,
     workload_or_default,
 )
@@ -33,9 +36,6 @@ from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
 from margrave.typing import Clique
 from margrave.workload import Workload
-
-FOR_TOTAL = Fraction(1, 100)
-"""The share of the budget that the number of records costs, where it is not public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,17 +165,3 @@ class JAMPGM:
         of_closure = list(closure)
         sizes = self.fit.cells_with(domain, cliques, of_closure)
         return [r for r, size in zip(of_closure, sizes, strict=True) if size <= limit or len(r) == 1]
-
-
-def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-    """Asking for the number of records, where it is private."""
-    if size_is_public(unit):
-        return []
-    scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
-
-
-def ask_total(private: Private) -> None:
-    """Ask for the number of records, where it is private."""
-    if not size_is_public(private.unit):
-        private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))

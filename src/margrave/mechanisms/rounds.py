@@ -16,7 +16,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms.common import Memory, Step, expected_noise
+from margrave.mechanisms.common import FOR_TOTAL, Memory, Step, ask_total, expected_noise, total_steps
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
 from margrave.schema.domain import Domain
@@ -26,10 +26,6 @@ Granularity = Literal["query", "marginal"]
 
 MOST_ROUNDS = 400
 """The most rounds that are planned where no number is given."""
-
-FOR_TOTAL = Fraction(1, 50)
-"""The share of the budget that the number of records costs, where it is not public."""
-
 
 def best_rounds(rho: Fraction, records: float, queries: Queries) -> int:
     """How many rounds a budget is worth: ``T = c · n · sqrt(rho · log|X|) / log|Q|``, from 10 to ``MOST_ROUNDS``.
@@ -95,17 +91,12 @@ class Rounds:
             at_most=self.planned is None,
             single=not self.whole,
         )
-        if size_is_public(unit):
-            return [rounds]
-        total = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-        counted = TOTAL.counted_in(self.queries.domain)
-        return [Step("the number of records", [counted], 1, total, single=True), rounds]
+        return [*total_steps(self.queries.domain, rho, unit), rounds]
 
     def begin(self, private: Private) -> int:
         """Ask for the number of records where it is private; how many rounds there will be."""
         private.prepare(self.reads())
-        if not size_is_public(private.unit):
-            private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
+        ask_total(private)
         return self.planned or best_rounds(private.remaining, private.transcript.total(), self.queries)
 
     def ask(
