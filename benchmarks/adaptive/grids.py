@@ -54,6 +54,7 @@ def grid(contender: str, task: str) -> list[Setting]:
         "dual-query": [{"eta": e, "samples": s} for e in DUAL_ETA for s in DUAL_SAMPLES],
         "gem-marginals": rounds(*MARGINALS),
         "mwem-marginals": rounds(*MARGINALS),
+        "pep-marginals": rounds(*MARGINALS),
     }
     return grids.get(family(contender), [])
 
