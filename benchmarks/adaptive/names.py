@@ -6,7 +6,8 @@ from charts import Legend
 
 LABELS = {
     "mwem": "MWEM", "mwem-forgetful": "MWEM without past queries", "mwem-marginals": "MWEM, whole marginals",
-    "pep": "PEP", "pep-marginals": "PEP, whole marginals", "gem": "GEM", "gem-marginals": "GEM, whole marginals", "gem-aim": "AIM's choice, mixture",
+    "pep": "PEP", "pep-marginals": "PEP, whole marginals",
+    "gem": "GEM", "gem-marginals": "GEM, whole marginals", "gem-aim": "AIM's choice, mixture",
     "rap": "RAP", "rap-softmax": "RAP softmax", "dual-query": "DualQuery", "fem": "FEM",
     "gem-pub-tenth": "GEM Pub", "gem-pub-reduced": "GEM Pub (reduced)", "pmw-pub-tenth": "PMW Pub",
     "pep-pub-tenth": "PEP Pub", "gem-pub-us": "GEM Pub, states", "pmw-pub-us": "PMW Pub, states",
@@ -24,7 +25,8 @@ _GREY, _INK = ("#6a7683", "#9fabb7"), ("#1f2630", "#e6e8ea")
 _FAMILIES = {
     "gem-pub-reduced": _BLUE, "gem-pub": _GREEN, "pmw-pub": _RUST, "pep-pub": _VIOLET, "gem-marginals": _BLUE,
     "gem-aim": _GREEN, "gem-paper": _LILAC, "gem-plain": _INK, "gem": _TEAL, "pep": _VIOLET, "mwem-forgetful": _GOLD,
-    "mwem-marginals": _PINK, "pep-marginals": _VIOLET, "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap": _GOLD,
+    "mwem-marginals": _PINK, "pep-marginals": _VIOLET,
+    "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap": _GOLD,
     "dual-query": _GREY, "fem": _PINK, "aim": _INK, "mst": _LILAC, "independent": _GOLD,
 }  # fmt: skip
 
