@@ -118,9 +118,10 @@ class JAM:
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
         rho = private.remaining / (self.rounds or 16 * len(domain))
+        first = Gaussian.scale_for(self.alpha * rho, private.unit)
         library.compare(private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts))))
         read = [r for r in starts if r in library.publics]
-        model, memory = self.fit(domain, private.transcript + library.readings(read), rng=rng), Memory()
+        model, memory = self.fit(domain, private.transcript + library.readings(read, first), rng=rng), Memory()
         while private.remaining > 0:
             last = private.remaining <= 2 * rho
             rho = private.remaining if last else rho
@@ -142,12 +143,12 @@ class JAM:
             else:
                 library.compare(private.measure([chosen], Gaussian(rho=self.alpha * rho)))
                 memory.note(estimates, private.transcript)
-            model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
+            model = self.fit(domain, private.transcript + library.readings(read, first), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= (library.error(chosen) if to_read else noise[chosen]):
                 rho *= 2 if to_read else 4
             progress("measuring", float(1 - private.remaining / private.rho))
-        readings = library.readings(read)
+        readings = library.readings(read, first)
         model = self.fit(domain, private.transcript + readings, rng=rng)
         return release_of(private, model, self.config(), memory, readings)
 

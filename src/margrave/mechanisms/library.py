@@ -73,9 +73,12 @@ class Library:
         """The public marginals that are expected to be closer to the truth than measurements of such errors."""
         return {r: self.publics[r] for r in noise if r in self.publics and self.error(r) < noise[r]}
 
-    def readings(self, cliques: Iterable[Clique]) -> Transcript:
-        """Public marginals as readings of the present scale, each once."""
-        once = dict.fromkeys(cliques)
+    def readings(self, cliques: Iterable[Clique], at_most: float = np.inf) -> Transcript:
+        """Public marginals as readings of the present scale, each once; those of more than ``at_most`` are left out.
+
+        They would tell next to nothing, and an estimate from scales that are far apart is hard to find.
+        """
+        once = (r for r in dict.fromkeys(cliques) if self.scale(r) <= at_most)
         return Transcript(tuple(PublicReading(r, self.publics[r], self.scale(r), self.source) for r in once))
 
 
