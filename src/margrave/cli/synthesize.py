@@ -180,7 +180,7 @@ def _write(
 def _tell(facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
     rho = facts["rho"]
     told = {what: sum(what in e for e in facts["transcript"]) for what in ("measured", "asked", "selected")}
-    single = f", {told['asked']} single counts" if told["asked"] else ""
+    single = f", {told['asked']} single count{'s' * (told['asked'] > 1)}" if told["asked"] else ""
     if not facts["private"]:
         click.echo(facts["warning"], err=True)
     click.echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
