@@ -278,7 +278,7 @@ def test_certificates_tell_choices_of_single_counts_and_their_answers(
     """Each entry in its own words, whichever kind it is."""
     more = ["--granularity", "query"] if mechanism == "mwem" else []
     said = made(capsys, "-m", mechanism, "--rounds", "3", *more, "--release", "r.margrave", "--report", "r.html")
-    assert "1 single counts" in said or "4 single counts" in said
+    assert "1 single count " in said or "4 single counts" in said
     shown = " ".join(ok(capsys, "certificate", "r.margrave").split())
     words = [e.chosen.words for e in Release.load("r.margrave").transcript.query_selections]
     assert len(words) == 3
