@@ -57,6 +57,7 @@ LIBRARIES = {
     "blackjax": {"models"},
     "pandas": {"inference"},
     "scipy": {"inference", "models", "evaluate"},
+    "sklearn": {"evaluate"},
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},
     "pyspark": {"data"},

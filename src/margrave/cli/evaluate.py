@@ -15,9 +15,11 @@ from margrave.cli.options import (
     workload_option,
 )
 from margrave.cli.output import console, facts_table
-from margrave.data import read_table
-from margrave.evaluate import WARNING, Evaluation, evaluate
+from margrave.data import MemoryTable, read_codes, read_table
+from margrave.errors import InputError
+from margrave.evaluate import WARNING, Evaluation, GeometryErrors, evaluate, geometry_errors
 from margrave.release import Release
+from margrave.schema import Codes, Schema
 
 
 @click.command("evaluate")
@@ -25,18 +27,64 @@ from margrave.release import Release
 @click.argument("synthetic", metavar="SYNTHETIC")
 @schema_option
 @workload_option
+@click.option("--geometry", is_flag=True, help="Also the errors of covariances, boxes, half-spaces, and SW1 distances.")
+@click.option("--target", metavar="COLUMN", help="With --test: the error of predicting it, trained on SYNTHETIC.")
+@click.option("--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on.")
+@click.option("--regression", is_flag=True, help="The target is a number: the mean squared error, in codes.")
 @json_option
-def evaluate_command(real: str, synthetic: str, schema_path: str, workload: str, as_json: bool) -> None:
+def evaluate_command(
+    real: str,
+    synthetic: str,
+    schema_path: str,
+    workload: str,
+    geometry: bool,
+    target: str | None,
+    test_path: str | None,
+    regression: bool,
+    as_json: bool,
+) -> None:
     """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone."""
     schema = load_schema(schema_path)
     wanted = parse_workload(workload, schema.domain)
-    other = Release.load(synthetic) if synthetic.endswith(".margrave") else read_table(synthetic, schema)
-    found = evaluate(read_table(real, schema), other, wanted)
+    if (target is None) != (test_path is None):
+        raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
+    if target is not None:
+        schema.domain.index(target)
+    table, other = read_table(real, schema), _records(synthetic, schema)
+    found = evaluate(table, MemoryTable(schema, other), wanted)
+    further: GeometryErrors | None = None
+    if geometry or target is not None:
+        test = None if test_path is None else read_codes(test_path, schema, list(schema.domain))
+        further = geometry_errors(table, other, target=target, test=test, regression=regression)
     if as_json:
         click.echo(WARNING, err=True)
-        echo_json(found.to_dict())
+        echo_json(found.to_dict() if further is None else {**found.to_dict(), "geometry": further.to_dict()})
     else:
         show_evaluation(found)
+        if further is not None:
+            console().print()
+            console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
+
+
+def _records(synthetic: str, schema: Schema) -> Codes:
+    """The records of a table, or drawn from a release."""
+    if not synthetic.endswith(".margrave"):
+        return read_codes(synthetic, schema, list(schema.domain))
+    release = Release.load(synthetic)
+    if release.schema.domain != schema.domain:
+        raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
+    return release.schema.encode(release.sample())
+
+
+def _lines(found: GeometryErrors) -> list[tuple[str, str]]:
+    lines = [
+        ("covariances", f"{found.covariance:.3g} of their norm"),
+        ("random boxes", f"{found.counting:.3g} of their rows"),
+        ("random half-spaces", f"{found.thresholding:.3g} of their rows"),
+        ("SW1 of pairs", f"{found.sliced_wasserstein:.3g} on average, columns from 0 to 1"),
+        ("L1 of pairs", f"{found.two_way_l1:.4f} on average (0 to 2)"),
+    ]
+    return lines if found.downstream is None else [*lines, ("prediction", f"{found.downstream:.4f} test error")]
 
 
 def show_evaluation(found: Evaluation) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from margrave.data import MemoryTable, Table
 from margrave.errors import InputError
-from margrave.evaluate.queries import Errors, QueryErrors, batches, query_errors, share
+from margrave.evaluate.queries import Errors, QueryErrors, batches, fits_in_memory, query_errors, share
 from margrave.evaluate.subsample import Subsampling
 from margrave.marginal import Queries
 from margrave.release import Release
@@ -22,7 +22,6 @@ from margrave.workload import Workload
 WARNING = (
     "NOT PRIVATE: computed from the real rows. Do not publish it, and do not tune a release on it for free."
 )
-MAX_CELLS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -141,12 +140,7 @@ def evaluate(
     chosen = Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload.weights)
     pairs = list(combinations(domain.attributes, 2))
     singles = [(a,) for a in domain]
-    for clique in (*chosen.cliques, *pairs):
-        if domain.cells(clique) > MAX_CELLS:
-            raise InputError(
-                f"The marginal of {', '.join(clique)} has {domain.cells(clique)} cells, too many to compare.",
-                remedy="Name a workload without it, or give its columns fewer bins.",
-            )
+    fits_in_memory(domain, (*chosen.cliques, *pairs))
     errors: dict[Clique, float] = {}
     shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
     weights, subsampling = chosen.weights, Subsampling(real.rows())

@@ -17,6 +17,7 @@ from margrave.schema import Domain
 from margrave.typing import AnyArray, Clique, FloatArray
 
 BATCH_CELLS = 1 << 24
+MAX_CELLS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,16 @@ def batches(domain: Domain, cliques: Iterable[Clique]) -> Iterator[list[Clique]]
         cells += size
     if batch:
         yield batch
+
+
+def fits_in_memory(domain: Domain, cliques: Iterable[Clique]) -> None:
+    """Raise ``InputError`` for a marginal of too many cells, by its name."""
+    for clique in cliques:
+        if domain.cells(clique) > MAX_CELLS:
+            raise InputError(
+                f"The marginal of {', '.join(clique)} has {domain.cells(clique)} cells, too many to compare.",
+                remedy="Name a workload without it, or give its columns fewer bins.",
+            )
 
 
 def _check(domain: Domain, real: Table, queries: Queries) -> None:
