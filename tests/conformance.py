@@ -36,9 +36,10 @@ from margrave.mechanisms import (
     Mechanism,
     PEPPub,
     PMWPub,
+    PrivateGSD,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import Fit, GeneratorFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
+from margrave.models import Fit, GeneratorFit, GeneticFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
 from margrave.public import Public
@@ -101,6 +102,8 @@ SMALL = GeneratorFit(
 
 SMALL_TABLE = RelaxedFit(components=48, steps=100, threshold=0.1, cold=300)
 SMALL_BOX = RelaxedFit(components=48, steps=200, rate=0.02, box=True)
+
+PAPER_SEARCH = GeneticFit(elite=2, records=200, generations=600, window=100, hold=0.0, columns=False)
 
 
 def published(domain: Domain) -> Public:
@@ -184,6 +187,12 @@ CASES: dict[str, Make] = {
     "rap": lambda d: RAP(rounds=4, each=3, granularity="query", fit=SMALL_TABLE),
     "rap box": lambda d: RAP(workload=pairs(d), rounds=3, each=8, granularity="query", fit=SMALL_BOX),
     "rap marginals": lambda d: RAP(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE),
+    "private-gsd": lambda d: PrivateGSD(),
+    "private-gsd paper": lambda d: PrivateGSD(workload=uneven(d), fit=PAPER_SEARCH),
+    "private-gsd rounds": lambda d: PrivateGSD(adaptive=True, rounds=4),
+    "private-gsd queries": lambda d: PrivateGSD(
+        queries=prefixes(d), adaptive=True, granularity="query", rounds=9, alpha=Fraction(2, 7)
+    ),
     "dual-query": lambda d: DualQuery(rounds=4, samples=3, nodes=0),
     "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
     "dual-query ruled": lambda d: DualQuery(workload=first_pair(d), samples=8, nodes=0),

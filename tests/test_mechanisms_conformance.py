@@ -432,10 +432,14 @@ RECOVERED: dict[str, list[Clique]] = {
     "jam-pgm": [("a",)],
     "jam-pgm paper": [("a",)],
     "pep-pub queries": [],
+    "private-gsd": [("a", "b"), ("a", "c"), ("b", "c")],
+    "private-gsd rounds": [("a", "b", "c")],
+    "private-gsd queries": [],
 }
 
 # What small networks, or a few records, come near to in few rounds, and how near: 2 would be no overlap at all.
 NEARLY: dict[str, tuple[float, list[Clique]]] = {
+    "private-gsd paper": (0.1, [("a", "b"), ("b", "c")]),
     "gem": (0.1, [("a", "b"), ("b", "c")]),
     "gem pairs": (0.2, [("a", "b")]),
     "gem marginals": (0.15, [("a", "b", "c")]),

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
         Independent,
         PEPPub,
         PMWPub,
+        PrivateGSD,
     )
+    from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
@@ -109,9 +111,11 @@ _HOME = {
     "PEP": "margrave.mechanisms",
     "PEPPub": "margrave.mechanisms",
     "PMWPub": "margrave.mechanisms",
+    "PrivateGSD": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
+    "GeneticFit": "margrave.models.genetic",
     "GraphicalFit": "margrave.models.graphical",
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
@@ -166,6 +170,7 @@ __all__ = [
     "Gaussian",
     "GaussianMechanism",
     "GeneratorFit",
+    "GeneticFit",
     "GraphicalFit",
     "Independent",
     "InputError",
@@ -184,6 +189,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Private",
+    "PrivateGSD",
     "Public",
     "Queries",
     "QueryGap",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
+from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
@@ -48,6 +49,7 @@ __all__ = [
     "ExpandedModel",
     "Fit",
     "GeneratorFit",
+    "GeneticFit",
     "GraphicalFit",
     "GraphicalModel",
     "MaxEntropyFit",

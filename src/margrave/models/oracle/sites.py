@@ -59,13 +59,13 @@ class Sites:
     free: bool
 
     @staticmethod
-    def of(domain: Domain) -> Sites:
-        """The sites of a domain, by its structural zeros."""
+    def of(domain: Domain, most: int = MAX_TOGETHER) -> Sites:
+        """The sites of a domain, by its structural zeros, none of more than ``most`` choices."""
         sites, held, free = [], set(), True
         for group in connected(domain.zeros):
             clique = domain.clique(a for z in group for a in z.clique)
             held |= set(clique)
-            choices = _possible(domain, clique, group)
+            choices = _possible(domain, clique, group, most)
             if choices is None:
                 free = False
                 sites += _apart(domain, clique, group)
@@ -96,12 +96,14 @@ class Sites:
         return rows
 
 
-def _possible(domain: Domain, clique: Clique, zeros: Sequence[StructuralZeros]) -> IntArray | None:
+def _possible(
+    domain: Domain, clique: Clique, zeros: Sequence[StructuralZeros], most: int = MAX_TOGETHER
+) -> IntArray | None:
     """The combinations that the declarations allow; None for too many."""
     if math.prod(domain.shape(clique)) > MAX_JOINED:
         return None
     choices = np.argwhere(joined(zeros, clique, domain.size))
-    return choices if len(choices) <= MAX_TOGETHER else None
+    return choices if len(choices) <= most else None
 
 
 def _apart(domain: Domain, clique: Clique, zeros: Sequence[StructuralZeros]) -> list[Site]:
