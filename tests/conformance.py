@@ -103,6 +103,7 @@ SMALL = GeneratorFit(
 SMALL_TABLE = RelaxedFit(components=48, steps=100, threshold=0.1, cold=300)
 SMALL_BOX = RelaxedFit(components=48, steps=200, rate=0.02, box=True)
 
+FEW_RECORDS = GeneticFit(records=100, generations=20)
 PAPER_SEARCH = GeneticFit(elite=2, records=200, generations=600, window=100, hold=0.0, columns=False)
 
 
@@ -191,7 +192,7 @@ CASES: dict[str, Make] = {
     "private-gsd paper": lambda d: PrivateGSD(workload=uneven(d), fit=PAPER_SEARCH),
     "private-gsd rounds": lambda d: PrivateGSD(adaptive=True, rounds=4),
     "private-gsd queries": lambda d: PrivateGSD(
-        queries=prefixes(d), adaptive=True, granularity="query", rounds=9, alpha=Fraction(2, 7)
+        queries=prefixes(d), adaptive=True, granularity="query", rounds=9, alpha=Fraction(2, 7), fit=FEW_RECORDS
     ),
     "dual-query": lambda d: DualQuery(rounds=4, samples=3, nodes=0),
     "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
