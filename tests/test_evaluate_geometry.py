@@ -55,9 +55,10 @@ def embedded(codes: Codes) -> Any:
 
 def test_the_covariance_error_is_that_of_the_rows() -> None:
     real, other = (np.cov(embedded(c).T, bias=True) for c in (REAL, OTHER))
-    expected = np.linalg.norm(real - other) / np.linalg.norm(other)
-    assert expected > 0.05
+    expected = np.linalg.norm(real - other), np.linalg.norm(other)
+    assert expected[0] > 0.05 * expected[1]
     assert covariance_error(TABLE, OTHER) == pytest.approx(expected)
+    assert covariance_error(TABLE, OTHER).relative == pytest.approx(expected[0] / expected[1])
 
 
 @pytest.mark.parametrize("clique", list(combinations(DOMAIN, 2)))
@@ -104,7 +105,7 @@ def test_boxes_and_half_spaces_are_counted_as_rows_are() -> None:
 
 def test_the_boxes_hold_some_of_the_real_rows_and_not_nearly_all(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[float] = []
-    monkeypatch.setattr(sparse, "relative_error", lambda found: kept.extend(p for p, _ in found) or 0.0)
+    monkeypatch.setattr(sparse, "mean_error", lambda found: kept.extend(p for p, _ in found) or sparse.Ratio(0, 1))
     counting_error(TABLE, OTHER, 300, rng=np.random.default_rng(0))
     assert len(kept) == 300
     assert 0.05 <= min(kept) < 0.1
@@ -112,9 +113,10 @@ def test_the_boxes_hold_some_of_the_real_rows_and_not_nearly_all(monkeypatch: py
 
 
 def test_the_relative_error_by_hand() -> None:
-    assert sparse.relative_error([(0.5, 0.4), (0.25, 0.3)]) == pytest.approx(0.15 / 0.75)
-    assert sparse.relative_error([(0.0, 0.0)]) == 0.0
-    assert sparse.relative_error([(0.0, 0.1)]) == float("inf")
+    assert sparse.mean_error([(0.5, 0.4), (0.25, 0.3)]) == pytest.approx((0.075, 0.375))
+    assert sparse.mean_error([(0.5, 0.4), (0.25, 0.3)]).relative == pytest.approx(0.15 / 0.75)
+    assert sparse.mean_error([(0.0, 0.0)]).relative == 0.0
+    assert sparse.mean_error([(0.0, 0.1)]).relative == float("inf")
 
 
 def test_l1_is_twice_the_total_variation() -> None:
@@ -129,6 +131,7 @@ def test_l1_is_twice_the_total_variation() -> None:
 def test_a_table_is_no_way_from_itself_and_the_order_of_codes_counts() -> None:
     same = geometry_errors(TABLE, REAL, target="b", test=OTHER)
     assert (same.covariance, same.counting, same.thresholding) == (0, 0, 0)
+    assert (same.covariance_error, same.counting_error, same.thresholding_error) == (0, 0, 0)
     assert (same.sliced_wasserstein, same.two_way_l1) == (0, 0)
     assert 0 < (same.downstream or 0) < 0.5
     low, near, far = (Codes(DOMAIN, np.vstack([np.full((1, 700), a), REAL.values[1:]])) for a in (0, 1, 4))
@@ -142,7 +145,9 @@ def test_a_table_is_no_way_from_itself_and_the_order_of_codes_counts() -> None:
 
 def test_the_queries_are_the_same_for_two_synthetic_tables() -> None:
     assert geometry_errors(TABLE, OTHER) == geometry_errors(TABLE, OTHER)
-    other = geometry_errors(TABLE, OTHER, rng=np.random.default_rng(1))
+    one, other = geometry_errors(TABLE, OTHER), geometry_errors(TABLE, OTHER, rng=np.random.default_rng(1))
+    assert 0 < one.counting_error < one.counting  # a mean of shares, and what it is of their mean
+    assert one.covariance_error == covariance_error(TABLE, OTHER).error
     assert other.counting != geometry_errors(TABLE, OTHER).counting
     assert other.two_way_l1 == geometry_errors(TABLE, OTHER).two_way_l1
 
@@ -163,8 +168,9 @@ def test_one_value_has_no_box() -> None:
     constant = Codes.of(schema.domain, {"a": np.ones(20, dtype=int)})
     with pytest.raises(InputError, match="Hardly any box"):
         counting_error(MemoryTable(schema, constant), constant, 5, rng=np.random.default_rng(0))
-    assert thresholding_error(MemoryTable(schema, constant), constant, 5, rng=np.random.default_rng(0)) == 0
-    assert covariance_error(MemoryTable(schema, constant), constant) == 0
+    half = thresholding_error(MemoryTable(schema, constant), constant, 5, rng=np.random.default_rng(0))
+    assert half.error == half.relative == 0
+    assert covariance_error(MemoryTable(schema, constant), constant) == (0, 0)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

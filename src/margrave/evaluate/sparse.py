@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,18 @@ LEAST, MOST = 0.05, 0.95
 """The shares of the real rows that a box holds."""
 DRAWS = 500
 """So many times as many boxes as are wanted are drawn before it is said that there are none."""
+
+
+class Ratio(NamedTuple):
+    """An error, and the whole that it is a part of."""
+
+    error: float
+    whole: float
+
+    @property
+    def relative(self) -> float:
+        """``error / whole``: of nothing it is 0 or infinite."""
+        return self.error / self.whole if self.whole > 0 else float("inf") if self.error > 0 else 0.0
 
 
 class SparseQuery(Protocol):
@@ -68,8 +80,8 @@ class HalfSpace:
         return np.asarray(along + (low + self.at * (high - low)) > 0)
 
 
-def counting_error(real: Table, synthetic: Codes, queries: int = 200, *, rng: np.random.Generator) -> float:
-    """The relative error of random boxes in three columns, ``Σ |q(D') − q(D)| / Σ q(D)``, q(D) a share of the rows.
+def counting_error(real: Table, synthetic: Codes, queries: int = 200, *, rng: np.random.Generator) -> Ratio:
+    """The error of random boxes in three columns, mean |q(D') − q(D)| to mean q(D), with q(D) a share of the rows.
 
     A box has a lower bound uniform on [0, 1] and an upper bound uniform between that and 1 in each of three random
     columns (all columns, where there are fewer); those that hold less than 5 % or more than 95 % of the real rows are
@@ -85,17 +97,15 @@ def counting_error(real: Table, synthetic: Codes, queries: int = 200, *, rng: np
         boxes = [_box(real, rng) for _ in range(queries)]
         found += [(p, q) for p, q in answers(real, synthetic, boxes) if LEAST <= p <= MOST]
         if len(found) >= queries:
-            return relative_error(found[:queries])
+            return mean_error(found[:queries])
     raise InputError(
         f"Hardly any box in {COLUMNS} columns holds 5 % to 95 % of the real rows.",
         remedy="Leave columns out that nearly always have one value.",
     )
 
 
-def thresholding_error(
-    real: Table, synthetic: Codes, queries: int = 200, *, rng: np.random.Generator
-) -> float:
-    """The relative error of random half-spaces in three columns, ``Σ |q(D') − q(D)| / Σ q(D)``; see ``HalfSpace``.
+def thresholding_error(real: Table, synthetic: Codes, queries: int = 200, *, rng: np.random.Generator) -> Ratio:
+    """The error of random half-spaces in three columns, mean |q(D') − q(D)| to mean q(D); see ``HalfSpace``.
 
     Directions are uniform on the sphere of three random columns (all, where there are fewer).
 
@@ -104,7 +114,7 @@ def thresholding_error(
     Source: Donhauser, Abad, Hulkund, Yang 2024, Section 4.1, Equation 9.
     """
     comparable(real, synthetic)
-    return relative_error(answers(real, synthetic, [_half_space(real, rng) for _ in range(queries)]))
+    return mean_error(answers(real, synthetic, [_half_space(real, rng) for _ in range(queries)]))
 
 
 def answers(real: Table, synthetic: Codes, queries: Sequence[SparseQuery]) -> list[tuple[float, float]]:
@@ -119,19 +129,14 @@ def answers(real: Table, synthetic: Codes, queries: Sequence[SparseQuery]) -> li
     return [found[number] for number in range(len(queries))]
 
 
-def relative_error(answers: list[tuple[float, float]]) -> float:
-    """``Σ |synthetic − real| / Σ real``: 0 where all are 0, infinite where only the real answers are.
+def mean_error(answers: list[tuple[float, float]]) -> Ratio:
+    """The mean of |synthetic − real|, and of real.
 
-    >>> relative_error([(0.5, 0.25), (0.5, 0.5)])
-    0.25
+    >>> mean_error([(0.5, 0.25), (0.5, 0.5)])
+    Ratio(error=0.125, whole=0.5)
     """
     real, synthetic = np.array(answers).T
-    return ratio(float(np.abs(synthetic - real).sum()), float(real.sum()))
-
-
-def ratio(error: float, whole: float) -> float:
-    """An error relative to a whole; of nothing it is 0 or infinite."""
-    return error / whole if whole > 0 else float("inf") if error > 0 else 0.0
+    return Ratio(float(np.abs(synthetic - real).mean()), float(real.mean()))
 
 
 def _columns(real: Table, rng: np.random.Generator) -> Clique:
