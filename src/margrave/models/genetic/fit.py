@@ -37,10 +37,11 @@ class GeneticFit:
     another of the elite, compete with the elite for the next one.
 
     ``records``: m; None means n, but from 1,000 to 100,000. ``generations`` at most; it stops when the loss has fallen
-    by less than a share ``tolerance`` in ``window`` generations. ``hold``: counts cannot be negative, so what fits
-    noisy cells best has too many records where there are few, and too flat columns. The mean of what all marginals say
-    of a column is without that bias; once the search has ended it goes on with these means as answers too, of this many
-    times a cell's weight. ``columns``: the first records follow them, each column on its own, instead of being random.
+    by less than a share ``tolerance`` in ``window`` generations, or of what noise makes of it. ``hold``: counts cannot
+    be negative, so what fits noisy cells best has too many records where there are few, and too flat columns. The mean
+    of what all marginals say of a column is without that bias; once the search has ended it goes on with these means as
+    answers too, of this many times a cell's weight. ``columns``: the first records follow them, each column on its own,
+    instead of being random.
 
     The paper's: ``GeneticFit(elite=2, records=2000, generations=200_000, window=1000, hold=0.0, columns=False)``.
 
@@ -80,7 +81,8 @@ class GeneticFit:
         sites, total = self._sites(domain), transcript.total()
         m = self.records or int(min(max(round(total), FEWEST), MOST))
         elite = np.array([self._first(domain, sites, transcript, m, rng, warm) for _ in range(self.elite or 1)])
-        for hold in dict.fromkeys((0.0, self.hold)):  # held at once, the search is caught where answers are exact
+        held = self.hold if transcript.evidence else 0.0
+        for hold in dict.fromkeys((0.0, held)):  # held at once, the search is caught where answers are exact
             statistics = Statistics.of(domain, sites, transcript, records=m, hold=hold)
             elite = self._searched(statistics, elite, rng)
         return empirical(_codes(domain, sites, elite[0]), total)

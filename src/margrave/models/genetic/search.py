@@ -15,7 +15,10 @@ SIBLINGS = 256
 
 
 class Limits(NamedTuple):
-    """When a search ends: after so many generations, or ``window`` of them that lowered the loss by a smaller share."""
+    """When a search ends: after so many generations, or ``window`` of them that lowered the loss by a smaller share.
+
+    The share is of the loss, or of what the true counts would have by the noise, if that is more.
+    """
 
     generations: int
     window: int
@@ -35,7 +38,7 @@ def improve(
     gains, turns, state = _state(statistics, rows, rng)
     tried = np.empty(min(SIBLINGS, int(statistics.layout.sizes.max(initial=1))), dtype=np.int64)
     losses = [statistics.loss(rows)]  # of no answers it is 0, and the search over
-    while len(losses) <= limits.generations and not _settled(losses, limits.window, limits.tolerance):
+    while len(losses) <= limits.generations and not _settled(statistics, losses, limits.window, limits.tolerance):
         order = rng.permutation(len(rows))
         change = kernels.generation(rows, order, crossover, statistics.layout, gains, turns, state, tried)
         losses.append(losses[-1] + change)
@@ -62,7 +65,7 @@ def evolve(
     slots = np.argsort(start, kind="stable")
     losses = start[slots]
     best, done = [float(losses[0])], 0
-    while done < limits.generations and not _settled(best, 1, limits.tolerance):
+    while done < limits.generations and not _settled(statistics, best, 1, limits.tolerance):
         turn = min(limits.window, limits.generations - done)
         kernels.evolve(rows, gains, turns, losses, slots, turn, mutations, crossovers, statistics.layout, state)
         best.append(float(losses[0]))
@@ -70,11 +73,12 @@ def evolve(
     return np.asarray(rows[slots])
 
 
-def _settled(losses: list[float], window: int, tolerance: float) -> bool:
+def _settled(statistics: Statistics, losses: list[float], window: int, tolerance: float) -> bool:
     """Whether the last ``window`` steps were hardly worth their time."""
-    return losses[-1] <= 0.0 or (
-        len(losses) > window and losses[-1 - window] - losses[-1] <= tolerance * losses[-1 - window]
-    )
+    if len(losses) <= window:
+        return losses[-1] <= 0.0
+    before = losses[-1 - window]
+    return before - losses[-1] <= tolerance * max(before, statistics.answers)
 
 
 def _state(statistics: Statistics, rows: IntArray, rng: np.random.Generator) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -72,6 +72,11 @@ class Statistics:
             total / records,
         )
 
+    @property
+    def answers(self) -> int:
+        """How many numbers there are answers for: the loss that true counts have on average."""
+        return int(np.count_nonzero(self.weights))
+
     def counts(self, rows: IntArray) -> IntArray:
         """How many records (choices of each site) are in every cell."""
         counts = np.zeros(len(self.values), dtype=np.int64)
