@@ -346,3 +346,12 @@ def test_it_stops_when_little_is_gained() -> None:
 def test_parameters_that_make_no_search(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="genetic search"):
         GeneticFit(**wrong)
+
+
+def test_impossible_records_start_as_possible_ones() -> None:
+    codes, sites = table(300, 4), Sites.of(RULED)
+    assert violating(RULED.zeros, codes.column, 300).any()
+    rows = _choices(RULED, sites, codes, np.random.default_rng(0))
+    assert ((rows >= 0) & (rows < [len(site.choices) for site in sites.sites])).all()
+    kept = ~violating(RULED.zeros, codes.column, 300)
+    assert _codes(RULED, sites, rows).values[:, kept].tolist() == codes.values[:, kept].tolist()
