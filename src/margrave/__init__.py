@@ -45,10 +45,12 @@ if TYPE_CHECKING:
         Independent,
         PEPPub,
         PMWPub,
+        PrivPGD,
     )
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
+    from margrave.models.particles import ParticleFit
     from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
     from margrave.privacy import (
         AddRemovePerson,
@@ -111,11 +113,13 @@ _HOME = {
     "PMWPub": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
+    "PrivPGD": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "GraphicalFit": "margrave.models.graphical",
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
+    "ParticleFit": "margrave.models.particles",
     "EntropyProjectionFit": "margrave.models.weights",
     "MultiplicativeWeightsFit": "margrave.models.weights",
     "AddRemovePerson": "margrave.privacy",
@@ -181,8 +185,10 @@ __all__ = [
     "MultiplicativeWeightsFit",
     "PEPPub",
     "PMWPub",
+    "ParticleFit",
     "Policy",
     "PolicyError",
+    "PrivPGD",
     "Private",
     "Public",
     "Queries",

@@ -21,6 +21,7 @@ from margrave.mechanisms.napsu_mq import NAPSUMQ
 from margrave.mechanisms.pep import PEP
 from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
+from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
@@ -40,6 +41,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "gem-pub": GEMPub,
     "gem-aim": GEMAIM,
     "rap": RAP,
+    "privpgd": PrivPGD,
     "dual-query": DualQuery,
     "fem": FEM,
 }
@@ -66,5 +68,6 @@ __all__ = [
     "Mechanism",
     "PEPPub",
     "PMWPub",
+    "PrivPGD",
     "Progress",
 ]
