@@ -31,7 +31,7 @@ from margrave.transcript import Answer, Measurement, PublicReading, PublicTotal,
 from margrave.typing import AnyArray, Clique, FloatArray
 
 ONE = Fraction(1)
-QUICK = ParticleFit(particles=1000, epochs=100, directions=40)
+QUICK = ParticleFit(particles=1000, directions=40)
 
 
 def measured(clique: Clique, values: Any, scale: float = 1.0, query: Query | None = None) -> Measurement:

@@ -2,6 +2,6 @@
 
 from margrave.models.particles.embedding import Embedding
 from margrave.models.particles.fit import ParticleFit
-from margrave.models.particles.penalties import Penalty
+from margrave.models.particles.penalties import Differentiable, InOrder, Penalty, Repulsion, Statistic
 
-__all__ = ["Embedding", "ParticleFit", "Penalty"]
+__all__ = ["Differentiable", "Embedding", "InOrder", "ParticleFit", "Penalty", "Repulsion", "Statistic"]

@@ -69,7 +69,7 @@ class ParticleFit:
     lines: int | None = None
     kept: float = 0.5
     rate: float = 1.0
-    decay: float = 0.85
+    decay: float = 0.9
     directions: int = 200
     nominal: str = "ordered"
     weighted: bool = True

@@ -127,22 +127,27 @@ class Statistic:
 class InOrder:
     """One column at most another, both in one unit: in every record, or, ``means``, on the average alone.
 
-        R = mean of max(0, x_first − x_second)², or max(0, mean of x_first − mean of x_second)²
+        R = mean of max(0, x_first + margin − x_second)², or max(0, mean of x_first + margin − mean of x_second)²
 
     ``values`` has for each of the two columns what its codes stand for, rising, without the missing state; between two
-    codes x rises evenly. x is in units of the range of all values, so that R is at most about 1. A record that misses
-    one of them is left alone. ``InOrder.of`` takes the values from a schema.
+    codes x rises evenly. In R, x and ``margin`` are divided by the range of all values. A record that misses one of
+    them is left alone. Particles become the records of the nearest codes, up to half a code away on each side: a
+    margin of as much keeps those in order too. ``InOrder.of`` takes the values from a schema.
     """
 
     first: Attribute
     second: Attribute
     values: Mapping[Attribute, tuple[float, ...]]
     weight: float = 1.0
+    margin: float = 0.0
     means: bool = False
 
     @staticmethod
-    def of(schema: Schema, first: Attribute, second: Attribute, *, weight: float = 1.0, means: bool = False) -> InOrder:
-        """Of two columns of numbers or dates; a code stands for the middle of its cell."""
+    def of(schema: Schema, first: Attribute, second: Attribute, **more: Any) -> InOrder:
+        """Of two columns of numbers or dates; a code stands for the middle of its cell, a date for a number of days.
+
+        ``more``: the other parameters.
+        """
         values: dict[Attribute, tuple[float, ...]] = {}
         for name in (first, second):
             column = schema.column(name)
@@ -151,7 +156,7 @@ class InOrder:
                                  remedy="Say what its codes stand for: InOrder(..., values={...}).")  # fmt: skip
             least, greatest = column.cells.extremes
             values[name] = tuple(((least + greatest) / 2.0).tolist())
-        return InOrder(first=first, second=second, values=values, weight=weight, means=means)
+        return InOrder(first=first, second=second, values=values, **more)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -177,15 +182,16 @@ class InOrder:
         unit = max(1e-300, max(v[-1] for v in self.values.values()) - low)
         found = [self._on_line(a, particles[r], low, unit) for a, r in zip(self.attributes, rows, strict=True)]
         (one, one_slope), (other, other_slope) = found
+        over = one + self.margin / unit - other
         there = present(embedding, self.attributes, particles)
         gradient = np.zeros_like(particles)
         if self.means:
             count = max(1, int(there.sum()))
-            excess = max(0.0, float((one - other)[there].sum()) / count)
+            excess = max(0.0, float(over[there].sum()) / count)
             value, outer = excess**2, np.where(there, 2.0 * excess / count, 0.0)
         else:
-            over = np.where(there, np.maximum(0.0, one - other), 0.0)
-            value, outer = float((over**2).mean()), 2.0 * over / count
+            hinge = np.where(there, np.maximum(0.0, over), 0.0)
+            value, outer = float((hinge**2).mean()), 2.0 * hinge / count
         gradient[rows[0]], gradient[rows[1]] = outer * one_slope, -outer * other_slope
         return value, gradient
 
