@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -16,7 +17,7 @@ from margrave.marginal.counting import count_cliques
 from margrave.models import ParticleFit
 from margrave.models.particles import Differentiable, Embedding, InOrder, Penalty, Repulsion, Statistic
 from margrave.models.particles.penalties import Prepared
-from margrave.schema import Categorical, Codes, Domain, Integer, Schema, StructuralZeros
+from margrave.schema import Categorical, Codes, Date, Domain, Integer, Schema, StructuralZeros
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from margrave.typing import FloatArray
 
@@ -226,3 +227,6 @@ def test_an_order_takes_its_units_from_the_schema() -> None:
     order.check(Embedding.of(schema.domain))
     with pytest.raises(InputError, match="'x'"):
         InOrder.of(schema, "start", "x")
+    dated = Schema([start, Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=4)])
+    with pytest.raises(InputError, match="different units"):
+        InOrder.of(dated, "start", "day")

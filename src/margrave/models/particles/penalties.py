@@ -18,6 +18,7 @@ from margrave.errors import InputError
 from margrave.models.particles.embedding import Embedding
 from margrave.models.particles.possible import Nearest
 from margrave.schema.elements import LINES
+from margrave.schema.numeric import Date, Timestamp
 from margrave.schema.schema import Schema
 from margrave.typing import Attribute, FloatArray, IntArray
 
@@ -149,13 +150,22 @@ class InOrder:
         ``more``: the other parameters.
         """
         values: dict[Attribute, tuple[float, ...]] = {}
+        units = set()
         for name in (first, second):
             column = schema.column(name)
             if not isinstance(column, LINES):
-                raise InputError(f"Column {name!r} is of kind {column.kind}, which has no unit.",
-                                 remedy="Say what its codes stand for: InOrder(..., values={...}).")  # fmt: skip
+                raise InputError(
+                    f"Column {name!r} is of kind {column.kind}, which has no unit.",
+                    remedy="Say what its codes stand for: InOrder(..., values={...}).",
+                )
+            units.add(column.unit if isinstance(column, Timestamp) else "day" if isinstance(column, Date) else "")
             least, greatest = column.cells.extremes
             values[name] = tuple(((least + greatest) / 2.0).tolist())
+        if len(units) > 1:
+            raise InputError(
+                f"Columns {first!r} and {second!r} have different units.",
+                remedy="Say what their codes stand for in one unit: InOrder(..., values={...}).",
+            )
         return InOrder(first=first, second=second, values=values, **more)
 
     @property
@@ -219,7 +229,7 @@ class Repulsion:
 
     clique: tuple[Attribute, ...]
     weight: float = 1.0
-    _nearest: dict[int, Nearest] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: list[tuple[Embedding, Nearest]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -236,8 +246,9 @@ class Repulsion:
 
     def value(self, embedding: Embedding, particles: FloatArray) -> tuple[float, FloatArray]:
         """R and its gradient, with p held fast."""
-        nearest = self._nearest.setdefault(id(embedding), Nearest(embedding, self.clique))
-        wrong, points = nearest(particles)
+        if not self._kept or self._kept[0][0] is not embedding:
+            self._kept[:] = [(embedding, Nearest(embedding, self.clique))]
+        wrong, points = self._kept[0][1](particles)
         gradient = np.zeros_like(particles)
         apart = particles[:, wrong] - points
         gradient[:, wrong] = 2.0 / particles.shape[1] * apart
