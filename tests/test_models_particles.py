@@ -507,3 +507,12 @@ def test_privpgd_measures_every_pair_with_the_same_noise() -> None:
     assert len({m.scale for m in release.transcript.measurements}) == 1
     assert release.config["fit"] == repr(QUICK)
 
+
+
+def test_lines_of_a_frame_are_at_right_angles() -> None:
+    moving = Descent(np.zeros((3, 16), dtype=np.float32), [], [], schedule(lines=128))
+    directions, factor = moving._directions(100, np.random.default_rng(0))
+    assert directions.shape == (128, 100)
+    assert factor == 0.25
+    for frame in (directions[:64], directions[64:]):
+        assert frame @ frame.T == pytest.approx(np.eye(64), abs=1e-9)

@@ -24,6 +24,9 @@ DECAYS = 20
 SMALL = 200_000
 """Up to this many particles times lines a second thread costs more than it saves."""
 
+MOST_AXES = 64
+"""Lines at right angles that a marginal is moved along in one step, at most: one of many names has many coordinates."""
+
 FARTHEST = 0.1
 """How far one penalty pushes a coordinate in a step of "transport", at rate 1: steep ones would throw it away."""
 
@@ -176,9 +179,10 @@ class Descent:
             count = 1 if dims == 1 else lines or 10
             found = rng.standard_normal((count, dims))
             return found / np.linalg.norm(found, axis=1)[:, None], 1.0 / count
-        frames = 1 if dims == 1 or lines is None else -(-lines // dims)
-        turned = np.linalg.qr(rng.standard_normal((frames, dims, dims)))[0]
-        return turned.reshape(-1, dims), 0.5 / frames
+        axes = min(dims, MOST_AXES)
+        frames = 1 if dims == 1 or lines is None else -(-lines // axes)
+        turned = np.linalg.qr(rng.standard_normal((frames, dims, axes)))[0]
+        return np.swapaxes(turned, 1, 2).reshape(-1, dims), 0.5 / frames
 
     def _pull(self, lines: Lines, blocks: IntArray, gradients: AnyArray, pool: ThreadPoolExecutor) -> None:
         """Add the gradient of the loss, times the number of particles."""

@@ -12,7 +12,7 @@ from margrave.errors import InputError
 from margrave.marginal import TOTAL, project_array
 from margrave.marginal.counting import THREADS
 from margrave.models.particles.embedding import Embedding
-from margrave.models.particles.projection import projected
+from margrave.models.particles.projection import STEPS, projected
 from margrave.models.terms import Evidence, Term, terms_of
 from margrave.schema.domain import Domain
 from margrave.schema.zeros import joined
@@ -64,11 +64,12 @@ def targets_of(
     *,
     weighted: bool,
     directions: int,
+    steps: int = STEPS,
 ) -> list[Target]:
     """A target for every marginal that was measured, or read from public data.
 
     ``weighted``: a target's weight is the inverse variance of its cells' noise, that of the most exact one being 1;
-    without, all weigh the same.
+    without, all weigh the same. ``directions`` and ``steps`` are those of ``projected``.
     """
     refuse_queries(transcript)
     found = [s for s in signed_of(embedding.domain, transcript) if len(embedding.coordinates(s.clique))]
@@ -77,7 +78,7 @@ def targets_of(
 
     def target(signed: Signed, own: np.random.Generator) -> Target:
         points = embedding.cells(signed.clique, signed.cells)
-        shares = projected(points, signed.shares, own, directions=directions)
+        shares = projected(points, signed.shares, own, directions=directions, steps=steps)
         kept = shares >= min(NOTHING, float(shares.max()))
         weight = (least / signed.scale) ** 2 if weighted else 1.0
         coordinates = embedding.coordinates(signed.clique)
