@@ -148,7 +148,7 @@ def test_a_projection_is_as_near_as_a_linear_programme_finds(noise: float) -> No
     assert found.sum() == pytest.approx(1.0)
     least = nearest_by_lp(lines, shares)
     assert least <= lines.distance(found, shares) + 1e-9
-    assert lines.distance(found, shares) <= 1.003 * least
+    assert lines.distance(found, shares) <= 1.002 * least
 
 
 def by_the_paper(lines: Lines, shares: FloatArray) -> FloatArray:
@@ -176,7 +176,7 @@ def test_a_projection_is_no_worse_than_the_recipe_of_the_paper(sizes: tuple[int,
     shares = noisy(points.shape[1], noise, 1)
     lines = own_lines(points, 200, seed=5)
     found = projected(points, shares, np.random.default_rng(5))
-    assert lines.distance(found, shares) <= 1.002 * lines.distance(by_the_paper(lines, shares), shares)
+    assert lines.distance(found, shares) <= 1.0005 * lines.distance(by_the_paper(lines, shares), shares)
 
 
 @pytest.mark.parametrize("seed", range(6))

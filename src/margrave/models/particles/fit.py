@@ -25,7 +25,7 @@ from margrave.typing import AnyArray, Clique, FloatArray
 FEW, MANY = 10_000, 100_000
 """The number of particles where none is given: as many as there are records, but no fewer and no more."""
 
-QUICKLY = 500
+QUICKLY = 1000
 """Steps of a projection between rounds."""
 
 SPREAD = 0.5
@@ -56,8 +56,8 @@ class ParticleFit:
     between rounds, which goes on from the model of the round before.
 
     The paper's descent is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
-    defaults come within a tenth of its errors in a thirteenth of its time; with 1000 epochs they reach them. Time
-    grows with marginals · epochs · lines · particles, about 4 ns of one core each; memory: ``cells``.
+    defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
+    particles, about 4 ns of one core each; memory: ``cells``.
 
     **Privacy:** none is spent; post-processing of noisy answers. Errors: an InputError for answers of single queries
     and for constraints that tie too many codes together (``cells`` says the latter before anything is spent).
