@@ -37,9 +37,19 @@ from margrave.mechanisms import (
     PEPPub,
     PMWPub,
     PrivateGSD,
+    PrivPGD,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import Fit, GeneratorFit, GeneticFit, GraphicalFit, MaxEntropyFit, Model, RelaxedFit
+from margrave.models import (
+    Fit,
+    GeneratorFit,
+    GeneticFit,
+    GraphicalFit,
+    MaxEntropyFit,
+    Model,
+    ParticleFit,
+    RelaxedFit,
+)
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
 from margrave.public import Public
@@ -107,6 +117,10 @@ FEW_RECORDS = GeneticFit(records=100, generations=20)
 PAPER_SEARCH = GeneticFit(elite=2, records=200, generations=600, window=100, hold=0.0, columns=False)
 
 
+FEW_PARTICLES = ParticleFit(particles=400, epochs=200, warm_epochs=20, directions=20)
+"""Particles that have moved in a tenth of a second."""
+
+
 def published(domain: Domain) -> Public:
     """A public table: every combination of codes once, or where they are many some that have codes in common."""
     cells = np.arange(min(domain.cells(), 3000))
@@ -137,6 +151,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "gem-pub": {"fit": SMALL},
     "gem-aim": {"fit": SMALL_TABLE},
     "rap": {"fit": SMALL_TABLE},
+    "privpgd": {"fit": FEW_PARTICLES},
 }
 """What stands in for fits that take long."""
 
@@ -198,6 +213,11 @@ CASES: dict[str, Make] = {
     "dual-query exact": lambda d: DualQuery(workload=pairs(d), rounds=5, samples=6, nodes=20),
     "dual-query ruled": lambda d: DualQuery(workload=first_pair(d), samples=8, nodes=0),
     "fem": lambda d: FEM(rounds=4, samples=3),
+    "privpgd": lambda d: PrivPGD(fit=FEW_PARTICLES),
+    "privpgd uneven": lambda d: PrivPGD(workload=uneven(d), fit=replace(FEW_PARTICLES, nominal="equidistant")),
+    "aim particles": lambda d: AIM(rounds=2, fit=FEW_PARTICLES),
+    "mst particles": lambda d: MST(fit=FEW_PARTICLES),
+    "mwem-pgm particles": lambda d: MWEMPGM(workload=pairs(d), rounds=2, fit=FEW_PARTICLES),
     "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""

@@ -440,6 +440,11 @@ RECOVERED: dict[str, list[Clique]] = {
 # What small networks, or a few records, come near to in few rounds, and how near: 2 would be no overlap at all.
 NEARLY: dict[str, tuple[float, list[Clique]]] = {
     "private-gsd paper": (0.1, [("a", "b"), ("b", "c")]),
+    "privpgd": (0.1, [("a", "b"), ("b", "c")]),
+    "privpgd uneven": (0.1, [("a", "b"), ("b", "c")]),
+    "aim particles": (0.1, [("a", "b"), ("b", "c")]),
+    "mst particles": (0.1, [("a", "b"), ("b", "c")]),
+    "mwem-pgm particles": (0.1, [("a",), ("b", "c")]),
     "gem": (0.1, [("a", "b"), ("b", "c")]),
     "gem pairs": (0.2, [("a", "b")]),
     "gem marginals": (0.15, [("a", "b", "c")]),

@@ -46,11 +46,13 @@ if TYPE_CHECKING:
         PEPPub,
         PMWPub,
         PrivateGSD,
+        PrivPGD,
     )
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
+    from margrave.models.particles import ParticleFit
     from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
     from margrave.privacy import (
         AddRemovePerson,
@@ -114,12 +116,14 @@ _HOME = {
     "PrivateGSD": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
+    "PrivPGD": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "GeneticFit": "margrave.models.genetic",
     "GraphicalFit": "margrave.models.graphical",
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
+    "ParticleFit": "margrave.models.particles",
     "EntropyProjectionFit": "margrave.models.weights",
     "MultiplicativeWeightsFit": "margrave.models.weights",
     "AddRemovePerson": "margrave.privacy",
@@ -186,8 +190,10 @@ __all__ = [
     "MultiplicativeWeightsFit",
     "PEPPub",
     "PMWPub",
+    "ParticleFit",
     "Policy",
     "PolicyError",
+    "PrivPGD",
     "Private",
     "PrivateGSD",
     "Public",

@@ -22,6 +22,7 @@ from margrave.mechanisms.pep import PEP
 from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.private_gsd import PrivateGSD
+from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {
@@ -42,6 +43,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "gem-aim": GEMAIM,
     "rap": RAP,
     "private-gsd": PrivateGSD,
+    "privpgd": PrivPGD,
     "dual-query": DualQuery,
     "fem": FEM,
 }
@@ -69,5 +71,6 @@ __all__ = [
     "PEPPub",
     "PMWPub",
     "PrivateGSD",
+    "PrivPGD",
     "Progress",
 ]

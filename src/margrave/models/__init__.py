@@ -11,6 +11,7 @@ from margrave.models.graphical import GraphicalFit, GraphicalModel, load_graphic
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel, load_max_entropy
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load_mixture
 from margrave.models.oracle import Objective, Oracle
+from margrave.models.particles import ParticleFit
 from margrave.models.protocol import Fit, Model, ModelState
 from margrave.models.weights import (
     EntropyProjectionFit,
@@ -60,6 +61,7 @@ __all__ = [
     "MultiplicativeWeightsFit",
     "Objective",
     "Oracle",
+    "ParticleFit",
     "RelaxedFit",
     "WeightsModel",
     "empirical",

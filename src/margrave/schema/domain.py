@@ -17,6 +17,9 @@ from margrave.typing import AnyArray, Attribute, Clique
 class Domain:
     """Attributes with their numbers of codes: attribute ``a`` takes the codes 0 … ``size(a)`` − 1.
 
+    Codes are numbers in an order, but for the attributes in ``unordered`` (names), and for the last code of those in
+    ``missing``. Most models treat all codes as names; neither makes two domains different.
+
     >>> domain = Domain.of({"age": 4, "sex": 2})
     >>> domain.cells(("age", "sex"))
     8
@@ -27,6 +30,8 @@ class Domain:
     attributes: tuple[Attribute, ...]
     sizes: tuple[int, ...]
     zeros: tuple[StructuralZeros, ...] = ()
+    unordered: frozenset[Attribute] = frozenset()
+    missing: frozenset[Attribute] = frozenset()
     _index: dict[Attribute, int] = field(init=False, repr=False)
     _size: dict[Attribute, int] = field(init=False, repr=False)
     _possible: dict[Clique, int] = field(init=False, repr=False)
@@ -106,7 +111,7 @@ class Domain:
         """The domain of some attributes only, with those structural zeros that concern only them."""
         kept = self.clique(attributes)
         zeros = tuple(z for z in self.zeros if set(z.clique) <= set(kept))
-        return Domain(kept, self.shape(kept), zeros)
+        return Domain(kept, self.shape(kept), zeros, self.unordered.intersection(kept), self.missing.intersection(kept))
 
 
 def code_dtype(sizes: Iterable[int]) -> type[np.uint16] | type[np.uint32]:

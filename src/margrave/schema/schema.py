@@ -17,7 +17,7 @@ from margrave.files import written_whole
 from margrave.schema import checks, toml
 from margrave.schema.column import Column, encode_each_once
 from margrave.schema.constraints import Constraint, check_constraints, check_possible, zeros_of
-from margrave.schema.discrete import Coded
+from margrave.schema.discrete import Categorical, Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
 from margrave.schema.ordered import decode_in_order
@@ -156,7 +156,9 @@ class Schema:
             clique = plain.clique(zeros.clique)
             both = [zeros, merged[clique]] if clique in merged else [zeros]
             merged[clique] = StructuralZeros(clique, joined(both, clique, plain.size))
-        return Domain(plain.attributes, plain.sizes, tuple(merged.values()))
+        unordered = frozenset(c.name for c in self.columns if isinstance(c, Categorical))
+        missing = frozenset(c.name for c in self.columns if c.missing)
+        return Domain(plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing)
 
     @cached_property
     def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
