@@ -290,7 +290,7 @@ def _asked() -> Release:
         Answer(queries[3], -2, 4.0, half),
         QuerySelection(queries, 0, -1, 0.5, 1.0, half, signed=True),
         Selection((("age",), ("sex",)), ("sex",), 0.5, 4.0, half, readable=(("sex",),), public=True),
-        PublicReading(("sex",), np.array([10.5, 20.25]), 3.5, "f00d"),
+        PublicReading(("sex",), np.array([10.5, 20.25]), np.array([3.5, np.inf]), "f00d"),
     )
     return replace(made, transcript=Transcript(entries))
 
@@ -343,7 +343,7 @@ def test_a_saved_release_holds_them(tmp_path: Path) -> None:
         ("query-selection", "queries", 10**6),
         ("query-selection", "queries", {"cliques": [], "sets": {}}),
         ("query-selection", "queries", {"cliques": [["age"]], "sets": {"age": "missing"}}),
-        ("public-reading", "scale", 0),
+        ("public-reading", "scales", 0),
         ("public-reading", "clique", ["job"]),
         ("public-reading", "source", 5),
         ("public-selection", "readable", [["job"]]),

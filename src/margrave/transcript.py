@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Queries, Query
 from margrave.typing import Clique, FloatArray, IntArray
 
@@ -98,15 +100,21 @@ class Hindsight:
 class PublicReading:
     """A marginal of a public table, scaled to the private number of records, taken for an estimate of the private one.
 
-    ``scale`` says how far it is trusted: as if it had noise of this standard deviation in each cell. ``source`` is the
-    public table's sha256. Nothing was asked of the private rows for it.
+    ``scales`` says how far each cell is trusted: as if it had noise of this standard deviation; infinite where it tells
+    nothing. ``source`` is the public table's sha256. Nothing was asked of the private rows for it.
     """
 
     clique: Clique
     values: FloatArray
-    scale: float
+    scales: FloatArray
     source: str
     query: Query = IDENTITY
+
+    @property
+    def scale(self) -> float:
+        """One number for ``scales``: the root mean square of those that are finite."""
+        finite = self.scales[np.isfinite(self.scales)]
+        return float(np.sqrt((finite**2).mean())) if finite.size else float("inf")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""JAM: AIM that reads public data where that is expected to help more than measuring."""
+"""JAM: AIM that starts from what public data can tell."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -28,28 +28,33 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import Library, given
-from margrave.models import Fit, GraphicalFit
+from margrave.mechanisms.library import Library, given, pairs_of
+from margrave.models import Fit, GraphicalFit, Model
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
 from margrave.schema.domain import Domain
+from margrave.transcript import Transcript
 from margrave.typing import Clique
 from margrave.workload import Workload
+
+READ_SHARE = 0.25
+"""Readings may take so much of the model's size: the rest is for what is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JAM:
-    """AIM's rounds, in which a marginal is read from public data where that is expected to be closer than measuring it.
+    """AIM, started from all that public data is expected to tell, and never bound to it.
 
-    Weights, annealing, the model's growth and the sensitivity are AIM's. The score of r in round t is
+    1. Every column is measured, as in AIM, for a sixteenth of the budget at most.
+    2. Public marginals are raked to the columns, and get a scale for each cell, by chance and by the bias that is seen
+       (``Library``). Those expected to bring the estimate closest to the truth are read, w_r · gain_r, a few at a time,
+       until none is; two of them never hold the same pair of columns. Nothing is asked of the rows.
+    3. AIM's rounds follow: what the estimate misses most is measured. A reading counts in the estimate by its scales,
+       which are taken anew with every measurement, so that what is measured well overrules it.
 
-        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − min(noise_r, error_r) ),    noise_r = sqrt(2/pi) · scale_t · cells_r
-
-    where ``error_r`` is what the public marginal is expected to be off by: by chance, and by the bias that all earlier
-    measurements show on the columns they share with it (``Library``). If r is chosen and error_r is the smaller, r is
-    read, at no further cost, and counts in the estimate as if it had noise of that size; chosen again, it is measured.
-    JAM-PGM asks the rows which is closer, with twice the sensitivity; here nothing is asked that AIM does not ask.
+    JAM-PGM asks the rows in every round whether to measure or to read, with twice the sensitivity, and reads marginals
+    as the public table has them.
 
     ``public``: the public table; marginals of columns that it lacks can only be measured. Other parameters are AIM's.
 
@@ -102,7 +107,7 @@ class JAM:
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Measure single columns, then choose, measure or read, and estimate until the budget is spent."""
+        """Measure single columns, read what public data can tell, then AIM's rounds until the budget is spent."""
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
@@ -114,43 +119,67 @@ class JAM:
         public = given(self.public, domain)
         private.prepare(self.reads(domain))
         ask_total(private)
-        library = Library(public, closure, private.transcript.total())
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
         rho = private.remaining / (self.rounds or 16 * len(domain))
         first = Gaussian.scale_for(self.alpha * rho, private.unit)
-        library.compare(private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts))))
-        read = [r for r in starts if r in library.publics]
-        model, memory = self.fit(domain, private.transcript + library.readings(read, first), rng=rng), Memory()
+        private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
+        library = Library(public, domain, closure, private.transcript.total(), first)
+        library.learn(private.transcript)
+        read, model = self._read(domain, library, private.transcript, relevance, rng)
+        memory = Memory()
         while private.remaining > 0:
-            last = private.remaining <= 2 * rho
-            rho = private.remaining if last else rho
+            if private.remaining <= 2 * rho:
+                rho = private.remaining
             open_share = 1 - (private.remaining - rho) / private.rho
             candidates = self._candidates(domain, closure, (*private.transcript.cliques, *read), float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             noise = {r: expected_noise(scale, domain.possible(r)) for r in candidates}
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            closer = {} if last else {r: p for r, p in library.closer_than(noise).items() if r not in read}
-            score = MarginalGap(
-                estimates,
-                weights={r: relevance[r] for r in candidates},
-                penalties={r: library.error(r) if r in closer else noise[r] for r in candidates},
-            )
+            weights = {r: relevance[r] for r in candidates}
+            score = MarginalGap(estimates, weights=weights, penalties=noise)
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
-            to_read = chosen in closer
-            if to_read:
-                read.append(chosen)
-            else:
-                library.compare(private.measure([chosen], Gaussian(rho=self.alpha * rho)))
-                memory.note(estimates, private.transcript)
-            model = self.fit(domain, private.transcript + library.readings(read, first), rng=rng, warm=model)
+            private.measure([chosen], Gaussian(rho=self.alpha * rho))
+            memory.note(estimates, private.transcript)
+            library.learn(private.transcript)
+            model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
-            if learned <= (library.error(chosen) if to_read else noise[chosen]):
-                rho *= 2 if to_read else 4
+            if learned <= noise[chosen]:
+                rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
-        readings = library.readings(read, first)
+        readings = library.readings(read)
         model = self.fit(domain, private.transcript + readings, rng=rng)
         return release_of(private, model, self.config(), memory, readings)
+
+    def _read(
+        self,
+        domain: Domain,
+        library: Library,
+        measured: Transcript,
+        relevance: Mapping[Clique, float],
+        rng: np.random.Generator,
+    ) -> tuple[list[Clique], Model]:
+        """What to read: the marginals expected to bring the estimate closest to the truth, a few at a time."""
+        read: list[Clique] = [r for r in relevance if len(r) == 1 and r in library.counts]
+        model = self.fit(domain, measured + library.readings(read), rng=rng)
+        limit = READ_SHARE * self.max_model_mb * CELLS_PER_MB
+        while len(read) < 4 * len(domain):
+            known = tuple(dict.fromkeys((*measured.cliques, *read)))
+            taken = pairs_of(read)
+            open_to_it = [r for r in relevance if len(r) > 1 and r in library.counts and not pairs_of([r]) & taken]
+            sizes = self.fit.cells_with(domain, known, open_to_it)
+            fitting = [r for r, size in zip(open_to_it, sizes, strict=True) if size <= limit]
+            estimates = model.answer(fitting, rng=rng, scale=library.each)
+            gains = {r: relevance[r] * library.gain(r, estimates[r]) for r in fitting}
+            new: list[Clique] = []
+            for r in sorted((r for r in fitting if gains[r] > 0), key=lambda r: -gains[r]):
+                if len(new) < max(4, len(domain) // 3) and not pairs_of([r]) & pairs_of(new):
+                    new += [r] if self.fit.cells(domain, (*known, *new, r)) <= limit else []
+            if not new:
+                break
+            read += new
+            model = self.fit(domain, measured + library.readings(read), rng=rng, warm=model)
+        return read, model
 
     def _candidates(
         self, domain: Domain, closure: tuple[Clique, ...], known: tuple[Clique, ...], open_share: float

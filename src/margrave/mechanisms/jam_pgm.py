@@ -33,7 +33,7 @@ from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_publi
 from margrave.public import Public
 from margrave.release import Release
 from margrave.schema.domain import Domain
-from margrave.transcript import Measurement, PublicReading, Transcript
+from margrave.transcript import Entry, Measurement, PublicReading, Transcript
 from margrave.typing import Clique
 from margrave.workload import Workload
 
@@ -137,7 +137,8 @@ class JAMPGM:
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             to_read = private.transcript.selections[-1].public
             if to_read:
-                readings += Transcript((PublicReading(chosen, publics[chosen], scale, public.sha256),))
+                values = publics[chosen]
+                readings += Transcript((PublicReading(chosen, values, np.full(values.shape, scale), public.sha256),))
             if not to_read or t == rounds - 1:
                 private.measure([chosen], Gaussian(rho=self.alpha * rho))
                 memory.note(estimates, private.transcript)
@@ -152,9 +153,7 @@ class JAMPGM:
         if not self.equal_weights:
             return transcript
         least = min(e.scale for e in transcript.evidence)
-        return Transcript(
-            tuple(replace(e, scale=least) if isinstance(e, Measurement | PublicReading) else e for e in transcript)
-        )
+        return Transcript(tuple(_trusted(e, least) for e in transcript))
 
     def _candidates(
         self, domain: Domain, closure: Iterable[Clique], known: Transcript, open_share: float
@@ -165,3 +164,14 @@ class JAMPGM:
         of_closure = list(closure)
         sizes = self.fit.cells_with(domain, cliques, of_closure)
         return [r for r, size in zip(of_closure, sizes, strict=True) if size <= limit or len(r) == 1]
+
+
+def _trusted(entry: Entry, scale: float) -> Entry:
+    """A marginal as if it had noise of this scale, whatever it has."""
+    match entry:
+        case Measurement():
+            return replace(entry, scale=scale)
+        case PublicReading():
+            return replace(entry, scales=np.full(entry.values.shape, scale))
+        case _:
+            return entry

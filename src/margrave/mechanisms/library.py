@@ -1,8 +1,9 @@
-"""The marginals of a public table, scaled to the private one, and how far each is to be believed."""
+"""What public records say of private marginals, once their columns are set right, and how far to believe it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,76 +11,179 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
-from margrave.privacy.scores import on_grid
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.typing import Attribute, Clique, FloatArray
+
+PSEUDO = 10.0
+"""Records, spread as if columns were independent, that stand beside the public ones: cells nobody is in get some."""
+
+EXTRA = 0.25
+"""Added to the records of a cell before its chance variance is taken: an empty cell is not certain either."""
 
 DOUBT = 2.0
-"""How many standard deviations of a comparison must speak against public data before it is believed less."""
+"""How many standard deviations of a comparison must speak against a public column before it is believed less."""
+
+INHERITED = 0.25
+"""The share of a column's relative bias that its relations with other columns are taken to have before any is seen."""
+
+FAR = 10.0
+"""Cells in which a public record stands for so many times more than elsewhere say nothing."""
+
+UNBIASED = 0.05
+"""A relative bias below is none: larger cells are believed then."""
+
+MEAN_OF_NORMAL = float(np.sqrt(2 / np.pi))
 
 
 class Library:
-    """The public marginals, scaled up, and how far each is to be believed: scale² = chance² + bias².
+    """Public marginals, raked to what is known of single columns, with a scale for every cell.
 
-    Chance is what so many public records can be off by. Bias is what measurements speak for: each is compared with the
-    public marginal p of the columns that both have. The mean square of y − p beyond the noise of y and the chance of p,
-    by more than ``DOUBT`` standard deviations, is the square of a bias, and is taken relative to p's mean square. Of
-    all that was measured the largest counts.
+    A public table may hold more women than the private one: then all of its marginals are off, although men and women
+    differ in both as they should. Columns are cheap to measure, so they are set right first. For a marginal r with n'_x
+    public records in cell x, u is proportional to n'_x + PSEUDO · prod_a q_a(x_a), scaled until its sums over each
+    column a are n · q_a (iterative proportional fitting), where q_a combines the column's measurements and its public
+    counts by their precision. With f_x = u_x / (n'_x + PSEUDO · prod_a q_a(x_a)), what a public record stands for,
+
+        scale_x² = f_x² (n'_x + PSEUDO · prod_a q_a(x_a) + EXTRA) + bias_r² u_x²
+
+    Chance is the first term. The second is what measurements of two columns and more show against the raked public
+    marginals beyond their noise and chance, relative to u; the largest on two columns of r counts. Before there is one,
+    it is a share of the relative bias of r's columns. A cell says nothing (its scale is infinite) where f_x is above
+    ``FAR`` · n / n', or its scale above the noise of the first measurements (half of it, where bias is seen).
+
+    No scale is below what half a public record stands for. Two readings never hold the same pair of columns: they are
+    counts of the same records, and would count twice.
     """
 
-    def __init__(self, public: Public, cliques: Iterable[Clique], total: float) -> None:
-        self.publics = scaled(public, cliques, total)
-        self.source, self.records = public.sha256, len(public.codes)
-        self._chance = {r: chance_scale(p, self.records) for r, p in self.publics.items()}
-        self._bias = dict.fromkeys(self.publics, 0.0)
+    def __init__(
+        self, public: Public, domain: Domain, cliques: Iterable[Clique], total: float, noise: float
+    ) -> None:
+        self.source = public.sha256
+        self._domain, self._total, self._noise = domain, total, noise
+        self.each = total / len(public.codes)  # what a public record stands for
+        self.counts = counted(public, cliques)
+        self._margins: dict[Attribute, FloatArray] = {}
+        self._columns: dict[Attribute, tuple[FloatArray, FloatArray, float]] = {}
+        self._raked: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+        self._compared: list[tuple[Clique, float]] = []
 
-    def compare(self, measured: Transcript) -> None:
-        """Hold new measurements against all that is public."""
-        for m in measured.measurements:
-            shared: dict[Clique, float] = {}
-            for r in self.publics:
-                both = tuple(a for a in r if a in m.clique)
-                if both:
-                    if both not in shared:
-                        shared[both] = self._off(both, m, r)
-                    self._bias[r] = max(self._bias[r], shared[both])
+    def learn(self, transcript: Transcript) -> None:
+        """Set the columns right, and hold what was measured against what is public."""
+        self._raked, self._compared = {}, []
+        for a in self._domain:
+            self._margins[a] = self._margin(a, transcript.measurements)
+        for m in transcript.measurements:
+            if len(m.clique) > 1 and m.clique in self.counts:
+                self._compared.append((m.clique, self._against(m)))
 
-    def _off(self, both: Clique, m: Measurement, clique: Clique) -> float:
-        """The square of the bias on the columns of both, relative to the public marginal's mean square."""
-        public = project_array(self.publics[clique], clique, both)
-        private = project_array(m.values, m.clique, both)
-        noise, chance = m.scale**2 * m.values.size / private.size, chance_scale(public, self.records) ** 2
-        expected = (noise + chance) * (1 + DOUBT * np.sqrt(2 / public.size))
-        beyond = float(((private - public) ** 2).mean()) - float(expected)
-        return max(0.0, beyond / float((public**2).mean()))
+    def reading(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
+        """What is believed of a marginal, and how far: a value and a scale for each cell."""
+        if len(clique) == 1:
+            values, scales, _ = self._columns[clique[0]]
+            return values, scales
+        values, scales = self._rake(clique)
+        bias = self._bias(clique)
+        scales = np.maximum(np.sqrt(scales**2 + (bias * values) ** 2), self.each / 2)
+        worst = self._noise if bias < UNBIASED else self._noise / 2
+        return values, np.where(scales > worst, np.inf, scales)
 
-    def scale(self, clique: Clique) -> float:
-        """How far a public marginal is believed, as a standard deviation per cell."""
-        bias = self._bias[clique] * float((self.publics[clique] ** 2).mean())
-        return float(np.sqrt(self._chance[clique] ** 2 + bias))
+    def readings(self, cliques: Iterable[Clique]) -> Transcript:
+        """The readings of these marginals, but of those of which nothing is known."""
+        found = [(r, *self.reading(r)) for r in cliques]
+        return Transcript(
+            tuple(PublicReading(r, u, scales, self.source) for r, u, scales in found if np.isfinite(scales).any())
+        )
 
-    def error(self, clique: Clique) -> float:
-        """The L1 error to expect of a public marginal: that of chance, as much larger as the scale is.
+    def gain(self, clique: Clique, estimate: FloatArray) -> float:
+        """How much closer to the truth a reading is expected to bring an estimate of it, in L1, if above 0.
 
-        It is on the grid of scores, so that what was measured before does not change how fine that is.
+        With chance of scale s in a cell, |u − estimate| is expected to be above sqrt(2) s exactly where u is closer to
+        the truth than the estimate is, and so that much is subtracted.
         """
-        values = self.publics[clique]
-        chance = sampling_error(values, float(values.sum()), self.records)
-        return float(on_grid(np.asarray(chance * self.scale(clique) / self._chance[clique])))
+        values, scales = self.reading(clique)
+        told = np.isfinite(scales)
+        values, scales, estimate = values[told], scales[told], estimate[told]
+        chance = np.minimum(MEAN_OF_NORMAL * scales, values + estimate)
+        return float((np.abs(values - estimate) - np.sqrt(2) * chance).sum())
 
-    def closer_than(self, noise: Mapping[Clique, float]) -> dict[Clique, FloatArray]:
-        """The public marginals that are expected to be closer to the truth than measurements of such errors."""
-        return {r: self.publics[r] for r in noise if r in self.publics and self.error(r) < noise[r]}
+    def _margin(self, a: Attribute, measurements: Iterable[Measurement]) -> FloatArray:
+        """What is known of a column: measurements and public counts weighted by precision, summing to the total."""
+        measured, precision = np.zeros(self._domain.size(a)), 0.0
+        for m in measurements:
+            if a in m.clique:
+                values = project_array(m.values.astype(np.float64), m.clique, (a,))
+                of_one = values.size / (m.scale**2 * m.values.size)
+                measured += of_one * values
+                precision += of_one
+        weights = np.full(measured.shape, precision)
+        if (a,) in self.counts:
+            mean = measured / precision if precision else None
+            public, scales, _ = self._columns[a] = self._column(a, mean, 1 / precision if precision else 0.0)
+            measured = measured + public / scales**2
+            weights += scales**-2
+        margin: FloatArray = np.divide(measured, weights, out=np.ones_like(measured), where=weights > 0)
+        margin = np.maximum(margin, 1e-9 * self._total)
+        margin *= self._total / margin.sum()
+        return margin
 
-    def readings(self, cliques: Iterable[Clique], at_most: float = np.inf) -> Transcript:
-        """Public marginals as readings of the present scale, each once; those of more than ``at_most`` are left out.
+    def _column(
+        self, a: Attribute, measured: FloatArray | None, variance: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """A public column scaled up, its scales, and its relative bias: what speaks against it, beyond doubt."""
+        counts = self.counts[(a,)]
+        values = counts * self.each
+        chance = (counts + 0.5) * self.each**2
+        if measured is None:
+            return values, np.sqrt(chance), 0.0
+        expected = variance + chance
+        off = ((values - measured) ** 2 - expected).sum() - DOUBT * np.sqrt(2 * (expected**2).sum())
+        bias = float(np.sqrt(max(0.0, off / (values**2).sum())))
+        scales = np.sqrt(chance + (bias * np.maximum(values, measured)) ** 2)
+        return values, scales, bias
 
-        They would tell next to nothing, and an estimate from scales that are far apart is hard to find.
-        """
-        once = (r for r in dict.fromkeys(cliques) if self.scale(r) <= at_most)
-        return Transcript(tuple(PublicReading(r, self.publics[r], self.scale(r), self.source) for r in once))
+    def _rake(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
+        """Public counts fitted to the columns, and their chance."""
+        if clique not in self._raked:
+            spread: FloatArray = np.ones(())
+            for a in clique:
+                spread = np.multiply.outer(spread, self._margins[a] / self._total)
+            records = self.counts[clique] + PSEUDO * spread
+            values = records * self.each
+            for _ in range(6):
+                for i, a in enumerate(clique):
+                    others = tuple(j for j in range(values.ndim) if j != i)
+                    factors: FloatArray = self._margins[a] / values.sum(axis=others)
+                    values *= factors.reshape([-1 if j == i else 1 for j in range(values.ndim)])
+            each = values / records
+            scales = each * np.sqrt(records + EXTRA)
+            self._raked[clique] = values, np.where(each > FAR * self.each, np.inf, scales)
+        return self._raked[clique]
+
+    def _against(self, m: Measurement) -> float:
+        """The square of the relative bias that a measurement shows; cells count by how exactly they are known."""
+        values, scales = self._rake(m.clique)
+        told = np.isfinite(scales) & (self.counts[m.clique] > 0)
+        values, expected = values[told], m.scale**2 + scales[told] ** 2
+        weights = (values / (expected + (0.1 * values) ** 2)) ** 2  # 1 / variance of the square of a ratio, nearly
+        off = float((weights * ((m.values[told] - values) ** 2 - expected)).sum())
+        return off / float((weights * values**2).sum()) if values.any() else 0.0
+
+    def _bias(self, clique: Clique) -> float:
+        """The relative bias to expect of the relations among some columns."""
+        of_columns = INHERITED * max(self._columns[a][2] for a in clique)
+        near = [square for s, square in self._compared if len(set(s) & set(clique)) > 1]
+        if near:
+            seen = max(near)
+        else:
+            seen = float(np.mean([square for _, square in self._compared])) if self._compared else 0.0
+        return max(of_columns, float(np.sqrt(max(0.0, seen))))
+
+
+def pairs_of(cliques: Iterable[Clique]) -> set[Clique]:
+    """All pairs of columns that some cliques hold."""
+    return {pair for r in cliques for pair in combinations(r, 2)}
 
 
 def given(public: Public | None, domain: Domain) -> Public:
@@ -94,33 +198,16 @@ def given(public: Public | None, domain: Domain) -> Public:
     return public
 
 
-def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
-    """The public marginals of the cliques whose columns are public, scaled to so many records."""
-    known = [r for r in cliques if all(a in public.domain for a in r)]
-    ordered = {r: public.domain.clique(r) for r in known}
+def counted(public: Public, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
+    """The public records in each cell of those cliques whose columns are public."""
+    ordered = {r: public.domain.clique(r) for r in cliques if all(a in public.domain for a in r)}
     counts: Mapping[Clique, Any] = count_cliques(public.codes, ordered.values())
-    factor = total / len(public.codes)
     return {
-        r: np.asarray(np.transpose(counts[c], [c.index(a) for a in r]) * factor, dtype=np.float64)
+        r: np.asarray(np.transpose(counts[c], [c.index(a) for a in r]), dtype=np.float64)
         for r, c in ordered.items()
     }
 
 
-def chance_scale(expected: FloatArray, records: int) -> float:
-    """Root mean square over the cells of a marginal scaled up from so many records: total · sqrt(mean p (1 − p) / n').
-
-    Shares are smoothed by half a record a cell, and the whole is half a public record at least, so that nothing seems
-    certain.
-    """
-    total = float(expected.sum())
-    shares = (expected / total * records + 0.5) / (records + 0.5 * expected.size)
-    return total * max(float(np.sqrt((shares * (1 - shares)).mean() / records)), 0.5 / records)
-
-
-def sampling_error(expected: FloatArray, total: float, records: int) -> float:
-    """E‖·‖₁ of a marginal scaled up from so many records, from chance alone: Σ_x sqrt(2/pi) sd_x.
-
-    sd_x = total · sqrt(p_x (1 − p_x) / records), with p_x as the public table has it.
-    """
-    shares = expected / expected.sum()
-    return float(np.sqrt(2 / np.pi) * total * np.sqrt(shares * (1 - shares) / records).sum())
+def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
+    """The public marginals of the cliques whose columns are public, scaled to so many records."""
+    return {r: values * (total / len(public.codes)) for r, values in counted(public, cliques).items()}

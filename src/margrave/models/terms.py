@@ -121,8 +121,8 @@ def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable
     sums: dict[Clique, tuple[FloatArray, FloatArray]] = {}
     for m in measurements:
         values = m.query.apply(m.clique, m.values.astype(np.float64))
-        summed = m.query.apply(m.clique, np.ones(m.values.shape))
-        precision = 1.0 / (summed * m.scale**2)
+        scales = m.scales if isinstance(m, PublicReading) else np.full(m.values.shape, m.scale)
+        precision = 1.0 / m.query.apply(m.clique, scales**2)
         weighted, total = sums.get(m.clique, (np.zeros(1), np.zeros(1)))
         sums[m.clique] = (weighted + precision * values, total + precision)
     for answer in answers:

@@ -124,7 +124,7 @@ def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int
                 "type": "public-reading",
                 "clique": list(entry.clique),
                 "values": shelf.put(entry.values),
-                "scale": entry.scale,
+                "scales": shelf.put(entry.scales),
                 "source": entry.source,
             }
         case Answer():
@@ -226,11 +226,12 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
 
 
 def _reading(plain: Plain, shelf: Shelf, domain: Domain) -> PublicReading:
-    clique, values, scale = _clique(plain["clique"], domain), shelf.get(plain["values"]), _number(plain["scale"])
-    fits = values.dtype == np.float64 and values.shape == domain.shape(clique) and bool(np.isfinite(values).all())
-    if not fits or scale <= 0:
+    clique = _clique(plain["clique"], domain)
+    values, scales = (shelf.get(plain[name]) for name in ("values", "scales"))
+    fits = all(a.dtype == np.float64 and a.shape == domain.shape(clique) for a in (values, scales))
+    if not fits or not np.isfinite(values).all() or not (scales > 0).all():
         raise ReleaseError(f"The public reading of {', '.join(clique)} does not fit the domain.")
-    return PublicReading(clique, values, scale, _text(plain["source"]))
+    return PublicReading(clique, values, scales, _text(plain["source"]))
 
 
 def _answer(plain: Plain, domain: Domain) -> Answer:

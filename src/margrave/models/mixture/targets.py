@@ -82,7 +82,7 @@ def members_of(domain: Domain) -> Floats:
 
 def targets_of(domain: Domain, transcript: Transcript, *, weighted: bool) -> Targets:
     """All answers of a transcript but the number of records. ``weighted``: by 1 / scale, the least noise weighing 1."""
-    whole = [m for m in transcript.measurements if m.query.is_identity]
+    whole = [m for m in transcript.evidence if m.query.is_identity]
     merged = [m for m in transcript.measurements if not m.query.is_identity]
     known = [Known(a.query, a.value, a.scale) for a in transcript.answers if a.query != TOTAL]
     known += [k for m in merged for k in _groups(domain, m)]
@@ -95,7 +95,7 @@ def targets_from(
     """The targets of whole marginals and of single queries."""
     least = min([*(float(t.scales.min()) for t in terms), *(k.scale for k in known)], default=1.0)
     if not weighted:
-        terms = [Term(t.clique, t.values, np.ones_like(t.values)) for t in terms]
+        terms = [Term(t.clique, t.values, np.where(np.isfinite(t.scales), 1.0, np.inf)) for t in terms]
         known, least = [Known(k.query, k.value, 1.0) for k in known], 1.0
     terms = [Term(t.clique, t.values / total, least / t.scales) for t in terms]
     found = Targets(members_of(domain))
