@@ -232,7 +232,7 @@ def test_weights_are_inverse_variances_or_all_alike() -> None:
 
 def test_public_readings_count_and_single_queries_are_refused() -> None:
     domain = Domain.of({"a": 4})
-    reading = PublicReading(("a",), np.array([10.0, 0.0, 0.0, 30.0]), 1.0, "sha")
+    reading = PublicReading(("a",), np.array([10.0, 0.0, 0.0, 30.0]), np.full(4, 1.0), "sha")
     model = QUICK(domain, known(40, reading), rng=np.random.default_rng(0))
     assert model.project(("a",)).values == pytest.approx([10, 0, 0, 30], abs=1.0)
     answer = Answer(LinearQuery(("a",), ((1, 2),)), 5, 1.0, ONE)

@@ -168,6 +168,46 @@ def test_a_large_budget_finds_the_truth_whatever_the_public_data_says(name: str,
     assert max(np.abs(truth[c] - found[c]).max() for c in cliques) < 3000 * 0.02
 
 
+# Some columns of the private records are public.
+
+
+def own_columns(*columns: str) -> Public:
+    """Columns of the private records themselves."""
+    codes = codes_of(DOMAIN, some_rows(SIZES, 3000, seed=1))
+    return Public(codes, "on the public register", same_records=True).only(columns)
+
+
+def test_of_public_columns_nothing_is_asked_and_all_is_known() -> None:
+    truth = count_cliques(codes_of(DOMAIN, some_rows(SIZES, 3000, seed=1)), [("a", "b", "c"), ("d",)])
+    budget = Budget.approx(0.2, 1e-9)
+    release = run_on(JAM(public=own_columns("a", "b", "c")), PRIVATE, ReplaceRow(), budget, SeededRandomness(3))
+    assert release.transcript.measurements
+    assert all("d" in m.clique for m in release.transcript.measurements)
+    assert all("d" not in r.clique and (r.scales == 0.5).all() for r in release.transcript.readings)
+    for pair in combinations("abc", 2):
+        found = release.model.project(pair).values
+        known = truth["a", "b", "c"].sum(axis="abc".index(next(iter(set("abc") - set(pair)))))
+        assert np.abs(found - known).max() < 3000 * 0.003
+    facts = release.certificate()
+    assert facts["mechanism"]["public"]["same_records"] is True
+    assert any("a, b, c of the 3000 private records" in line for line in facts["public_inputs"])
+    assert "whose other columns alone are protected" in render(release)
+
+
+@pytest.mark.parametrize(
+    ("public", "unit", "words"),
+    [
+        (own_columns("a", "b"), AddRemoveRow(), "unit of privacy protects"),
+        (Public(own_columns("a").codes.take(np.arange(2999)), WORD, same_records=True), ReplaceRow(), "another number"),
+        (own_columns(*SIZES), ReplaceRow(), "nothing to measure"),
+    ],
+    ids=["unit", "rows", "all"],
+)
+def test_public_columns_that_cannot_be(public: Public, unit: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        run_on(JAM(public=public), PRIVATE, unit, Budget.approx(1.0, 1e-9), SeededRandomness(0))
+
+
 # How far a reading is trusted.
 
 

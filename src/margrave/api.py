@@ -78,14 +78,20 @@ def synthesize(
 
 
 def read_public(
-    source: Any, schema: Schema | str | Path, *, attestation: str, columns: Sequence[str] | None = None
+    source: Any,
+    schema: Schema | str | Path,
+    *,
+    attestation: str,
+    columns: Sequence[str] | None = None,
+    same_records: bool = False,
 ) -> Public:
     """A public table for mechanisms that take one: a path to CSV or Parquet, or a data frame.
 
     It is encoded by the private table's schema: the same columns or some of them, the same codes, the same policies
     for values outside. Columns of the schema that it lacks are left out; ``columns`` names the ones to read, and then
     it must have them. A column that the schema neither has nor ignores is an error. ``attestation`` says where the
-    records come from and why they are public; the certificate quotes it.
+    records come from and why they are public; the certificate quotes it. ``same_records``: they are the private
+    table's own, of which these columns are public.
 
     **Privacy:** none spent, and none given: the records are not protected. Raises ``DataError``, ``SchemaError`` or
     ``InputError``.
@@ -97,7 +103,7 @@ def read_public(
     ('sex',)
     """
     known = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return Public(read_codes(source, known, columns), attestation)
+    return Public(read_codes(source, known, columns), attestation, same_records)
 
 
 def mechanism_of(choice: Mechanism | str | None) -> Mechanism:

@@ -24,6 +24,9 @@ class Public:
     cannot check it. Records taken from the private table are not public because someone says so: a release that rests
     on them protects nobody among them.
 
+    ``same_records``: they are the private records themselves, of which these columns are public and the others are not.
+    What is protected then is the other columns: replacing a record replaces those.
+
     **Privacy:** whatever is computed from it costs nothing, and is not protected.
 
     >>> domain = Domain.of({"age": 3, "sex": 2})
@@ -34,6 +37,7 @@ class Public:
 
     codes: Codes
     attestation: str
+    same_records: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.attestation, str) or not self.attestation.strip():
@@ -83,7 +87,7 @@ class Public:
         """The same records with some of their columns."""
         kept = self.domain.project(attributes)
         rows = [self.domain.index(a) for a in kept]
-        return Public(Codes(kept, self.codes.values[rows]), self.attestation)
+        return Public(Codes(kept, self.codes.values[rows]), self.attestation, self.same_records)
 
     def facts(self) -> dict[str, Any]:
         """What the certificate says of it."""
@@ -92,6 +96,7 @@ class Public:
             "columns": list(self.domain),
             "sha256": self.sha256,
             "attestation": self.attestation,
+            **({"same_records": True} if self.same_records else {}),
         }
 
     def __repr__(self) -> str:

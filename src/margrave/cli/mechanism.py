@@ -101,8 +101,13 @@ def mechanism_options(command: Command) -> Command:
 
 
 def public_options(command: Command) -> Command:
-    """``--public`` and ``--attestation``."""
+    """``--public``, ``--attestation`` and ``--same-records``."""
     for option in (
+        click.option(
+            "--same-records",
+            is_flag=True,
+            help="The records of --public are the private ones, of which those columns are public.",
+        ),
         click.option(
             "--attestation",
             default=None,
@@ -121,9 +126,13 @@ def public_options(command: Command) -> Command:
     return command
 
 
-def public_of(name: str, schema: Schema, public: str | None, attestation: str | None) -> Public | None:
+def public_of(
+    name: str, schema: Schema, public: str | None, attestation: str | None, same_records: bool
+) -> Public | None:
     """The public table that ``--public`` names, for a mechanism that takes one."""
     if public is None:
+        if same_records:
+            raise InputError("--same-records is about a public table, and --public names none.", remedy="Name it.")
         if attestation is not None:
             raise InputError("--attestation is about a public table, and --public names none.", remedy="Name it.")
         return None
@@ -138,7 +147,7 @@ def public_of(name: str, schema: Schema, public: str | None, attestation: str | 
             "--public comes without a word on why the table is public.",
             remedy="Say with --attestation where the records come from and who published them.",
         )
-    return read_public(public, schema, attestation=attestation)
+    return read_public(public, schema, attestation=attestation, same_records=same_records)
 
 
 def build_mechanism(

@@ -48,6 +48,7 @@ def plan_command(
     workload: str,
     public: str | None,
     attestation: str | None,
+    same_records: bool,
     rows: int,
     ledger: str | None,
     dataset: str | None,
@@ -65,7 +66,7 @@ def plan_command(
     policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
     check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
     wanted = parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation)
+    known = public_of(mechanism, schema, public, attestation, same_records)
     made = plan(
         schema.domain,
         build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known),

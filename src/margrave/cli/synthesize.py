@@ -63,6 +63,7 @@ def synthesize_command(
     workload: str,
     public: str | None,
     attestation: str | None,
+    same_records: bool,
     rows: int | None,
     output: str | None,
     release_path: str | None,
@@ -90,7 +91,7 @@ def synthesize_command(
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation)
+    known = public_of(mechanism, schema, public, attestation, same_records)
     chosen = build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(

@@ -28,7 +28,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import Library, given, pairs_of
+from margrave.mechanisms.library import Library, given, not_public, pairs_of
 from margrave.models import Fit, GraphicalFit, Model
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
@@ -56,7 +56,9 @@ class JAM:
     JAM-PGM asks the rows in every round whether to measure or to read, with twice the sensitivity, and reads marginals
     as the public table has them.
 
-    ``public``: the public table; marginals of columns that it lacks can only be measured. Other parameters are AIM's.
+    ``public``: the public table; marginals of columns that it lacks can only be measured. Where it holds columns of the
+    private records themselves (``same_records``), their marginals are known, and only others are asked for. Other
+    parameters are AIM's.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
 
@@ -114,9 +116,10 @@ class JAM:
         workload = workload_or_default(self.workload, domain)
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
-        starts = [r for r in one_way(domain) if r in set(closure)]
-        check_size(self.fit, domain, starts, self.max_model_mb)
+        check_size(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb)
         public = given(self.public, domain)
+        askable = not_public(public, closure, private)
+        starts = [r for r in one_way(domain) if r in set(askable)]
         private.prepare(self.reads(domain))
         ask_total(private)
 
@@ -132,7 +135,7 @@ class JAM:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
             open_share = 1 - (private.remaining - rho) / private.rho
-            candidates = self._candidates(domain, closure, (*private.transcript.cliques, *read), float(open_share))
+            candidates = self._candidates(domain, askable, (*private.transcript.cliques, *read), float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             noise = {r: expected_noise(scale, domain.possible(r)) for r in candidates}
             estimates = model.answer(candidates, rng=rng, scale=scale)
@@ -165,10 +168,11 @@ class JAM:
         limit = READ_SHARE * self.max_model_mb * CELLS_PER_MB
         while len(read) < 4 * len(domain):
             known = tuple(dict.fromkeys((*measured.cliques, *read)))
-            taken = pairs_of(read)
-            open_to_it = [r for r in relevance if len(r) > 1 and r in library.counts and not pairs_of([r]) & taken]
-            sizes = self.fit.cells_with(domain, known, open_to_it)
-            fitting = [r for r, size in zip(open_to_it, sizes, strict=True) if size <= limit]
+            taken = set() if library.exact else pairs_of(read)
+            left = [r for r in relevance if len(r) > 1 and r in library.counts and r not in read]
+            left = [r for r in left if not pairs_of([r]) & taken]
+            sizes = self.fit.cells_with(domain, known, left)
+            fitting = [r for r, size in zip(left, sizes, strict=True) if size <= limit]
             estimates = model.answer(fitting, rng=rng, scale=library.each)
             gains = {r: relevance[r] * library.gain(r, estimates[r]) for r in fitting}
             new: list[Clique] = []

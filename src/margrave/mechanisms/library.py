@@ -11,6 +11,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
+from margrave.privacy import Private, size_is_public
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
@@ -53,6 +54,8 @@ class Library:
     it is a share of the relative bias of r's columns. A cell says nothing (its scale is infinite) where f_x is above
     ``FAR`` · n / n', or its scale above the noise of the first measurements (half of it, where bias is seen).
 
+    Where the public records are the private ones, their counts are the marginals, with a scale of half a record.
+
     No scale is below what half a public record stands for. Two readings never hold the same pair of columns: they are
     counts of the same records, and would count twice.
     """
@@ -60,7 +63,7 @@ class Library:
     def __init__(
         self, public: Public, domain: Domain, cliques: Iterable[Clique], total: float, noise: float
     ) -> None:
-        self.source = public.sha256
+        self.source, self.exact = public.sha256, public.same_records
         self._domain, self._total, self._noise = domain, total, noise
         self.each = total / len(public.codes)  # what a public record stands for
         self.counts = counted(public, cliques)
@@ -75,11 +78,13 @@ class Library:
         for a in self._domain:
             self._margins[a] = self._margin(a, transcript.measurements)
         for m in transcript.measurements:
-            if len(m.clique) > 1 and m.clique in self.counts:
+            if len(m.clique) > 1 and m.clique in self.counts and not self.exact:
                 self._compared.append((m.clique, self._against(m)))
 
     def reading(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
         """What is believed of a marginal, and how far: a value and a scale for each cell."""
+        if self.exact:
+            return self.counts[clique], np.full(self.counts[clique].shape, 0.5)
         if len(clique) == 1:
             values, scales, _ = self._columns[clique[0]]
             return values, scales
@@ -110,6 +115,8 @@ class Library:
 
     def _margin(self, a: Attribute, measurements: Iterable[Measurement]) -> FloatArray:
         """What is known of a column: measurements and public counts weighted by precision, summing to the total."""
+        if self.exact and (a,) in self.counts:
+            return self.counts[(a,)]
         measured, precision = np.zeros(self._domain.size(a)), 0.0
         for m in measurements:
             if a in m.clique:
@@ -196,6 +203,29 @@ def given(public: Public | None, domain: Domain) -> Public:
         )
     public.check(domain)
     return public
+
+
+def not_public(public: Public, cliques: Iterable[Clique], private: Private) -> tuple[Clique, ...]:
+    """The marginals that are not known already: all, unless the public records are the private ones."""
+    if not public.same_records:
+        return tuple(cliques)
+    if not size_is_public(private.unit):
+        raise InputError(
+            "Columns of the private records are public, and so is their number, which this unit of privacy protects.",
+            remedy="Choose a unit that replaces: ReplaceRow(), or --unit replace-row.",
+        )
+    if len(public.codes) != private.transcript.total():
+        raise InputError(
+            f"The public columns have {len(public.codes)} records, and the private table has another number of them.",
+            remedy="Give the columns of the same records, or leave same_records (--same-records) out.",
+        )
+    found = tuple(r for r in cliques if any(a not in public.domain for a in r))
+    if not found:
+        raise InputError(
+            "Every column that the workload names is public: there is nothing to measure.",
+            remedy="Name the private columns in the workload, or publish the table itself.",
+        )
+    return found
 
 
 def counted(public: Public, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:

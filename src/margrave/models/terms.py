@@ -21,12 +21,17 @@ Evidence = Measurement | PublicReading
 class Term:
     """What is known of one marginal: values and the standard deviation of each cell's noise.
 
-    A cell of which nothing is known has value 0 and scale infinity.
+    A cell of which nothing is known has scale infinity, and the value that a public reading gives it, or 0.
     """
 
     clique: Clique
     values: FloatArray
     scales: FloatArray
+
+    @property
+    def scale(self) -> float:
+        """One number for ``scales``: that of the mean precision."""
+        return float(1.0 / np.sqrt((self.scales**-2.0).mean()))
 
 
 def single_cells(transcript: Transcript) -> list[Answer]:
@@ -119,10 +124,12 @@ def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable
     ``answers`` of single cells are measurements of these cells alone.
     """
     sums: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    guesses: dict[Clique, FloatArray] = {}
     for m in measurements:
         values = m.query.apply(m.clique, m.values.astype(np.float64))
-        scales = m.scales if isinstance(m, PublicReading) else np.full(m.values.shape, m.scale)
-        precision = 1.0 / m.query.apply(m.clique, scales**2)
+        precision = 1.0 / m.query.apply(m.clique, scales_of(m) ** 2)
+        if isinstance(m, PublicReading):
+            guesses[m.clique] = values
         weighted, total = sums.get(m.clique, (np.zeros(1), np.zeros(1)))
         sums[m.clique] = (weighted + precision * values, total + precision)
     for answer in answers:
@@ -132,11 +139,19 @@ def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable
         weighted, total = sums[clique]
         weighted[cell] += answer.value / answer.scale**2
         total[cell] += 1.0 / answer.scale**2
-    return [_term(clique, weighted, precision) for clique, (weighted, precision) in sums.items()]
+    return [
+        _term(clique, weighted, precision, guesses.get(clique)) for clique, (weighted, precision) in sums.items()
+    ]
 
 
-def _term(clique: Clique, weighted: FloatArray, precision: FloatArray) -> Term:
+def scales_of(m: Evidence) -> FloatArray:
+    """What each cell of a marginal may be off by; infinite where a reading tells nothing."""
+    return m.scales if isinstance(m, PublicReading) else np.full(m.values.shape, m.scale)
+
+
+def _term(clique: Clique, weighted: FloatArray, precision: FloatArray, guess: FloatArray | None) -> Term:
     known = precision > 0.0
-    values = np.divide(weighted, precision, out=np.zeros_like(weighted), where=known)
+    start = np.zeros_like(weighted) if guess is None else guess.copy()
+    values = np.divide(weighted, precision, out=start, where=known)
     scales = np.divide(1.0, np.sqrt(precision), out=np.full_like(precision, np.inf), where=known)
     return Term(clique, values, scales)

@@ -140,6 +140,13 @@ def _line(entry: Entry) -> dict[str, Any]:
             return {"public_total": entry.total}
 
 
+def _public_words(public: Mapping[str, Any]) -> str:
+    if public.get("same_records"):
+        columns = ", ".join(map(str, public.get("columns", ())))
+        return f"the columns {columns} of the {public.get('rows')} private records"
+    return f"a public table of {public.get('rows')} records"
+
+
 def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, Any]) -> list[str]:
     inputs = [f"the schema, sha256 {schema.hash()}"]
     inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
@@ -149,7 +156,7 @@ def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, 
     public = config.get("public")
     if isinstance(public, dict):
         inputs.append(
-            f"a public table of {public.get('rows')} records, sha256 {public.get('sha256')}:"
+            f"{_public_words(public)}, sha256 {public.get('sha256')}:"
             f" {public.get('attestation')}"
         )
     return inputs

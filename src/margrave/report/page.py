@@ -115,11 +115,13 @@ def _public(facts: dict[str, Any]) -> str:
         return ""
     columns = public.get("columns")
     names = ", ".join(map(str, columns)) if isinstance(columns, list) else "?"
+    own = "They are the private records, whose other columns alone are protected: these are"
+    whose = own if public.get("same_records") else "They are"
     return _section(
         "Public records",
         [
             _paragraph(
-                f"The release rests on a public table too: {public.get('rows')} records of {names}. They are not"
+                f"The release rests on a public table too: {public.get('rows')} records of {names}. {whose} not"
                 " protected. That they are public is the word of whoever made the release:"
             ),
             f"<blockquote>{escape(str(public.get('attestation')))}</blockquote>",

@@ -11,11 +11,10 @@ import numpy as np
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Query
 from margrave.models.genetic import kernels
 from margrave.models.oracle.sites import Site, Sites
+from margrave.models.terms import Evidence, scales_of
 from margrave.schema.domain import Domain
-from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+from margrave.transcript import Answer, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
-
-Evidence = Measurement | PublicReading
 
 
 class Layout(NamedTuple):
@@ -135,8 +134,8 @@ def _marginals(domain: Domain, transcript: Transcript) -> list[_Term]:
 
     for m in transcript.evidence:
         weighted, precision = place(m.clique, m.query)
-        weighted += m.values / m.scale**2
-        precision += m.scale**-2
+        weighted += m.values * scales_of(m) ** -2.0
+        precision += scales_of(m) ** -2.0
     for answer in transcript.answers:
         if answer.query.clique and answer.query.is_cell:
             weighted, precision = place(answer.query.clique, IDENTITY)
@@ -182,6 +181,8 @@ def columns_of(
     """
     sums: dict[Attribute, tuple[FloatArray, float, float]] = {}
     for m in evidence:
+        if not np.isfinite(scales_of(m)).all():
+            continue  # what it says of single columns is not known
         for axis, attribute in enumerate(m.clique):
             if attribute in m.query.groups:
                 continue

@@ -107,7 +107,7 @@ def _signed(domain: Domain, term: Term, total: float) -> Signed:
     cells = np.flatnonzero(possible)
     shares = term.values.reshape(-1)[cells] / total
     shares = shares + (1.0 - shares.sum()) / len(shares)
-    return Signed(term.clique, cells, shares, float(term.scales.max()))
+    return Signed(term.clique, cells, shares, term.scale)
 
 
 def _spread(domain: Domain, whole: Sequence[Term], merged: Iterable[Evidence]) -> list[Term]:

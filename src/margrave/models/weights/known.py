@@ -85,7 +85,7 @@ class Known:
 
 def _whole(domain: Domain, measurements: Sequence[Evidence], total: float) -> Iterable[NoisyMarginal]:
     for term in terms_of(domain, [m for m in measurements if m.query.is_identity]):
-        yield NoisyMarginal(term.clique, term.values / total, float(term.scales.max()) / total)
+        yield NoisyMarginal(term.clique, term.values / total, term.scale / total)
 
 
 def _grouped(measurements: Sequence[Evidence], total: float) -> Iterable[NoisyMarginal]:
