@@ -1,9 +1,12 @@
-"""Public data on the tables of the JAM-PGM paper: AIM, JAM-PGM and JAM, one line of JSON a run.
+"""Public data on the tables of the JAM-PGM paper. One line of JSON a run; what is stored is not run again.
 
-``python benchmarks/jam.py adult_priv adult_pub100 --contender aim jam-pgm jam --epsilon 0.1 1 --runs 2``
+    python benchmarks/jam.py adult_100 titanic --contender aim jam-pgm jam --epsilon 0.1 1 --runs 2
+    python benchmarks/jam.py all --minutes 60     # every table, contender and epsilon, run after run
+    python benchmarks/jam.py page                 # the tables and figures of docs/jam.md, from what is stored
 
-The error is the mean over all three-way marginals of Σ|p_real − p_synthetic|, replacing a row, delta = 1e-9, as in the
-paper. Errors are of the private table, without noise: nothing here is for a release.
+The error is the mean over all three-way marginals of Σ|p_real − p_synthetic|, of records of the release, replacing a
+row, delta = 1e-9, as in the paper. ``adult_100`` has public records of women only, ``adult_025`` the private table's
+share of them. Errors are of the private table, without noise: nothing here is for a release.
 """
 
 from __future__ import annotations
@@ -11,16 +14,22 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import charts
 import numpy as np
 import pyarrow.parquet
-from run import default_data
+from environments import HERE, REPOSITORY
+from run import commit_of, default_data
+from stored import Facts, append, filled, read_lines
 
 from margrave.data import MemoryTable
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms import AIM, JAM, JAMPGM
+from margrave.mechanisms import AIM, GEM, JAM, JAMPGM, GEMPub, PMWPub
 from margrave.privacy import Budget, ReplaceRow, protect
 from margrave.public import Public
 from margrave.schema import Codes, Schema
@@ -29,9 +38,68 @@ from margrave.workload import Workload
 CONTENDERS: dict[str, Any] = {
     "aim": lambda public: AIM(),
     "jam-pgm": lambda public: JAMPGM(public=public),
-    "jam-pgm-equal": lambda public: JAMPGM(public=public, equal_weights=True),
     "jam": lambda public: JAM(public=public),
+    "jam-pgm-equal": lambda public: JAMPGM(public=public, equal_weights=True),
+    "gem": lambda public: GEM(),
+    "gem-pub": lambda public: GEMPub(public=public),
+    "pmw-pub": lambda public: PMWPub(public=public),
 }
+TABLES = {
+    "adult_025": ("adult_priv", "adult_pub025"),
+    "adult_050": ("adult_priv", "adult_pub050"),
+    "adult_075": ("adult_priv", "adult_pub075"),
+    "adult_100": ("adult_priv", "adult_pub100"),
+    "titanic": ("titanic_priv", "titanic_pub"),
+    "salary": ("salary_priv", "salary_pub"),
+    "fire": ("fire_priv", "fire_pub"),
+    "taxi": ("nist_taxi", "nist_taxi"),
+}
+TITLES = {
+    "adult_025": "ADULT, as the private (25 % women)", "adult_050": "ADULT, 50 % women", "adult_075": "ADULT, 75 % women",
+    "adult_100": "ADULT, women only", "titanic": "TITANIC", "salary": "SALARY", "fire": "FIRE", "taxi": "NIST-TAXI",
+}  # fmt: skip
+EPSILONS, RUNS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0), 5
+TAXI_PUBLIC = 2500
+
+LEGEND = charts.Legend(
+    {"aim": "AIM", "jam-pgm": "JAM-PGM", "jam": "JAM", "jam-pgm-equal": "JAM-PGM, equal weights", "gem": "GEM",
+     "gem-pub": "GEM Pub", "pmw-pub": "PMW Pub"},
+    {"aim": ("#1f2630", "#e6e8ea"), "jam-pgm": ("#c4622d", "#e8925f"), "jam": ("#17697a", "#5fb8c6"),
+     "jam-pgm-equal": ("#a98212", "#cfae4a"), "gem": ("#7a4fa3", "#b892dc"), "gem-pub": ("#3f8f4f", "#7cc98b"),
+     "pmw-pub": ("#b5366b", "#e283a9")},
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", nargs="+", choices=[*TABLES, "all", "page"])
+    parser.add_argument("--contender", nargs="+", choices=sorted(CONTENDERS), default=["aim", "jam-pgm", "jam"])
+    parser.add_argument("--epsilon", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so many")
+    parser.add_argument("--data", type=Path, default=default_data())
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "jam")
+    parser.add_argument("--docs", type=Path, default=REPOSITORY / "docs")
+    options = parser.parse_args()
+    if options.table == ["page"]:
+        write_page(options.results, options.docs)
+        return
+    start = time.monotonic()
+    tables = list(TABLES) if "all" in options.table else options.table
+    for number, table, epsilon, contender in product(
+        range(options.runs), tables, options.epsilon, options.contender
+    ):
+        path = options.results / f"{home_of(table, contender)}_{contender}.jsonl"
+        done = any(x["epsilon"] == epsilon and x["run"] == number for x in read_lines(path))
+        if not done and time.monotonic() - start < 60 * options.minutes:
+            line = run(options.data / "jam", table, contender, epsilon, number)
+            append(path, {**line, "commit": commit_of(REPOSITORY)})
+            print(json.dumps(line), flush=True)
+
+
+def home_of(table: str, contender: str) -> str:
+    """Whose results a run's are: without public data the four ADULT tables are one."""
+    return "adult_025" if contender in ("aim", "gem") and table.startswith("adult") else table
 
 
 def load(folder: Path, name: str) -> tuple[Schema, Codes]:
@@ -42,41 +110,135 @@ def load(folder: Path, name: str) -> tuple[Schema, Codes]:
     return schema, Codes.of(schema.domain, {a: np.asarray(table[a]) for a in schema.domain})
 
 
-def run(schema: Schema, private: Codes, public: Public, contender: str, epsilon: float, seed: int) -> dict[str, Any]:
-    """One run: its error, its time, and what it measured and read."""
+def pair(folder: Path, table: str) -> tuple[Schema, Codes, Public]:
+    """The private and the public records. The paper's split of the taxi table is lost: 2,500 records are drawn off."""
+    schema, private = load(folder, TABLES[table][0])
+    if table == "taxi":
+        order = np.random.default_rng(2024).permutation(len(private))
+        public, private = private.take(order[:TAXI_PUBLIC]), private.take(np.sort(order[TAXI_PUBLIC:]))
+    else:
+        public = load(folder, TABLES[table][1])[1]
+    return schema, private, Public(public, "the paper's public part of the table")
+
+
+def run(folder: Path, table: str, contender: str, epsilon: float, number: int) -> Facts:
+    """One run: its error, its time, and what it measured and read. Its noise is from the system, and no seed's."""
+    schema, private, public = pair(folder, table)
     begin = time.process_time()
-    table = MemoryTable(schema, private)
-    with protect(table, unit=ReplaceRow(), budget=Budget.approx(epsilon, 1e-9)) as gate:
-        release = CONTENDERS[contender](public).run(gate, rng=np.random.default_rng(seed))
+    rng = np.random.default_rng(number)
+    with protect(
+        MemoryTable(schema, private), unit=ReplaceRow(), budget=Budget.approx(epsilon, 1e-9)
+    ) as gate:
+        release = CONTENDERS[contender](public).run(gate, rng=rng)
     seconds = time.process_time() - begin
     triples = Workload.all_kway(schema.domain, 3).cliques
-    synthetic = release.model.sample(len(private), rng=np.random.default_rng(seed))
+    synthetic = release.model.sample(len(private), rng=rng)
     real, found = count_cliques(private, triples), count_cliques(synthetic, triples)
-    error = np.mean([np.abs(real[c] - found[c]).sum() for c in triples]) / len(private)
     known = release.transcript
     return {
-        "contender": contender, "epsilon": epsilon, "seed": seed, "error": float(error), "cpu_s": round(seconds, 1),
-        "measured": len(known.measurements), "read": len(known.readings), "choices": len(known.selections),
+        "table": table, "contender": contender, "epsilon": epsilon, "run": number,
+        "error": float(np.mean([np.abs(real[c] - found[c]).sum() for c in triples]) / len(private)),
+        "cpu_s": round(seconds, 1), "measured": len(known.measurements), "read": len(known.readings),
     }  # fmt: skip
 
 
-def main() -> None:
-    """Every contender at every epsilon, run after run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("private")
-    parser.add_argument("public")
-    parser.add_argument("--contender", nargs="+", choices=sorted(CONTENDERS), default=sorted(CONTENDERS))
-    parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--data", type=Path, default=default_data())
-    options = parser.parse_args()
-    schema, private = load(options.data / "jam", options.private)
-    public = Public(load(options.data / "jam", options.public)[1], "the paper's public part of the table")
-    for seed in range(options.runs):
-        for epsilon in options.epsilon:
-            for contender in options.contender:
-                line = run(schema, private, public, contender, epsilon, seed)
-                print(json.dumps({"private": options.private, "public": options.public, **line}), flush=True)
+# The page.
+
+Results = Mapping[tuple[str, str], Mapping[float, list[Facts]]]
+
+
+def results_in(folder: Path) -> Results:
+    """All stored lines by table and contender, and by epsilon."""
+    found: dict[tuple[str, str], dict[float, list[Facts]]] = {}
+    for table, contender in product(TABLES, CONTENDERS):
+        for line in read_lines(folder / f"{home_of(table, contender)}_{contender}.jsonl"):
+            found.setdefault((table, contender), {}).setdefault(line["epsilon"], []).append(line)
+    return found
+
+
+def mean(lines: list[Facts], what: str = "error") -> float:
+    return float(np.mean([x[what] for x in lines]))
+
+
+def write_page(results: Path, docs: Path) -> None:
+    """Tables between their marks, and figures beside the page."""
+    found = results_in(results)
+    (docs / "jam").mkdir(exist_ok=True)
+    shown = []
+    for name, tables in (("adult", list(TABLES)[3::-1]), ("others", list(TABLES)[4:])):
+        text = figure(found, tables)
+        if text:
+            (docs / "jam" / f"{name}.svg").write_text(text, encoding="utf-8")
+            shown.append(f"![{name}](jam/{name}.svg)")
+    page = docs / "jam.md"
+    parts = {"errors": "\n".join(errors(found)), "figures": "\n\n".join(shown), "worst": verdict(found)}
+    page.write_text(filled(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
+
+
+def errors(found: Results) -> Iterator[str]:
+    """A row for each table and epsilon: mean error, runs and CPU seconds of every contender."""
+    names = [c for c in CONTENDERS if any((t, c) in found for t in TABLES)]
+    yield f"| public records | ε | {' | '.join(LEGEND.labels[c] for c in names)} |"
+    yield "|---|---:|" + "---:|" * len(names)
+    for table, epsilon in product(TABLES, EPSILONS):
+        cells = [found.get((table, c), {}).get(epsilon) for c in names]
+        if any(cells):
+            best = min(mean(c) for c in cells if c)
+            yield f"| {TITLES[table]} | {epsilon:g} | {' | '.join(told(c, best) for c in cells)} |"
+
+
+def told(lines: list[Facts] | None, best: float) -> str:
+    if not lines:
+        return ""
+    text = f"{mean(lines):.3f}"
+    text = f"**{text}**" if mean(lines) == best else text
+    return f"{text} ({len(lines)}; {mean(lines, 'cpu_s'):.0f} s)"
+
+
+def ratios(found: Results) -> list[tuple[float, str, float]]:
+    """JAM's mean error over the better of AIM's and JAM-PGM's, wherever all three have run."""
+    made = []
+    for table, epsilon in product(TABLES, EPSILONS):
+        one, two, own = (found.get((table, c), {}).get(epsilon) for c in ("aim", "jam-pgm", "jam"))
+        if one and two and own:
+            made.append((mean(own) / min(mean(one), mean(two)), table, epsilon))
+    return made
+
+
+def verdict(found: Results) -> str:
+    """How JAM stands to the better of the two, over all settings."""
+    made = sorted(ratios(found))
+    if not made:
+        return "Not run yet."
+    over = [f"{TITLES[t]} at ε = {e:g} ({r:.2f})" for r, t, e in reversed(made) if r > 1.02]
+    middle = float(np.exp(np.mean([np.log(r) for r, _, _ in made])))
+    return (
+        f"Over {len(made)} settings JAM's mean error is {middle:.2f} times the smaller of AIM's and JAM-PGM's (geometric"
+        f" mean; from {made[0][0]:.2f} to {made[-1][0]:.2f}). Above 1.02: {'; '.join(over) if over else 'none'}."
+    )
+
+
+def figure(found: Results, tables: list[str]) -> str:
+    """A panel for each table: error over epsilon, each axis with a logarithmic scale."""
+    parts: list[str] = []
+    shown: list[str] = []
+    ticks = {e: f"{e:g}" for e in EPSILONS}
+    for panel, table in zip(charts.panels(4, 1060, 230, (0.025, 12), (0.05, 1.5)), tables, strict=True):
+        series = {c: found[table, c] for c in CONTENDERS if (table, c) in found}
+        dots = {c: {e: dot(x) for e, x in lines.items()} for c, lines in series.items()}
+        high = max((d[2] for s in dots.values() for d in s.values()), default=1.0)
+        low = min((d[1] for s in dots.values() for d in s.values()), default=0.1)
+        scale = [t for t in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0) if 0.8 * low <= t <= 1.3 * high]
+        framed = replace(panel, up=(0.8 * low, 1.3 * high), log=True, log_across=True)
+        parts += charts.lines(LEGEND, framed, TITLES[table], dots, scale, ticks)
+        shown += [c for c in dots if c not in shown]
+    return charts.picture(LEGEND, shown, parts, 1060, 230, "3-way error over epsilon") if shown else ""
+
+
+def dot(lines: list[Facts]) -> charts.Dot:
+    """The mean, and the least and largest run."""
+    values = [x["error"] for x in lines]
+    return mean(lines), min(values), max(values)
 
 
 if __name__ == "__main__":
