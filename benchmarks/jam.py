@@ -55,7 +55,7 @@ TABLES = {
     "taxi": ("nist_taxi", "nist_taxi"),
 }
 TITLES = {
-    "adult_025": "ADULT, as the private (25 % women)", "adult_050": "ADULT, 50 % women", "adult_075": "ADULT, 75 % women",
+    "adult_025": "ADULT, 25 % women", "adult_050": "ADULT, 50 % women", "adult_075": "ADULT, 75 % women",
     "adult_100": "ADULT, women only", "titanic": "TITANIC", "salary": "SALARY", "fire": "FIRE", "taxi": "NIST-TAXI",
 }  # fmt: skip
 EPSILONS, RUNS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0), 5
@@ -213,8 +213,8 @@ def verdict(found: Results) -> str:
     over = [f"{TITLES[t]} at ε = {e:g} ({r:.2f})" for r, t, e in reversed(made) if r > 1.02]
     middle = float(np.exp(np.mean([np.log(r) for r, _, _ in made])))
     return (
-        f"Over {len(made)} settings JAM's mean error is {middle:.2f} times the smaller of AIM's and JAM-PGM's (geometric"
-        f" mean; from {made[0][0]:.2f} to {made[-1][0]:.2f}). Above 1.02: {'; '.join(over) if over else 'none'}."
+        f"Over {len(made)} settings JAM's mean error is {middle:.2f} times the smaller of AIM's and JAM-PGM's"
+        f" (geometric mean; from {made[0][0]:.2f} to {made[-1][0]:.2f}). Above 1.02: {'; '.join(over) or 'none'}."
     )
 
 
