@@ -18,7 +18,8 @@ from conformance import ALONE
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
 from margrave.cli.output import progress_bar
-from margrave.errors import InputError
+from margrave.errors import InputError, ModelTooLargeError
+from margrave.models import FITS, GraphicalFit
 from margrave.release import Release
 from margrave.schema import Domain, Schema
 
@@ -286,3 +287,27 @@ def test_certificates_tell_choices_of_single_counts_and_their_answers(
     assert "counted all records: noise" in shown
     assert told in shown
     assert "single counts" in ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")
+
+
+@pytest.mark.parametrize("name", ["graphical", "histogram", "particles", "genetic"])
+def test_a_release_is_fitted_anew(name: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave", "--mechanism", "privpgd", "--particles", "500", "--epochs", "5")
+    before = (here / "r.margrave").read_bytes()
+    said = ok(capsys, "refit", "r.margrave", "--fit", name, "--release", "new.margrave", "--seed", "3")
+    assert "Nothing was spent" in said
+    assert (here / "r.margrave").read_bytes() == before
+    old, new = Release.load("r.margrave"), Release.load("new.margrave")
+    assert new.account == old.account
+    assert new.config["refit"] == type(FITS[name]()).__name__
+    joined = {m.clique: m.values for m in old.transcript.measurements}
+    found = new.model.answer(joined)
+    assert max(np.abs(found[c] - joined[c]).max() for c in joined) < 4000 * 0.02
+
+
+def test_a_model_that_is_too_large_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave")
+    assert run(["refit", "r.margrave", "--release", "n.margrave", "--max-model-mb", "0.00001"]) == 6
+    assert "--fit particles" in capsys.readouterr().err
+    assert not Path("n.margrave").exists()
+    with pytest.raises(ModelTooLargeError):
+        Release.load("r.margrave").refit(GraphicalFit(), max_model_mb=1e-5)

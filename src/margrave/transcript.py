@@ -178,6 +178,12 @@ class Transcript:
         return bool(self.evidence) or any(a.query != TOTAL for a in self.answers)
 
     @property
+    def counted(self) -> tuple[Clique, ...]:
+        """The cliques of all that was counted or read, whole or in part, each once."""
+        asked = (a.query.clique for a in self.answers if a.query != TOTAL)
+        return tuple(dict.fromkeys([*(e.clique for e in self.evidence), *asked]))
+
+    @property
     def cliques(self) -> tuple[Clique, ...]:
         """What was measured, each clique once."""
         return tuple(dict.fromkeys(m.clique for m in self.measurements))

@@ -22,6 +22,7 @@ COMMANDS = {
     "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
     "ledger": ("ledger", "Set a cap for a data set, see what is spent, close a run."),
     "sample": ("sample", "Draw rows from a release."),
+    "refit": ("refit", "Fit another model to the noisy answers of a release."),
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("inspect", "Write a release's report as one HTML page."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),

@@ -42,7 +42,19 @@ MODELS: dict[str, Loader] = {
 }
 """How a release file's model is read, by its kind."""
 
+FITS: dict[str, type[Fit]] = {
+    "graphical": GraphicalFit,
+    "max-entropy": MaxEntropyFit,
+    "histogram": EntropyProjectionFit,
+    "particles": ParticleFit,
+    "genetic": GeneticFit,
+    "generator": GeneratorFit,
+    "relaxed": RelaxedFit,
+}
+"""What the noisy answers of a release can be fitted by, under the names that the command line uses."""
+
 __all__ = [
+    "FITS",
     "MODELS",
     "Answers",
     "AnswersFit",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from margrave.errors import InputError, ReleaseError
+from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS
@@ -85,15 +85,24 @@ class Release:
         evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
         return Conditional(self.schema, self.model.condition(evidence), evidence)
 
-    def refit(self, fit: Fit, *, seed: int | None = None) -> Release:
+    def refit(self, fit: Fit, *, seed: int | None = None, max_model_mb: float = 2048.0) -> Release:
         """The release with another model of the same noisy answers.
 
-        **Privacy:** none spent. A ReleaseError where there are none: DualQuery and FEM choose and do not measure.
+        **Privacy:** none spent. A ReleaseError where there are none: DualQuery and FEM choose and do not measure; a
+        ModelTooLargeError where the model of all that was counted would be above ``max_model_mb``.
         """
         if not self.transcript.counts_something:
             raise ReleaseError(
                 "This release holds no noisy answers to fit another model to: its mechanism only chose queries.",
                 remedy="Use the model that it has.",
+            )
+        cells = fit.cells(self.schema.domain, self.transcript.counted)
+        if cells * 8 > max_model_mb * 2**20:
+            raise ModelTooLargeError(
+                f"A model by {type(fit).__name__} of all that was counted has {cells:,} cells, above"
+                f" {max_model_mb:g} MB.",
+                remedy="Fit one that does not grow with the marginals, ParticleFit() or GeneticFit() (--fit particles),"
+                " or raise max_model_mb.",
             )
         rng = np.random.default_rng(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)

@@ -1,0 +1,56 @@
+"""``margrave refit``."""
+
+from __future__ import annotations
+
+import click
+
+from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.output import check_outputs, progress_bar
+from margrave.models import FITS
+from margrave.release import Release
+
+
+@click.command("refit")
+@click.argument("release_path", metavar="RELEASE")
+@click.option(
+    "--fit",
+    "name",
+    type=click.Choice(sorted(FITS)),
+    default="graphical",
+    show_default=True,
+    help="The kind of model.",
+)
+@click.option(
+    "--release", "output", required=True, metavar="FILE", help="Where to write the release with the new model."
+)
+@click.option(
+    "--max-model-mb", type=float, default=2048.0, show_default=True, help="Size of the model at most, in MB."
+)
+@click.option("--seed", type=int, default=None, help="Makes the fit repeatable.")
+@overwrite_option
+@json_option
+def refit_command(
+    release_path: str,
+    name: str,
+    output: str,
+    max_model_mb: float,
+    seed: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Fit another model to the noisy answers of RELEASE. Nothing is spent; RELEASE stays as it is.
+
+    All that was measured is in the release, so what it cost buys any number of models: particles that keep the order
+    of codes, a posterior for intervals, a table of rows found by search.
+    """
+    check_outputs({"--release": output}, overwrite=overwrite)
+    release = Release.load(release_path)
+    with progress_bar(quiet=as_json) as progress:
+        progress("fitting", 0.0)
+        refitted = release.refit(FITS[name](), seed=seed, max_model_mb=max_model_mb)
+        progress("fitting", 1.0)
+    refitted.save(output, overwrite=overwrite)
+    if as_json:
+        echo_json({"fit": name, "release": output})
+    else:
+        click.echo(f"Wrote the release with a model by {type(FITS[name]()).__name__} to {output}. Nothing was spent.")
