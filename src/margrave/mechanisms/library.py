@@ -35,6 +35,9 @@ FAR = 10.0
 UNBIASED = 0.05
 """A relative bias below is none: larger cells are believed then."""
 
+FLOOR = 100.0
+"""No cell is believed so many times more than a first measurement: estimates from scales far apart take very long."""
+
 MEAN_OF_NORMAL = float(np.sqrt(2 / np.pi))
 
 
@@ -56,8 +59,8 @@ class Library:
 
     Where the public records are the private ones, their counts are the marginals, with a scale of half a record.
 
-    No scale is below what half a public record stands for. Two readings never hold the same pair of columns: they are
-    counts of the same records, and would count twice.
+    No scale is below what half a public record stands for, or below 1 / ``FLOOR`` of the first measurements' noise. Two
+    readings never hold the same pair of columns: they are counts of the same records, and would count twice.
     """
 
     def __init__(
@@ -90,7 +93,8 @@ class Library:
             return values, scales
         values, scales = self._rake(clique)
         bias = self._bias(clique)
-        scales = np.maximum(np.sqrt(scales**2 + (bias * values) ** 2), self.each / 2)
+        least = max(self.each / 2, self._noise / FLOOR)
+        scales = np.maximum(np.sqrt(scales**2 + (bias * values) ** 2), least)
         worst = self._noise if bias < UNBIASED else self._noise / 2
         return values, np.where(scales > worst, np.inf, scales)
 
