@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow trust bench adaptive clean
+.PHONY: help demo test check fast slow trust bench adaptive transport clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty)"
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
+	@echo "make transport  PrivPGD and others on its paper's tables, into docs/transport.md (hours; MINUTES=30 for part)"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -42,6 +43,10 @@ bench: $(VENV)/.ready-dev
 adaptive: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.adaptive all --rounds default $(if $(MINUTES),--minutes $(MINUTES))
 	$(BIN)/python -m benchmarks.adaptive.page
+
+transport: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.transport all $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks.transport.page
 
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'

@@ -54,9 +54,14 @@ def main() -> int:
         if options.list:
             for job in todo:
                 print(f"  {job.contender}, epsilon {job.epsilon}, run {job.run}")
-        elif todo:
+        elif todo and not over(start, options):
             failed += work(load(name, options.data), todo, options, start)
     return 1 if failed else 0
+
+
+def over(start: float, options: argparse.Namespace) -> bool:
+    """Whether the time is up."""
+    return bool(options.minutes and time.monotonic() - start > 60 * options.minutes)
 
 
 def parse() -> argparse.Namespace:
@@ -94,7 +99,7 @@ def work(task: Task, todo: list[Job], options: argparse.Namespace, start: float)
     failed = 0
     made: Counter[str] = Counter()
     for job in todo:
-        if options.minutes and time.monotonic() - start > 60 * options.minutes:
+        if over(start, options):
             print("the time is up", flush=True)
             break
         line = {**run_once(task, job, options.timeout), "earlier": made[job.contender]}
