@@ -212,6 +212,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     assert paper.said("diabetes", 2.5, "privpgd", "counting_error") == 0.0013
     assert paper.said("acs", 0.2, "rap", "two_way_l1") == 0.072
     assert paper.said("diabetes", 1.0, "privpgd-paper", "two_way_l1") == 0.052
+    assert paper.said("diabetes", None, "real", "downstream") == 0.4
     assert paper.said("diabetes", 1.0, "privpgd", "covariance_error") is None
     assert paper.said("adult", 1.0, "privpgd", "counting_error") is None
     found = results(line("diabetes", "privpgd", 2.5, 0, 0.0013), line("diabetes", "privpgd", 2.5, 1, 0.0013))

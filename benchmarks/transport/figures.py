@@ -17,7 +17,7 @@ TICKS = (-4, -2, 0, 2, 4)
 COLOURS = {
     "privpgd": ("#17697a", "#5fb8c6"), "aim": ("#1f2630", "#e6e8ea"), "mst": ("#b39bc9", "#8f74b0"),
     "private-gsd": ("#c4622d", "#e8925f"), "gem": ("#3b5fa8", "#85a3e0"), "rap": ("#3f8f4f", "#7cc98b"),
-    "privpgd-paper": ("#6a7683", "#9fabb7"),
+    "privpgd-apart": ("#a98212", "#cfae4a"), "privpgd-paper": ("#6a7683", "#9fabb7"),
 }  # fmt: skip
 LEGEND = Legend({n: LABELS[n] for n in COLOURS}, COLOURS)
 

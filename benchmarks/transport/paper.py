@@ -65,8 +65,8 @@ _TABLES: dict[tuple[str, float], dict[str, tuple[float, ...]]] = {
 
 
 def said(task: str, epsilon: float | None, contender: str, metric: str) -> float | None:
-    """The paper's number, where it has one: ``privpgd-paper`` is its PrivPGD as well."""
-    who = "privpgd" if contender == "privpgd-paper" else contender
+    """The paper's number, where it has one: all forms of PrivPGD are its PrivPGD."""
+    who = "privpgd" if contender.startswith("privpgd") else contender
     if contender == "real":
         return REAL.get(PAPER.get(task, "")) if metric == "downstream" else None
     if task not in PAPER or epsilon is None or metric not in METRICS:
