@@ -31,8 +31,8 @@ REFERENCES = ("real", "bootstrap")
 
 LABELS = {
     "privpgd": "PrivPGD", "aim": "PGM+AIM", "mst": "PGM+MST", "private-gsd": "Private-GSD", "gem": "GEM",
-    "rap": "RAP softmax", "privpgd-apart": "PrivPGD, pairs apart", "privpgd-paper": "PrivPGD, the paper's descent", "bootstrap": "bootstrap, not private",
-    "real": "the private rows",
+    "rap": "RAP softmax", "privpgd-apart": "PrivPGD, pairs apart", "privpgd-paper": "PrivPGD, the paper's descent",
+    "bootstrap": "bootstrap, not private", "real": "the private rows",
 }  # fmt: skip
 
 

@@ -54,8 +54,8 @@ class ParticleFit:
     "equidistant", which takes far longer to settle where there are more than ten names. ``weighted``: marginals weigh
     as the inverse variance of their noise; False: all the same, as in the paper. ``consistent``: noisy marginals are
     first made to say the same of every column, by least squares; False: as they are, as in the paper. ``penalties``:
-    what else the records should be like; ``margrave.models.particles.penalties`` has ready ones. ``warm_epochs``: those of an estimate
-    between rounds, which goes on from the model of the round before.
+    what else the records should be like; ``margrave.models.particles.penalties`` has ready ones. ``warm_epochs``:
+    those of an estimate between rounds, which goes on from the model of the round before.
 
     The paper's descent is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
     defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
