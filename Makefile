@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow trust bench adaptive public clean
+.PHONY: help demo test check fast slow trust bench adaptive public transport clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/jam.md (hours; MINUTES=30 for part)"
+	@echo "make transport  PrivPGD and others on its paper's tables, into docs/transport.md (hours; MINUTES=30 for part)"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -47,6 +48,10 @@ adaptive: $(VENV)/.ready-dev
 public: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/jam.py all $(if $(MINUTES),--minutes $(MINUTES))
 	$(BIN)/python benchmarks/jam.py page
+
+transport: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.transport all $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks.transport.page
 
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'

@@ -106,17 +106,19 @@ def panels(
 
 def dots(
     legend: Legend, panel: Panel, title: str, groups: Sequence[float], series: Mapping[str, Mapping[float, Dot]],
-    ticks: Sequence[float], *, line: float | None = None, below: str = "ε",
+    ticks: Sequence[float], *, line: float | None = None, below: str = "ε", labels: Mapping[float, str] | None = None,
 ) -> list[str]:  # fmt: skip
-    """A dot and whisker for every series in every group, side by side."""
-    parts = panel.frame(title, ticks, {i + 0.5: f"{g:g}" for i, g in enumerate(groups)}, below)
+    """A dot and whisker for every series in every group, side by side. ``labels``: the groups' names, not numbers."""
+    names = {g: f"{g:g}" for g in groups} if labels is None else labels
+    parts = panel.frame(title, ticks, {i + 0.5: names[g] for i, g in enumerate(groups)}, below)
     parts += [panel.level(line)] if line is not None else []
     for j, (name, values) in enumerate(series.items()):
         inner = []
         for i, group in enumerate(groups):
             if group in values:
                 x = panel.x(i + 0.5 + 0.7 * ((j + 0.5) / len(series) - 0.5))
-                inner += _dot(panel, x, values[group], f"{legend.labels[name]}, {below} = {group:g}")
+                where = f"{below} = {names[group]}" if labels is None else names[group]
+                inner += _dot(panel, x, values[group], f"{legend.labels[name]}, {where}")
         parts.append(legend.group(name, inner))
     return parts
 

@@ -19,6 +19,7 @@ from margrave.marginal.counting import count_cliques
 from margrave.mechanisms import AIM, MST, MWEMPGM, PrivPGD
 from margrave.models import ParticleFit
 from margrave.models.particles import descent, kernels
+from margrave.models.particles.agreement import Signed, agreeing
 from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, simplex
 from margrave.models.particles.projection import Lines, directions_of, on_a_line, positive, projected
@@ -27,6 +28,7 @@ from margrave.models.weights import empirical
 from margrave.privacy import Budget, ReplaceRow, SeededRandomness, protect
 from margrave.release import Release
 from margrave.schema import Categorical, Codes, Domain, Integer, Schema, StructuralZeros
+from margrave.schema.zeros import joined
 from margrave.transcript import Answer, Measurement, PublicReading, PublicTotal, Transcript
 from margrave.typing import AnyArray, Clique, FloatArray
 
@@ -219,6 +221,101 @@ def test_merged_codes_share_what_their_group_has() -> None:
     assert spread.shares.reshape(2, 3) == pytest.approx(np.array([[0.3, 0.15, 0.05], [0.1, 0.3, 0.1]]))
     (alone,) = signed_of(domain, known(100, merged))
     assert alone.shares.reshape(2, 3) == pytest.approx(np.array([[0.3, 0.1, 0.1], [0.1, 0.2, 0.2]]))
+
+
+def signed_marginals(domain: Domain, cliques: list[tuple[str, ...]], rng: np.random.Generator) -> list[Signed]:
+    """Noisy marginals of any scale, each with a sum of one over the cells that can occur."""
+    found = []
+    for scale, clique in enumerate(cliques, start=1):
+        inside = [z for z in domain.zeros if set(z.clique) <= set(clique)]
+        cells = np.flatnonzero(joined(inside, clique, domain.size))
+        shares = rng.normal(1.0, 0.5, len(cells))
+        found.append(Signed(clique, cells, shares / shares.sum(), float(scale)))
+    return found
+
+
+def columns_of(domain: Domain, marginal: Signed) -> dict[str, FloatArray]:
+    """What a marginal says of each of its columns."""
+    whole = np.zeros([domain.size(a) for a in marginal.clique])
+    whole.reshape(-1)[marginal.cells] = marginal.shares
+    axes = range(whole.ndim)
+    return {a: whole.sum(axis=tuple(j for j in axes if j != i)) for i, a in enumerate(marginal.clique)}
+
+
+def test_marginals_agree_on_columns_by_least_squares() -> None:
+    """Against the equations of the constrained minimum, solved as they stand."""
+    domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    marginals = signed_marginals(domain, [("a", "b"), ("b", "c"), ("c", "a"), ("b",), ("a", "b", "c")],
+                                 np.random.default_rng(3))  # fmt: skip
+    size = sum(len(s.cells) for s in marginals)
+    starts = np.cumsum([0, *(len(s.cells) for s in marginals)])
+    rows: list[FloatArray] = []
+    for attribute in domain:
+        first: FloatArray | None = None
+        for s, start in zip(marginals, starts, strict=False):
+            if attribute in s.clique:
+                shape = [domain.size(a) for a in s.clique]
+                codes = np.indices(shape)[s.clique.index(attribute)].reshape(-1)
+                own = np.zeros((domain.size(attribute), size))
+                own[codes, start + np.arange(len(codes))] = 1.0
+                rows += [] if first is None else list(own - first)
+                first = own if first is None else first
+    total = np.zeros(size)
+    total[: len(marginals[0].cells)] = 1.0
+    equations = np.array([*rows, total])
+    wanted = np.array([*np.zeros(len(rows)), 1.0])
+    scales = np.concatenate([np.full(len(s.cells), s.scale) for s in marginals])
+    start = np.concatenate([s.shares for s in marginals])
+    moved, *_ = np.linalg.lstsq(equations * scales, wanted - equations @ start, rcond=None)
+    expected = start + scales * moved
+    found = np.concatenate([s.shares for s in agreeing(domain, marginals)])
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert np.abs(found - start).max() > 0.01
+
+
+def test_marginals_agree_where_combinations_are_ruled_out() -> None:
+    possible = np.array([[True, True, False], [False, True, False]])
+    domain = Domain.of({"a": 2, "b": 3, "c": 3}, zeros=[StructuralZeros(("a", "b"), possible)])
+    cliques = [("a", "b"), ("b", "c"), ("a", "c")]
+    found = agreeing(domain, signed_marginals(domain, cliques, np.random.default_rng(1)))
+    said = [columns_of(domain, s) for s in found]
+    for attribute in domain:
+        one, other = (c[attribute] for c in said if attribute in c)
+        assert one == pytest.approx(other, abs=1e-6)
+        assert one.sum() == pytest.approx(1.0)
+    assert said[1]["b"][2] == pytest.approx(0.0, abs=1e-9)  # no code of the first column goes with it
+
+
+def test_nothing_is_said_of_columns_that_nothing_is_known_of() -> None:
+    domain = Domain.of({"a": 3})
+    unknown = Signed(("a",), np.arange(3), np.array([0.5, 0.5, 0.0]), np.inf)
+    (found,) = agreeing(domain, [unknown])
+    assert found.shares.tolist() == [0.5, 0.5, 0.0]
+    exact = Signed(("a",), np.arange(3), np.array([0.1, 0.2, 0.7]), 1.0)
+    assert [s.shares.tolist() for s in agreeing(domain, [unknown, exact])] == [pytest.approx([0.1, 0.2, 0.7])] * 2
+
+
+def test_columns_have_less_noise_when_marginals_agree() -> None:
+    """A column of five pairs is the mean of five sums."""
+    rng = np.random.default_rng(0)
+    domain = Domain.of(dict.fromkeys("abcdef", 8))
+    pairs = list(combinations(domain.attributes, 2))
+    apart, agreed = [], []
+    for _ in range(20):
+        noisy = [Signed(c, np.arange(64), 1 / 64 + rng.normal(0, 0.01, 64), 1.0) for c in pairs]
+        noisy = [replace(s, shares=s.shares + (1 - s.shares.sum()) / 64) for s in noisy]
+        for errors, some in ((apart, noisy), (agreed, agreeing(domain, noisy))):
+            errors += [np.square(columns_of(domain, s)[s.clique[0]] - 1 / 8).mean() for s in some]
+    assert np.sqrt(np.mean(agreed) / np.mean(apart)) == pytest.approx(5**-0.5, rel=0.1)
+
+
+def test_the_papers_descent_takes_each_marginal_as_it_is() -> None:
+    domain = Domain.of({"a": 2, "b": 2})
+    transcript = known(100, measured(("a",), [80, 20]), measured(("a", "b"), [[30, 20], [30, 20]]))
+    embedding, rng = Embedding.of(domain), np.random.default_rng(0)
+    for fit, expected in ((ParticleFit(), 0.7), (ParticleFit.of_paper(), 0.8)):
+        column, _ = targets_of(embedding, transcript, rng, weighted=False, directions=9, consistent=fit.consistent)
+        assert column.shares[0] == pytest.approx(expected)
 
 
 def test_weights_are_inverse_variances_or_all_alike() -> None:

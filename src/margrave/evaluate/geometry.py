@@ -26,8 +26,9 @@ class GeometryErrors:
 
     - ``covariance``: ``‖cov(D) − cov(D')‖ / ‖cov(D')‖`` in Frobenius norm;
     - ``counting``, ``thresholding``: relative errors of random boxes and half-spaces in three columns;
-    - ``covariance_error``, ``counting_error``, ``thresholding_error``: the numerators of these three alone. The numbers
-      in the paper's tables are of their size: a random sample of as many rows has larger relative errors than those;
+    - ``covariance_error``, ``counting_error``, ``thresholding_error``: the numerators of these three alone. The paper's
+      tables hold numerators too: a random sample of as many rows has larger relative errors than those. That of the
+      covariance is there of rows less their own mean over columns, which is less (``docs/transport.md``);
     - ``sliced_wasserstein``: SW₁, the mean over directions of the Wasserstein distance of projections, averaged over
       all pairs of columns;
     - ``two_way_l1``: ``Σ |p − q|`` over the cells of a pair (0 to 2), averaged over all pairs. The paper's tables call

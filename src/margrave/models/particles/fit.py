@@ -36,6 +36,7 @@ SPREAD = 0.5
 class ParticleFit:
     """Records whose marginals are near the measured ones in sliced Wasserstein distance: particles, moved by gradients.
 
+        0. agree:   the noisy marginals nearest to those measured that say the same of every column
         1. project: for every marginal S, the distribution target_S that is nearest to the noisy shares in SW1
         2. move:    minimise Σ_S weight_S · SW2²(particles_S, target_S) + Σ_R weight_R · R(particles)
         3. finish:  every particle becomes the record of the nearest codes that can occur
@@ -51,9 +52,10 @@ class ParticleFit:
     1000): with fewer epochs it falls as far, sooner. ``directions``: along which step 1 sees a marginal, fewer where
     it has more than 20,000 cells. ``nominal``: columns of names are embedded "ordered", as in the paper, or
     "equidistant", which takes far longer to settle where there are more than ten names. ``weighted``: marginals weigh
-    as the inverse variance of their noise; False: all the same, as in the paper. ``penalties``: what else the records
-    should be like; ``margrave.models.particles.penalties`` has ready ones. ``warm_epochs``: those of an estimate
-    between rounds, which goes on from the model of the round before.
+    as the inverse variance of their noise; False: all the same, as in the paper. ``consistent``: noisy marginals are
+    first made to say the same of every column, by least squares; False: as they are, as in the paper. ``penalties``:
+    what else the records should be like; ``margrave.models.particles.penalties`` has ready ones. ``warm_epochs``:
+    those of an estimate between rounds, which goes on from the model of the round before.
 
     The paper's descent is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
     defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
@@ -77,6 +79,7 @@ class ParticleFit:
     directions: int = 200
     nominal: str = "ordered"
     weighted: bool = True
+    consistent: bool = True
     penalties: tuple[Penalty, ...] = ()
     warm_epochs: int = 50
 
@@ -94,7 +97,7 @@ class ParticleFit:
         """With the descent of the paper, but for what is given."""
         paper: dict[str, Any] = {
             "particles": MANY, "epochs": 1000, "optimiser": "adam", "batch": 5, "lines": 10,
-            "kept": 0.2, "rate": 0.1, "decay": 0.75, "weighted": False,
+            "kept": 0.2, "rate": 0.1, "decay": 0.75, "weighted": False, "consistent": False,
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
 
@@ -106,7 +109,7 @@ class ParticleFit:
         refuse_queries(transcript)
         embedding, total = Embedding.of(domain, self.nominal), transcript.total()
         targets = targets_of(
-            embedding, transcript, rng, weighted=self.weighted, directions=self.directions,
+            embedding, transcript, rng, weighted=self.weighted, directions=self.directions, consistent=self.consistent,
             steps=STEPS if warm is None else QUICKLY,
         )  # fmt: skip
         ready = [Prepared(p, embedding) for p in self.penalties]

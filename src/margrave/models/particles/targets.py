@@ -11,6 +11,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, project_array
 from margrave.marginal.counting import THREADS
+from margrave.models.particles.agreement import Signed, agreeing
 from margrave.models.particles.embedding import Embedding
 from margrave.models.particles.projection import STEPS, projected
 from margrave.models.terms import Evidence, Term, terms_of
@@ -21,16 +22,6 @@ from margrave.typing import Attribute, Clique, FloatArray, IntArray
 
 NOTHING = 1e-9
 """Cells with less of the mass are left out."""
-
-
-@dataclass(frozen=True, eq=False)
-class Signed:
-    """A noisy marginal in shares of the records, one for each of its possible ``cells``; they sum to one."""
-
-    clique: Clique
-    cells: IntArray
-    shares: FloatArray
-    scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +55,19 @@ def targets_of(
     *,
     weighted: bool,
     directions: int,
+    consistent: bool = True,
     steps: int = STEPS,
 ) -> list[Target]:
     """A target for every marginal that was measured, or read from public data.
 
     ``weighted``: a target's weight is the inverse variance of its cells' noise, that of the most exact one being 1;
-    without, all weigh the same. ``directions`` and ``steps`` are those of ``projected``.
+    without, all weigh the same. ``consistent``: marginals are made to agree on columns first (``agreeing``).
+    ``directions`` and ``steps`` are those of ``projected``.
     """
     refuse_queries(transcript)
-    found = [s for s in signed_of(embedding.domain, transcript) if len(embedding.coordinates(s.clique))]
+    signed = signed_of(embedding.domain, transcript)
+    agreed = agreeing(embedding.domain, signed) if consistent else signed
+    found = [s for s in agreed if len(embedding.coordinates(s.clique))]
     least = min((s.scale for s in found), default=1.0)
     streams = rng.spawn(len(found))
 
