@@ -314,6 +314,14 @@ def test_relations_are_believed_as_far_as_measurements_bear_them_out(population:
     assert np.median(wider[np.isfinite(wider)]) > 1.2
 
 
+def test_readings_of_what_was_measured_are_left_out(population: Any) -> None:
+    codes, truth = population
+    library = _library(codes.take(np.arange(2000)), [*SINGLE, ("a", "b"), ("a", "c"), ("b", "c")], truth, 20.0)
+    assert library.still_open([("a",), ("a", "b"), ("a", "b", "c"), ("a", "b", "d"), ("c", "d")]) == [
+        ("a",), ("a", "b", "d"), ("c", "d"),
+    ]  # fmt: skip
+
+
 def test_a_biased_column_is_doubted_and_not_a_fair_one(population: Any) -> None:
     codes, truth = population
     biased = Codes(DOMAIN, np.vstack([np.zeros_like(codes.values[:1]), codes.values[1:]])[:, :2000])

@@ -51,7 +51,8 @@ class JAM:
        (``Library``). Those expected to bring the estimate closest to the truth are read, w_r · gain_r, a few at a time,
        until none is; two of them never hold the same pair of columns. Nothing is asked of the rows.
     3. AIM's rounds follow: what the estimate misses most is measured. A reading counts in the estimate by its scales,
-       which are taken anew with every measurement, so that what is measured well overrules it.
+       which are taken anew with every measurement, so that what is measured well overrules it, and no longer once
+       all of its pairs of columns have been measured.
 
     JAM-PGM asks the rows in every round whether to measure or to read, with twice the sensitivity, and reads marginals
     as the public table has them.
@@ -145,6 +146,7 @@ class JAM:
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
             memory.note(estimates, private.transcript)
             library.learn(private.transcript)
+            read = library.still_open(read)
             model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= noise[chosen]:

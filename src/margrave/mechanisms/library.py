@@ -23,7 +23,7 @@ PSEUDO = 10.0
 EXTRA = 0.25
 """Added to the records of a cell before its chance variance is taken: an empty cell is not certain either."""
 
-DOUBT = 2.0
+DOUBT = 3.0
 """How many standard deviations of a comparison must speak against a public column before it is believed less."""
 
 INHERITED = 0.25
@@ -74,10 +74,12 @@ class Library:
         self._columns: dict[Attribute, tuple[FloatArray, FloatArray, float]] = {}
         self._raked: dict[Clique, tuple[FloatArray, FloatArray]] = {}
         self._compared: list[tuple[Clique, float]] = []
+        self._measured: set[Clique] = set()
 
     def learn(self, transcript: Transcript) -> None:
         """Set the columns right, and hold what was measured against what is public."""
         self._raked, self._compared = {}, []
+        self._measured = pairs_of(transcript.cliques)
         for a in self._domain:
             self._margins[a] = self._margin(a, transcript.measurements)
         for m in transcript.measurements:
@@ -104,6 +106,10 @@ class Library:
         return Transcript(
             tuple(PublicReading(r, u, scales, self.source) for r, u, scales in found if np.isfinite(scales).any())
         )
+
+    def still_open(self, cliques: Iterable[Clique]) -> list[Clique]:
+        """Those of which measurements do not hold every pair of columns already: the others would only take room."""
+        return [r for r in cliques if len(r) == 1 or self.exact or not pairs_of([r]) <= self._measured]
 
     def gain(self, clique: Clique, estimate: FloatArray) -> float:
         """How much closer to the truth a reading is expected to bring an estimate of it, in L1, if above 0.
