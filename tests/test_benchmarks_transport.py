@@ -231,11 +231,11 @@ def test_what_is_stored_is_on_the_page_and_what_is_not_is_left_out(tmp_path: Pat
     page.write(summary.Results.read(tmp_path), docs)
     text = (docs / "transport.md").read_text()
     assert "old" not in text
-    assert "| Diabetes | PGM+AIM | 1 | 0.5 / 0.4 | 0.5 |" in text
+    assert "| Diabetes | AIM | 1 | 0.5 / 0.4 | 0.5 |" in text
     assert sorted(p.name for p in (docs / "transport").iterdir()) == ["pairs-1.svg", "queries-1.svg"]
     drawn = (docs / "transport" / "pairs-1.svg").read_text()
     assert drawn.count("<circle") == 1 + 2  # the key, and a dot in each panel
-    assert "PGM+AIM, Diabetes: 1 (1 to 1)" in drawn
+    assert "AIM, Diabetes: 1 (1 to 1)" in drawn
     assert text.count("Not run yet.") == 2 + 1 + 2 * 2  # errors at two epsilons, the references, four figures
 
 

@@ -30,7 +30,7 @@ REFERENCES = ("real", "bootstrap")
 """The private rows themselves, and as many of them drawn with replacement: neither is private, nor has an epsilon."""
 
 LABELS = {
-    "privpgd": "PrivPGD", "aim": "PGM+AIM", "mst": "PGM+MST", "private-gsd": "Private-GSD", "gem": "GEM",
+    "privpgd": "PrivPGD", "aim": "AIM", "mst": "MST", "private-gsd": "Private-GSD", "gem": "GEM",
     "rap": "RAP softmax", "privpgd-apart": "PrivPGD, pairs apart", "privpgd-paper": "PrivPGD, the paper's descent",
     "bootstrap": "bootstrap, not private", "real": "the private rows",
 }  # fmt: skip

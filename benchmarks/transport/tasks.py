@@ -69,7 +69,7 @@ SOURCES = {
     "flights": Source("misc/nycflights13", without=("year", "tailnum", "time_hour"), regression=True),
 }
 TITLES = {
-    "diabetes": "Diabetes", "diabetes7": "Diabetes, 7 columns", "acs": "ACS Income", "diamonds": "Diamonds",
+    "diabetes": "Diabetes", "diabetes7": "Diabetes (7)", "acs": "ACS Income", "diamonds": "Diamonds",
     "adult": "Adult", "flights": "Flights",
 }  # fmt: skip
 PAPER = {"diabetes": "Diab.", "diabetes7": "Diab.", "acs": "Inc."}
