@@ -4,6 +4,7 @@
 32 equal bins a column, all pairs; ``--fit paper`` takes the paper's descent.
 ``python benchmarks/privpgd.py speed``: CPU seconds of an epoch on all pairs of ADULT, 100,000 particles, batches of 5
 and 10 lines, Adam; with ``--torch PYTHON`` also of the plain PyTorch step under that interpreter (``peers/torch``).
+``python benchmarks/privpgd.py hide``: hiding a share at weights from 0.0001 to 10, to a file and a figure (``hiding``).
 
 The errors are of the private rows, without noise: nothing here is for a release. They are
 
@@ -27,6 +28,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import hiding
 import numpy as np
 import pyarrow.parquet
 from jam import load
@@ -43,6 +45,7 @@ from margrave.models.particles.targets import Target
 from margrave.privacy import Budget, ReplaceRow, protect
 from margrave.schema import Codes, Schema
 
+HERE = Path(__file__).parent
 BINS, QUERIES = 32, 200
 FITS = {"default": ParticleFit, "paper": ParticleFit.of_paper}
 
@@ -155,14 +158,21 @@ def by_torch(targets: list[Target], particles: int, python: str) -> list[dict[st
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=["quality", "speed"])
+    parser.add_argument("job", choices=["quality", "speed", "hide"])
     parser.add_argument("--fit", choices=list(FITS), default="default")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--particles", type=int, default=100_000)
     parser.add_argument("--torch", help="An interpreter with PyTorch.")
     parser.add_argument("--data", type=Path, default=default_data())
+    parser.add_argument("--slope", type=float, default=20.0, help="Of the hidden share; the paper's is 5.")
+    parser.add_argument("--statistics", type=int, default=hiding.STATISTICS, help="How many shares are hidden.")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "privpgd" / "hide.jsonl")
+    parser.add_argument("--figure", type=Path, help="Where a picture of what was hidden is written.")
     given = parser.parse_args()
-    if given.job == "speed":
+    if given.job == "hide":
+        fit = FITS[given.fit](particles=given.particles)
+        hiding.run(given.data / "acs", given.out, given.figure, given.slope, fit, given.statistics)
+    elif given.job == "speed":
         for line in speed(given.data / "aim", given.particles, given.torch):
             print(json.dumps(line), flush=True)
     else:
