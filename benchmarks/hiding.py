@@ -34,7 +34,7 @@ from margrave.privacy import Budget, ReplaceRow, protect
 from margrave.schema import Codes, Domain, Schema
 
 BINS, STATISTICS, COLUMNS = 32, 3, 3
-WEIGHTS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1.0)
 TARGET = "Income50k"
 
 LABELS = {
@@ -89,7 +89,7 @@ def hide(folder: Path, seed: int, slope: float, fit: ParticleFit, weights: Seque
         with protect(table, unit=ReplaceRow(), budget=Budget.approx(2.5, 1e-5)) as gate:
             release = PrivPGD(fit=fit, constraints=(hidden,) if weight else ()).run(gate, rng=rng)
         cpu = time.process_time() - begin
-        synthetic = release.model.sample(len(rows), rng=rng)
+        synthetic = release.model.sample(fit.particles, rng=rng)
         errors = geometry_errors(table, synthetic, target=TARGET, test=test)
         truth, found = share(query, rows), share(query, synthetic)
         yield {

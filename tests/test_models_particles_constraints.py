@@ -28,7 +28,7 @@ from margrave.workload import Workload
 SIZES = {"a": 16, "b": 12, "c": 20}
 ONES = dict.fromkeys("abc", 1.0)
 KEPT = KeepShare(coefficients=ONES, threshold=2.25)
-HIDDEN = HideShare(coefficients=ONES, threshold=2.25)
+HIDDEN = HideShare(coefficients=ONES, threshold=2.25, weight=0.001)
 BUDGET = Budget.approx(2.0, 1e-6)
 
 
@@ -88,7 +88,7 @@ def test_a_share_that_pairs_do_not_show_is_kept_or_hidden() -> None:
 
 def test_a_mean_is_hidden_at_no_price() -> None:
     """Only those of its columns' own distributions give way."""
-    plain, hidden = released(), released(constraints=(HideMean(coefficients={"b": 1.0}),))
+    plain, hidden = released(), released(constraints=(HideMean(coefficients={"b": 1.0}, weight=0.001),))
     assert [a.query for a in hidden.transcript.answers] == []
     assert [m.scale for m in hidden.transcript.measurements] == [m.scale for m in plain.transcript.measurements]
     means = {name: [float(x.column(a).mean() / SIZES[a]) for a in SIZES] for name, x in

@@ -66,7 +66,7 @@ class KeepShare(Constraint):
     share may come right while the share itself does not. A steeper one moves those near the threshold.
     ``slope=None`` asks for the share itself, and draws the particles' smooth one, of slope ``STEEP``, to it.
 
-    **Privacy:** see ``Constraint``.
+    **Privacy:** none is spent by it; see ``Constraint``.
 
     >>> kept = KeepShare(coefficients={"age": 0.6, "cost": 0.4}, threshold=0.7)
     >>> kept.question(Domain.of({"age": 9, "cost": 5})).words
@@ -117,7 +117,7 @@ class HideShare(KeepShare):
     answers. Who must not learn the share may be given the rows, not the file.
     """
 
-    weight: float = 0.001
+    weight: float = 1e-5
 
     hidden: ClassVar[bool] = True
 
@@ -131,7 +131,7 @@ class HideMean(Constraint):
     """
 
     coefficients: Mapping[Attribute, float]
-    weight: float = 0.001
+    weight: float = 1e-5
 
     def told(self, embedding: Embedding, transcript: Transcript) -> Statistic:
         """The penalty with the mean of the noisy marginals for its target."""

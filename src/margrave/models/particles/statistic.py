@@ -26,7 +26,8 @@ class Statistic:
 
     z_a is where a column's code lies in the unit interval, code x of k (from 0) at (2x + 1) / 2k. Beyond a threshold is
     no record that misses one of the columns, as with ``HalfSpace``; in a mean what is missing lies in the middle. The
-    paper hides with weights from 0.01 to 10. ``KeepShare`` and ``HideShare`` find their targets by themselves.
+    paper hides with weights from 0.01 to 10, which are too much for "transport". ``KeepShare`` and ``HideShare`` find
+    their targets by themselves.
     """
 
     coefficients: Mapping[Attribute, float]
