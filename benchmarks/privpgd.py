@@ -4,7 +4,7 @@
 32 equal bins a column, all pairs; ``--fit paper`` takes the paper's descent.
 ``python benchmarks/privpgd.py speed``: CPU seconds of an epoch on all pairs of ADULT, 100,000 particles, batches of 5
 and 10 lines, Adam; with ``--torch PYTHON`` also of the plain PyTorch step under that interpreter (``peers/torch``).
-``python benchmarks/privpgd.py hide``: a share hidden with weights from 0.000001 to 1, to a file and a figure (``hiding``).
+``python benchmarks/privpgd.py hide``: a share hidden with weights up to 1, to a file and a figure (``hiding``).
 
 The errors are of the private rows, without noise: nothing here is for a release. They are
 
