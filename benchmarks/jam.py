@@ -93,7 +93,7 @@ def main() -> None:
         done = any(x["epsilon"] == epsilon and x["run"] == number for x in read_lines(path))
         if not done and time.monotonic() - start < 60 * options.minutes:
             line = run(options.data / "jam", table, contender, epsilon, number)
-            append(path, {**line, "commit": commit_of(REPOSITORY)})
+            append(path, {**line, "commit": commit_of(REPOSITORY)[0]})
             print(json.dumps(line), flush=True)
 
 

@@ -50,6 +50,7 @@ from margrave.models import (
     ParticleFit,
     RelaxedFit,
 )
+from margrave.models.particles import Constraint, HideMean, HideShare, KeepShare
 from margrave.privacy import AddRemovePerson, Budget, Private, Randomness, ReplacePerson, Unit, protect
 from margrave.privacy import Gaussian as Noise
 from margrave.public import Public
@@ -131,6 +132,19 @@ def published(domain: Domain) -> Public:
 def partly_published(domain: Domain) -> Public:
     """A public table without the last column, where there are more."""
     return published(domain).only(domain.attributes[: max(1, len(domain) - 1)])
+
+
+def constrained(domain: Domain) -> tuple[Constraint, ...]:
+    """Shares of one, two and three columns, sharp and smooth, kept and very faintly hidden; of such as have codes."""
+    ordered = [a for a in domain if domain.size(a) > 1]
+    few, some = dict.fromkeys(ordered[:2], 1.0), dict(zip(ordered[:3], (1.0, -0.5, 0.25), strict=False))
+    last = dict.fromkeys(ordered[-1:], 1.0)
+    return (
+        KeepShare(coefficients=few, threshold=0.6 * len(few)),
+        KeepShare(coefficients=some, threshold=0.3, slope=None),
+        HideShare(coefficients=last, threshold=0.4, weight=1e-9),
+        HideMean(coefficients=few, weight=1e-9),
+    ) if ordered else ()  # fmt: skip
 
 
 NEEDS_PUBLIC = frozenset({"jam", "jam-pgm", "pmw-pub", "pep-pub", "gem-pub"})
@@ -215,6 +229,9 @@ CASES: dict[str, Make] = {
     "fem": lambda d: FEM(rounds=4, samples=3),
     "privpgd": lambda d: PrivPGD(fit=FEW_PARTICLES),
     "privpgd uneven": lambda d: PrivPGD(workload=uneven(d), fit=replace(FEW_PARTICLES, nominal="equidistant")),
+    "privpgd constraints": lambda d: PrivPGD(
+        fit=replace(FEW_PARTICLES, epochs=100, penalties=constrained(d)), for_constraints=Fraction(2, 7)
+    ),
     "aim particles": lambda d: AIM(rounds=2, fit=FEW_PARTICLES),
     "mst particles": lambda d: MST(fit=FEW_PARTICLES),
     "mwem-pgm particles": lambda d: MWEMPGM(workload=pairs(d), rounds=2, fit=FEW_PARTICLES),

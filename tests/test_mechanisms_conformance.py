@@ -24,6 +24,7 @@ import pytest
 import margrave.api
 from conformance import (
     CASES,
+    FEW_PARTICLES,
     NO_RECORDS,
     QUICK,
     SHAPES,
@@ -44,7 +45,7 @@ from conformance import (
 )
 from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ModelTooLargeError, ReleaseError
-from margrave.marginal import closure
+from margrave.marginal import HalfSpace, closure
 from margrave.mechanisms import (
     AIM,
     MECHANISMS,
@@ -58,7 +59,7 @@ from margrave.mechanisms import (
     PMWPub,
 )
 from margrave.mechanisms.common import CELLS_PER_MB, Memory, release_of
-from margrave.models import EntropyProjectionFit, GraphicalFit
+from margrave.models import EntropyProjectionFit, Fit, GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, Private, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.privacy.budget import LARGEST_RHO, SMALLEST_RHO
 from margrave.release import Release
@@ -442,6 +443,7 @@ NEARLY: dict[str, tuple[float, list[Clique]]] = {
     "private-gsd paper": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd uneven": (0.1, [("a", "b"), ("b", "c")]),
+    "privpgd constraints": (0.1, [("a", "b"), ("b", "c")]),
     "aim particles": (0.1, [("a", "b"), ("b", "c")]),
     "mst particles": (0.1, [("a", "b"), ("b", "c")]),
     "mwem-pgm particles": (0.1, [("a",), ("b", "c")]),
@@ -651,6 +653,14 @@ def test_a_seed_repeats_the_run_and_the_system_s_noise_does_not(case: str) -> No
     assert any(m != n for other in others for m, n in zip(first, other, strict=False))
 
 
+def refitting(release: Release) -> Fit:
+    """A fit that can take all answers of a release."""
+    answers = release.transcript.answers
+    if any(isinstance(a.query, HalfSpace) for a in answers):
+        return FEW_PARTICLES
+    return GraphicalFit() if all(a.query.is_cell for a in answers) else EntropyProjectionFit()
+
+
 @EVERY
 def test_the_release_can_be_fitted_anew(case: str) -> None:
     """The transcript alone makes the same model again, and another one."""
@@ -661,8 +671,7 @@ def test_the_release_can_be_fitted_anew(case: str) -> None:
         with pytest.raises(InputError, match="only chose"):
             release.draws(2, seed=0)
         return
-    cells = all(a.query.is_cell for a in release.transcript.answers)
-    again = release.refit(GraphicalFit() if cells else EntropyProjectionFit(), seed=0)
+    again = release.refit(refitting(release), seed=0)
     assert again.transcript is release.transcript
     assert again.account == release.account
     assert again.sample(5, seed=0).num_rows == 5

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from margrave.evaluate import Evaluation
     from margrave.inference import Analysis, analyse
-    from margrave.marginal import LinearQuery, Marginal, Queries
+    from margrave.marginal import HalfSpace, LinearQuery, Marginal, Queries
     from margrave.mechanisms import (
         AIM,
         FEM,
@@ -94,6 +94,7 @@ _HOME = {
     "Evaluation": "margrave.evaluate",
     "Analysis": "margrave.inference",
     "analyse": "margrave.inference",
+    "HalfSpace": "margrave.marginal",
     "LinearQuery": "margrave.marginal",
     "Marginal": "margrave.marginal",
     "Queries": "margrave.marginal",
@@ -176,6 +177,7 @@ __all__ = [
     "GeneratorFit",
     "GeneticFit",
     "GraphicalFit",
+    "HalfSpace",
     "Independent",
     "InputError",
     "LedgerError",

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Queries, Query
+from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Queries, Query, SingleQuery
 from margrave.typing import Clique, FloatArray, IntArray
 
 
@@ -31,9 +31,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Answer:
-    """One linear query with noise: ``value = query(D) + noise``, of standard deviation ``scale``; ``rho`` was paid."""
+    """One query with noise: ``value = query(D) + noise``, of standard deviation ``scale``; ``rho`` was paid."""
 
-    query: LinearQuery
+    query: SingleQuery
     value: int
     scale: float
     rho: Fraction

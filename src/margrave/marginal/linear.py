@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,9 @@ class LinearQuery:
     clique: Clique
     codes: tuple[tuple[int, ...], ...]
 
+    most: ClassVar[int] = 1
+    """What one record counts at most."""
+
     def count(self, values: AnyArray) -> int | float:
         """The answer on the values of its marginal: a sum of cells."""
         inside = values[np.ix_(*self.codes)] if self.clique else values
@@ -50,6 +54,10 @@ class LinearQuery:
         """What it counts, for people: the columns with their codes, as in "age 0-1, sex 1"."""
         named = zip(self.clique, self.codes, strict=True)
         return ", ".join(f"{a} {_runs_of(codes)}" for a, codes in named) or "all records"
+
+    def plain(self) -> dict[str, Any]:
+        """What defines it, as plain data."""
+        return {"clique": list(self.clique), "codes": [list(codes) for codes in self.codes]}
 
     def counted_in(self, domain: Domain) -> Clique:
         """The marginal whose counts answer it: its own; for the total, that of the column with fewest codes."""

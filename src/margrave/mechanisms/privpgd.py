@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from margrave.errors import InputError
+from margrave.marginal import HalfSpace
 from margrave.mechanisms.common import (
     Progress,
     Step,
@@ -19,6 +21,7 @@ from margrave.mechanisms.common import (
     workload_config,
 )
 from margrave.models import Fit, ParticleFit
+from margrave.models.particles import Constraint, Penalty
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -34,6 +37,10 @@ class PrivPGD:
     Each gets an equal share of the budget; its weight in the workload plays no part. ``particles``, ``epochs`` and
     ``nominal`` are ``ParticleFit``'s. ``fit``: another estimator in the place of that one, or one with more parameters.
 
+    ``constraints``: what the records should be like besides, in Python alone: ``KeepShare`` and ``HideShare``, whose
+    shares are asked for first, with the part ``for_constraints`` of the budget, and any penalty of
+    ``margrave.models.particles``. The paper's part is ε = 0.5 of 2.5, about a twenty-fifth of rho.
+
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The number of records is public, or
     estimated from the noisy marginals.
 
@@ -46,28 +53,55 @@ class PrivPGD:
     epochs: int = parameter(200, "How often the particles are moved towards every marginal.", above=0)
     nominal: str = parameter("ordered", 'How columns of names are embedded: "ordered" or "equidistant".')
     fit: Fit | None = None
+    constraints: tuple[Penalty | Constraint, ...] = ()
+    for_constraints: Fraction = Fraction(1, 25)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        object.__setattr__(self, "for_constraints", Fraction(self.for_constraints).limit_denominator(10**6))
+        if not 0 < self.for_constraints < 1:
+            raise InputError(
+                f"for_constraints is {self.for_constraints}.",
+                remedy="Give it the part of the budget that the constraints' shares cost, above 0 and below 1.",
+            )
         self.estimator()
 
     def estimator(self) -> Fit:
-        """The particles of these parameters, or what was given in their place."""
-        return self.fit or ParticleFit(particles=self.particles, epochs=self.epochs, nominal=self.nominal)
+        """The particles of these parameters, or what was given in their place, with the constraints for penalties."""
+        fit = self.fit or ParticleFit(particles=self.particles, epochs=self.epochs, nominal=self.nominal)
+        more = [c for c in self.constraints if c not in _penalties(fit)]
+        if not more:
+            return fit
+        if not isinstance(fit, ParticleFit):
+            raise InputError(
+                f"{type(fit).__name__} does not know of constraints.",
+                remedy="Fit by ParticleFit, or leave the constraints out.",
+            )
+        return replace(fit, penalties=(*fit.penalties, *more))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
-        """The workload."""
-        workload = Workload.all_kway(domain, 2) if self.workload is None else self.workload
-        return Workload.of(domain, workload.weights).cliques
+        """The workload, and the marginals in which the constraints' shares are counted."""
+        return tuple(dict.fromkeys([*self._measured(domain), *(q.clique for q in self._asked(domain))]))
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-        """Equal shares for all."""
-        cliques = list(self.reads(domain))
-        return [Step.of("every marginal of the workload", cliques, rho / len(cliques), unit)]
+        """The constraints' shares, each with as much; then all marginals, each with as much."""
+        asked, cliques = self._asked(domain), self._measured(domain)
+        each, rest = self._split(rho, len(asked))
+        return [
+            *(
+                Step(f"share: {q.words}", [q.clique], 1, Gaussian.scale_for(each, unit, q) / q.most, single=True)
+                for q in asked
+            ),
+            Step.of("every marginal of the workload", cliques, rest / len(cliques), unit),
+        ]
 
     def config(self) -> dict[str, Any]:
-        """The parameters."""
+        """The parameters; constraints are among the fit's penalties."""
         workload = "all 2-way" if self.workload is None else workload_config(self.workload)
-        return {"name": "privpgd", "workload": workload, "fit": repr(self.estimator())}
+        fit = self.estimator()
+        asks = any(isinstance(p, Constraint) for p in _penalties(fit))
+        share = {"for_constraints": str(self.for_constraints)} if asks else {}
+        return {"name": "privpgd", "workload": workload, **share, "fit": repr(fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
@@ -75,11 +109,33 @@ class PrivPGD:
         """Measure, then fit."""
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain, fit = private.domain, self.estimator()
-        cliques = list(self.reads(domain))
-        check_size(fit, domain, cliques)
-        private.prepare(cliques)
-        private.measure(cliques, Gaussian(rho=private.rho))
+        cliques, asked, reads = self._measured(domain), self._asked(domain), self.reads(domain)
+        check_size(fit, domain, reads)
+        private.prepare(reads)
+        each, rest = self._split(private.rho, len(asked))
+        for query in asked:
+            private.measure_queries([query], Gaussian(rho=each))
+        private.measure(cliques, Gaussian(rho=rest))
         progress("moving particles", 0.0)
         model = fit(domain, private.transcript, rng=rng)
         progress("moving particles", 1.0)
         return release_of(private, model, self.config())
+
+    def _measured(self, domain: Domain) -> list[Clique]:
+        """The marginals that are measured whole."""
+        workload = Workload.all_kway(domain, 2) if self.workload is None else self.workload
+        return list(Workload.of(domain, workload.weights).cliques)
+
+    def _asked(self, domain: Domain) -> list[HalfSpace]:
+        """The shares that the constraints are about, each once."""
+        questions = (p.question(domain) for p in _penalties(self.estimator()) if isinstance(p, Constraint))
+        return list(dict.fromkeys(q for q in questions if q is not None))
+
+    def _split(self, rho: Fraction, asked: int) -> tuple[Fraction, Fraction]:
+        """What each of the shares gets, and what all marginals together."""
+        return (rho * self.for_constraints / asked, rho * (1 - self.for_constraints)) if asked else (rho, rho)
+
+
+def _penalties(fit: Fit) -> tuple[Penalty | Constraint, ...]:
+    """The penalties of a fit that knows of them."""
+    return tuple(getattr(fit, "penalties", ()))

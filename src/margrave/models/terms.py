@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.marginal import Query
+from margrave.marginal import LinearQuery, Query, SingleQuery
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -34,11 +34,21 @@ class Term:
         return float(1.0 / np.sqrt((self.scales**-2.0).mean()))
 
 
+def sets_of(query: SingleQuery) -> LinearQuery:
+    """A query of sets of codes; an InputError for one that is not."""
+    if isinstance(query, LinearQuery):
+        return query
+    raise InputError(
+        f"This fit takes no half-space such as {query.words}.",
+        remedy="Fit a transcript with half-spaces with ParticleFit(), which has a penalty for them.",
+    )
+
+
 def single_cells(transcript: Transcript) -> list[Answer]:
     """The single queries that were answered, but for the number of records; an InputError unless they are cells."""
     answers = [a for a in transcript.answers if a.query.clique]
     for answer in answers:
-        if not answer.query.is_cell:
+        if not sets_of(answer.query).is_cell:
             raise InputError(
                 f"This fit takes whole marginals and single cells, not an answer such as that on {answer.query.words}.",
                 remedy="Fit ranges and other sets of codes with EntropyProjectionFit() or GeneratorFit().",
@@ -133,7 +143,7 @@ def terms_of(domain: Domain, measurements: Iterable[Evidence], answers: Iterable
         weighted, total = sums.get(m.clique, (np.zeros(1), np.zeros(1)))
         sums[m.clique] = (weighted + precision * values, total + precision)
     for answer in answers:
-        clique, cell = answer.query.clique, tuple(codes[0] for codes in answer.query.codes)
+        clique, cell = answer.query.clique, tuple(codes[0] for codes in sets_of(answer.query).codes)
         if clique not in sums:
             sums[clique] = (np.zeros(domain.shape(clique)), np.zeros(domain.shape(clique)))
         weighted, total = sums[clique]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, final
 import numpy as np
 
 from margrave.errors import BudgetError, DataError, InputError, MargraveError, SchemaError
-from margrave.marginal import IDENTITY, LinearQuery, Queries, Query
+from margrave.marginal import IDENTITY, Queries, Query, SingleQuery
 from margrave.privacy.books import Books, open_books
 from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of
@@ -242,8 +242,11 @@ class Private:
             self._entries += entries
             return Transcript(entries)
 
-    def measure_queries(self, queries: Iterable[LinearQuery], noise: Gaussian) -> Transcript:
-        """Noisy linear queries: ``q(D)`` plus discrete Gaussian noise, for each query; the new entries.
+    def measure_queries(self, queries: Iterable[SingleQuery], noise: Gaussian) -> Transcript:
+        """Noisy single queries: ``q(D)`` plus discrete Gaussian noise, for each query; the new entries.
+
+        They are sets of codes (``LinearQuery``) or half-spaces (``HalfSpace``), in all of which a row counts as much at
+        most: an InputError otherwise.
 
         **Privacy:** ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k queries, each of one count (zCDP),
         charged before anything is drawn. Raises as ``measure`` does.
@@ -253,6 +256,8 @@ class Private:
             for query in asked:
                 query.check(self.domain)
             cliques = self._asked(q.counted_in(self.domain) for q in asked)
+            if len({q.most for q in asked}) > 1:  # their noise differs, and so does its price
+                raise InputError("The queries count a row differently.", remedy="Ask for each kind by itself.")
             price = noise.price(sensitivity(self._unit, asked[0]), len(asked))
             question = measuring_queries(asked, price.scale, price.rho_each)
             (values,) = self._ask(question, cliques, lambda: self._noisy_queries(asked, cliques, price.scale))
@@ -394,7 +399,7 @@ class Private:
         return tuple(self._with_noise(query.apply(clique, self._counts[clique]), scale) for clique in asked)
 
     def _noisy_queries(
-        self, asked: Sequence[LinearQuery], cliques: Sequence[Clique], scale: float
+        self, asked: Sequence[SingleQuery], cliques: Sequence[Clique], scale: float
     ) -> Answers:
         pairs = zip(asked, cliques, strict=True)
         counts = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)

@@ -20,7 +20,7 @@ from opendp.mod import Measurement as Sampler
 from opendp.mod import enable_features
 
 from margrave.errors import InputError, MargraveError
-from margrave.marginal import IDENTITY, LinearQuery, Query
+from margrave.marginal import IDENTITY, Query, SingleQuery
 from margrave.privacy.choice import choose
 from margrave.privacy.exact import Bits, discrete_gaussian
 from margrave.privacy.ledger import exact_rho
@@ -77,8 +77,8 @@ class Gaussian:
         return Price(_scale_at(each, moved), each)
 
     @staticmethod
-    def scale_for(rho: Fraction, unit: Unit, query: Query | LinearQuery = IDENTITY) -> float:
-        """The noise scale of one marginal, or one linear query, bought with rho: ``sqrt(l2_squared / (2 rho))``.
+    def scale_for(rho: Fraction, unit: Unit, query: Query | SingleQuery = IDENTITY) -> float:
+        """The noise scale of one marginal, or one single query, bought with rho: ``sqrt(l2_squared / (2 rho))``.
 
         It is rounded up.
         """

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.marginal import LinearQuery, Queries, Query
+from margrave.marginal import Queries, Query, SingleQuery
 from margrave.privacy.ledger_state import exact_text
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray, IntArray
@@ -52,14 +52,14 @@ def measuring(
     )
 
 
-def measuring_queries(queries: Sequence[LinearQuery], scale: float, each: Fraction) -> Question:
-    """Noisy answers of linear queries, at ``each`` (zCDP) a query."""
+def measuring_queries(queries: Sequence[SingleQuery], scale: float, each: Fraction) -> Question:
+    """Noisy answers of single queries, at ``each`` (zCDP) a query."""
     return Question(
         what=f"measure {_count(len(queries), 'query')} on {_names(tuple(dict.fromkeys(q.clique for q in queries)))}",
         rho=each * len(queries),
         asked={
             "kind": "measure-queries",
-            "queries": [{"clique": list(q.clique), "codes": [list(c) for c in q.codes]} for q in queries],
+            "queries": [q.plain() for q in queries],
             "scale": scale,
         },
         shapes=((len(queries),),),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.marginal import IDENTITY, LinearQuery, Query
+from margrave.marginal import IDENTITY, Query, SingleQuery
 from margrave.schema.domain import Domain
 
 
@@ -70,12 +70,13 @@ class Sensitivity(NamedTuple):
     l2_squared: int
 
 
-def sensitivity(unit: Unit, query: Query | LinearQuery = IDENTITY) -> Sensitivity:
+def sensitivity(unit: Unit, query: Query | SingleQuery = IDENTITY) -> Sensitivity:
     """How far one answer can move: ``l1 = max ‖x − x'‖₁`` and ``l2_squared = max ‖x − x'‖₂²`` over neighbours.
 
     **Privacy:** none spent; this is where every charge and every noise scale starts. A query sums groups that
     partition the cells, so a row still counts in one cell of the answer, whatever the query: the marginal's figures
-    hold. A linear query is one count, which a row that goes and the row that replaces it do not move twice.
+    hold. A single query is one count, which a row that goes and the row that replaces it do not move twice; where a row
+    counts up to ``query.most``, it moves as many times as far.
 
     >>> sensitivity(ReplaceRow())
     Sensitivity(l1=2, l2_squared=2)
@@ -84,21 +85,23 @@ def sensitivity(unit: Unit, query: Query | LinearQuery = IDENTITY) -> Sensitivit
     >>> sensitivity(ReplaceRow(), LinearQuery(("age",), ((0,),)))
     Sensitivity(l1=1, l2_squared=1)
     """
-    single = isinstance(query, LinearQuery)
+    single = not isinstance(query, Query)
+    most = 1 if isinstance(query, Query) else query.most
     # Let u ≥ 0 be the counts of the rows that go and v ≥ 0 of those that come, so that the answer moves by v − u.
     # With at most k rows each way ‖u‖₁, ‖v‖₁ ≤ k, hence ‖u‖₂², ‖v‖₂² ≤ k²: attained with all k rows in one cell.
     # Add or remove: one of them is zero, so ‖v − u‖₁ ≤ k and ‖v − u‖₂² ≤ k².
     # Replace: ‖v − u‖₁ ≤ 2k, and ‖v − u‖₂² = ‖u‖₂² + ‖v‖₂² − 2u·v ≤ 2k² because u·v ≥ 0: attained with all k rows
-    # moved from one cell to another. One count alone moves by v − u with 0 ≤ u, v ≤ k, so by k at most in either case.
+    # moved from one cell to another. One count alone, in which a row counts from 0 to w = ``most``, moves by v − u with
+    # 0 ≤ u, v ≤ k·w, so by k·w at most in either case.
     match unit:
         case AddRemoveRow():
-            return _add_remove(1)
+            return _add_remove(most)
         case AddRemovePerson(max_rows=k):
-            return _add_remove(k)
+            return _add_remove(k * most)
         case ReplaceRow():
-            return _add_remove(1) if single else _replace(1)
+            return _add_remove(most) if single else _replace(1)
         case ReplacePerson(max_rows=k):
-            return _add_remove(k) if single else _replace(k)
+            return _add_remove(k * most) if single else _replace(k)
         case _:
             raise InputError(
                 f"The unit of privacy is {unit!r}.",

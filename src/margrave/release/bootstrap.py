@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.marginal import HalfSpace
 from margrave.marginal.counting import count_cliques
 from margrave.models import Fit, GraphicalFit, Model
 from margrave.schema.domain import Domain
@@ -57,10 +58,11 @@ class Bootstrap:
         """Of a release's model; of a graphical model of the same answers where its own kind is not refitted."""
         kind = model.state().kind
         if kind in WITH_POSTERIOR | OTHERS:
-            fit = GraphicalFit()
-            _refuse_large(fit, model.domain, transcript)
-            center = fit(model.domain, transcript, rng=rng)
-            return Bootstrap(center, transcript, fit, "a graphical model of its answers")
+            fit, known = GraphicalFit(), _without_half_spaces(transcript)
+            _refuse_large(fit, model.domain, known)
+            center = fit(model.domain, known, rng=rng)
+            less = "" if len(known) == len(transcript) else ", but for half-spaces"
+            return Bootstrap(center, known, fit, f"a graphical model of its answers{less}")
         return Bootstrap(model, transcript, fit_of(kind, config))
 
     @property
@@ -84,6 +86,13 @@ class Bootstrap:
         asked = [*self.transcript.cliques, *(a.query.counted_in(domain) for a in self.transcript.answers)]
         counts = count_cliques(self.model.sample(n, rng=rng, independent=True), asked)
         return Transcript(tuple(_answered(e, domain, counts, rng) for e in self.transcript))
+
+
+def _without_half_spaces(transcript: Transcript) -> Transcript:
+    """What a graphical model can be fitted to: half-spaces are asked for records alone."""
+    return Transcript(
+        tuple(e for e in transcript if not (isinstance(e, Answer) and isinstance(e.query, HalfSpace)))
+    )
 
 
 def _refuse_large(fit: GraphicalFit, domain: Domain, transcript: Transcript) -> None:

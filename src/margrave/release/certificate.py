@@ -127,7 +127,7 @@ def _line(entry: Entry) -> dict[str, Any]:
         case PublicReading():
             return {"read": list(entry.clique), "cells": int(entry.values.size), "scale": entry.scale}
         case Answer():
-            return {"asked": entry.query.words, "scale": entry.scale, "rho": float(entry.rho)}
+            return {"asked": entry.query.words, "scale": entry.scale / entry.query.most, "rho": float(entry.rho)}
         case QuerySelection():
             return {
                 "selected": entry.chosen.words,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import LinearQuery, Queries, Query
+from margrave.marginal import HalfSpace, LinearQuery, Queries, Query, SingleQuery
 from margrave.models.protocol import ModelState
 from margrave.schema.domain import Domain
 from margrave.transcript import (
@@ -129,9 +129,8 @@ def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int
             }
         case Answer():
             return {
-                "type": "answer",
-                "clique": list(entry.query.clique),
-                "codes": [list(codes) for codes in entry.query.codes],
+                "type": "answer" if isinstance(entry.query, LinearQuery) else "half-space",
+                **entry.query.plain(),
                 "value": entry.value,
                 "scale": entry.scale,
                 "rho": str(entry.rho),
@@ -179,8 +178,8 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
         return _selection(plain, shelf, domain)
     if kind == "public-reading":
         return _reading(plain, shelf, domain)
-    if kind == "answer":
-        return _answer(plain, domain)
+    if kind in ("answer", "half-space"):
+        return _answer(plain, _half_space(plain, domain) if kind == "half-space" else _sets(plain, domain), domain)
     if kind == "query-selection":
         return _query_selection(plain, _queries(plain["queries"], shelf, domain, before))
     raise ReleaseError("The transcript holds an entry of an unknown type.")
@@ -234,9 +233,22 @@ def _reading(plain: Plain, shelf: Shelf, domain: Domain) -> PublicReading:
     return PublicReading(clique, values, scales, _text(plain["source"]))
 
 
-def _answer(plain: Plain, domain: Domain) -> Answer:
+def _sets(plain: Plain, domain: Domain) -> LinearQuery:
     codes = tuple(tuple(_whole(code) for code in _list(codes)) for codes in _list(plain["codes"]))
-    query = LinearQuery(_clique(plain["clique"], domain), codes)
+    return LinearQuery(_clique(plain["clique"], domain), codes)
+
+
+def _half_space(plain: Plain, domain: Domain) -> HalfSpace:
+    return HalfSpace(
+        clique=_clique(plain["clique"], domain),
+        coefficients=tuple(_real(c) for c in _list(plain["coefficients"])),
+        lines=tuple(_whole(k) for k in _list(plain["lines"])),
+        threshold=_real(plain["threshold"]),
+        slope=None if plain["slope"] is None else _real(plain["slope"]),
+    )
+
+
+def _answer(plain: Plain, query: SingleQuery, domain: Domain) -> Answer:
     value, scale = plain["value"], _number(plain["scale"])
     try:
         query.check(domain)
@@ -331,8 +343,15 @@ def _fraction(value: object) -> Fraction:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise ReleaseError("A number that should be finite and not negative is neither.")
+    number = _real(value)
+    if number < 0:
+        raise ReleaseError("A number that should not be negative is.")
+    return number
+
+
+def _real(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise ReleaseError("Something that should be a finite number is not.")
     return float(value)
 
 

@@ -160,7 +160,7 @@ def _step(entry: Entry, largest: float, budget: float) -> str:
             what, noise = f"Chose {', '.join(entry.chosen)}{source}", f"epsilon {entry.epsilon:.3g}"
             cells, rho = f"1 of {len(entry.candidates) + len(entry.readable):,}", float(entry.rho)
         case Answer():
-            what, noise = f"Counted {entry.query.words}", f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}"
+            what, noise = f"Counted {entry.query.words}", f"\N{PLUS-MINUS SIGN}{entry.scale / entry.query.most:.4g}"
             cells, rho = "1", float(entry.rho)
         case QuerySelection():
             what, noise = f"Chose {entry.chosen.words}", f"epsilon {entry.epsilon:.3g}"

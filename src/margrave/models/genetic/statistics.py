@@ -11,7 +11,7 @@ import numpy as np
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Query
 from margrave.models.genetic import kernels
 from margrave.models.oracle.sites import Site, Sites
-from margrave.models.terms import Evidence, scales_of
+from margrave.models.terms import Evidence, scales_of, sets_of
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -139,7 +139,7 @@ def _marginals(domain: Domain, transcript: Transcript) -> list[_Term]:
     for answer in transcript.answers:
         if answer.query.clique and answer.query.is_cell:
             weighted, precision = place(answer.query.clique, IDENTITY)
-            cell = tuple(codes[0] for codes in answer.query.codes)
+            cell = tuple(codes[0] for codes in sets_of(answer.query).codes)
             weighted[cell] += answer.value / answer.scale**2
             precision[cell] += answer.scale**-2
     return [
@@ -153,8 +153,9 @@ def _sets(domain: Domain, answers: Iterable[Answer]) -> list[_Term]:
     asked: dict[LinearQuery, tuple[float, float]] = {}
     for a in answers:
         if a.query != TOTAL and not a.query.is_cell:
-            weighted, precision = asked.get(a.query, (0.0, 0.0))
-            asked[a.query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
+            query = sets_of(a.query)
+            weighted, precision = asked.get(query, (0.0, 0.0))
+            asked[query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
     terms = []
     for query, (weighted, precision) in asked.items():
         cells = len(query.clique) + 1

@@ -138,7 +138,7 @@ class MaxEntropyFit:
         """The canonical queries of what was measured, merged codes compressed."""
         if transcript.readings or any(a.query.clique for a in transcript.answers):
             raise InputError(
-                "The posterior is of whole marginals that were measured, not of single cells or public readings.",
+                "The posterior is of whole marginals that were measured, not of single queries or public readings.",
                 remedy="Refit with GraphicalFit(), and draw by the bootstrap.",
             )
         measurements = transcript.measurements

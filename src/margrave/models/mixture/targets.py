@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from margrave.marginal import TOTAL, LinearQuery
 from margrave.models.mixture.model import Floats, blocks_of
-from margrave.models.terms import Term, terms_of
+from margrave.models.terms import Term, sets_of, terms_of
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, Transcript
 from margrave.typing import AnyArray, Clique, IntArray
@@ -84,7 +84,7 @@ def targets_of(domain: Domain, transcript: Transcript, *, weighted: bool) -> Tar
     """All answers of a transcript but the number of records. ``weighted``: by 1 / scale, the least noise weighing 1."""
     whole = [m for m in transcript.evidence if m.query.is_identity]
     merged = [m for m in transcript.measurements if not m.query.is_identity]
-    known = [Known(a.query, a.value, a.scale) for a in transcript.answers if a.query != TOTAL]
+    known = [Known(sets_of(a.query), a.value, a.scale) for a in transcript.answers if a.query != TOTAL]
     known += [k for m in merged for k in _groups(domain, m)]
     return targets_from(domain, terms_of(domain, whole), known, transcript.total(), weighted=weighted)
 

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.marginal.half_space import centres
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
 
@@ -101,7 +102,7 @@ def points_of(size: int, apart: bool, missing: bool) -> FloatArray:
     if apart:
         return simplex(size)
     values = size - missing
-    line = np.asarray((2 * np.arange(values) + 1) / (2 * values), dtype=np.float64)
+    line = centres(values)
     if not missing:
         return line[:, None]
     return np.stack([np.append(line, 0.5), np.append(np.zeros(values), 1.0)], axis=1)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.models.particles.constraints import Constraint, check_told, with_targets
 from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, check_nominal
-from margrave.models.particles.penalties import Penalty, Prepared
+from margrave.models.particles.penalties import Penalty, Prepared, check_penalty
 from margrave.models.particles.possible import check_zeros, possible
 from margrave.models.particles.projection import ENTRIES, FEWEST, STEPS
 from margrave.models.particles.targets import refuse_queries, targets_of
@@ -54,14 +55,16 @@ class ParticleFit:
     "equidistant", which takes far longer to settle where there are more than ten names. ``weighted``: marginals weigh
     as the inverse variance of their noise; False: all the same, as in the paper. ``consistent``: noisy marginals are
     first made to say the same of every column, by least squares; False: as they are, as in the paper. ``penalties``:
-    what else the records should be like; ``margrave.models.particles.penalties`` has ready ones. ``warm_epochs``:
-    those of an estimate between rounds, which goes on from the model of the round before.
+    what else the records should be like; ``margrave.models.particles`` has ready ones, of which ``KeepShare``,
+    ``HideShare`` and ``HideMean`` look up their targets among the answers. Answers on half-spaces serve as these
+    targets alone; one that no penalty is about is kept, as by ``KeepShare``. ``warm_epochs``: those of an estimate
+    between rounds, which goes on from the model of the round before.
 
     The paper's descent is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
     defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
     particles, about 4 ns of one core each; memory: ``cells``.
 
-    **Privacy:** none is spent; post-processing of noisy answers. Errors: an InputError for answers of single queries
+    **Privacy:** none is spent; post-processing of noisy answers. Errors: an InputError for answers of sets of codes
     and for constraints that tie too many codes together (``cells`` says the latter before anything is spent).
 
     Source: Donhauser, Abad, Hulkund, Yang (2024), Privacy-preserving data release leveraging optimal transport and
@@ -80,7 +83,7 @@ class ParticleFit:
     nominal: str = "ordered"
     weighted: bool = True
     consistent: bool = True
-    penalties: tuple[Penalty, ...] = ()
+    penalties: tuple[Penalty | Constraint, ...] = ()
     warm_epochs: int = 50
 
     def __post_init__(self) -> None:
@@ -112,7 +115,7 @@ class ParticleFit:
             embedding, transcript, rng, weighted=self.weighted, directions=self.directions, consistent=self.consistent,
             steps=STEPS if warm is None else QUICKLY,
         )  # fmt: skip
-        ready = [Prepared(p, embedding) for p in self.penalties]
+        ready = [Prepared(p, embedding) for p in with_targets(self.penalties, embedding, transcript)]
         particles = self._start(embedding, total, rng, warm)
         Descent(particles, targets, ready, self._schedule(between=warm is not None)).run(rng)
         return empirical(possible(embedding, particles), total)
@@ -122,15 +125,17 @@ class ParticleFit:
         check_zeros(domain)
         embedding = Embedding.of(domain, self.nominal)
         for penalty in self.penalties:
-            Prepared(penalty, embedding)
+            check_penalty(penalty, embedding)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The memory that fitting takes, at most.
 
         Every coordinate of a particle, for Adam with two moments, its share of a gradient, and the record that it
-        becomes; as much again is set aside for targets and their projection, more where marginals are large.
+        becomes; as much again is set aside for targets and their projection, more where marginals are large. An
+        InputError where none of the marginals tells the statistic of a constraint: its target would be missing.
         """
         self.check(domain)
+        check_told(self.penalties, domain, cliques)
         return self._cells(self._base(domain), self._needed(domain, cliques))
 
     def cells_with(

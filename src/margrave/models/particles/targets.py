@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.marginal import TOTAL, project_array
+from margrave.marginal import TOTAL, HalfSpace, project_array
 from margrave.marginal.counting import THREADS
 from margrave.models.particles.agreement import Signed, agreeing
 from margrave.models.particles.embedding import Embedding
@@ -39,9 +39,9 @@ class Target:
 
 
 def refuse_queries(transcript: Transcript) -> None:
-    """Raise an InputError for an answer that is of no whole marginal, but for the number of records."""
+    """Raise an InputError for an answer that is of no whole marginal, but for the number of records and half-spaces."""
     for answer in transcript.answers:
-        if answer.query != TOTAL:
+        if answer.query != TOTAL and not isinstance(answer.query, HalfSpace):
             raise InputError(
                 f"Particles are fitted to whole marginals, not to an answer such as that on {answer.query.words}.",
                 remedy="Fit single queries with EntropyProjectionFit() or GeneratorFit().",
@@ -119,14 +119,14 @@ def _spread(domain: Domain, whole: Sequence[Term], merged: Iterable[Evidence]) -
         values = first.query.spread(first.clique, np.asarray(values, dtype=np.float64))
         for axis, attribute in enumerate(first.clique):
             if attribute in first.query.groups:
-                within = _within(_counts(domain, whole, attribute), first.query.groups[attribute])
+                within = _within(column_counts(domain, whole, attribute), first.query.groups[attribute])
                 values = values * within.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
         scale = float(precision.sum() ** -0.5)
         found.append(Term(first.clique, values, np.full(values.shape, scale)))
     return found
 
 
-def _counts(domain: Domain, whole: Sequence[Term], attribute: Attribute) -> FloatArray:
+def column_counts(domain: Domain, whole: Sequence[Term], attribute: Attribute) -> FloatArray:
     """What the measurements say of one column, none negative; zero where none speaks of it."""
     sums, weights = np.zeros(domain.size(attribute)), 0.0
     for term in whole:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Query
-from margrave.models.terms import Evidence, terms_of
+from margrave.models.terms import Evidence, sets_of, terms_of
 from margrave.models.weights.grid import Places
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Entry, Measurement, PublicReading
@@ -64,8 +64,9 @@ class Known:
         asked: dict[LinearQuery, tuple[float, float]] = {}
         for a in entries:
             if isinstance(a, Answer) and a.query != TOTAL:
-                weighted, precision = asked.pop(a.query, (0.0, 0.0))
-                asked[a.query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
+                query = sets_of(a.query)
+                weighted, precision = asked.pop(query, (0.0, 0.0))
+                asked[query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
         latest = list(reversed(asked.items()))
         sums, precisions = np.array([kept for _, kept in latest]).reshape(-1, 2).T
         measurements = [m for m in entries if isinstance(m, Measurement | PublicReading)]
