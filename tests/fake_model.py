@@ -75,6 +75,9 @@ class TableFit:
     def __call__(self, domain: Domain, transcript: Transcript, *, rng: Any, warm: Any = None) -> TableModel:
         return TableModel(domain, self.counts)
 
+    def cells(self, domain: Domain, cliques: Any) -> int:
+        return domain.cells()
+
 
 SCHEMA = Schema.coded({"age": 5, "sex": 2, "job": 3})
 

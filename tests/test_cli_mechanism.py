@@ -36,11 +36,15 @@ def parsed(*arguments: str) -> tuple[Any, str]:
     return (built or [done.output])[0], shown
 
 
+RULES = ("constraints", "for_constraints")
+"""What PrivPGD's records should be like besides, and its share of the budget: for Python, as its page says."""
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_parameter_is_an_option(name: str) -> None:
     """All fields but the workload, which has an option of its own, and what is no text: fits, queries, tables."""
     declared = {f.name for f in fields(MECHANISMS[name])}  # type: ignore[arg-type]
-    assert set(parameters_of(name)) == declared - {"workload", "fit", "queries", "public"}
+    assert set(parameters_of(name)) == declared - {"workload", "fit", "queries", "public", *RULES}
 
 
 def test_options_of_one_name_are_of_one_kind_and_no_command_has_two() -> None:
