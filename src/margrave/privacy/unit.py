@@ -82,6 +82,7 @@ def sensitivity(unit: Unit, query: Query | SingleQuery = IDENTITY) -> Sensitivit
     Sensitivity(l1=2, l2_squared=2)
     >>> sensitivity(AddRemovePerson(max_rows=3))
     Sensitivity(l1=3, l2_squared=9)
+    >>> from margrave.marginal import LinearQuery
     >>> sensitivity(ReplaceRow(), LinearQuery(("age",), ((0,),)))
     Sensitivity(l1=1, l2_squared=1)
     """

@@ -5,6 +5,7 @@ Source: Donhauser, Abad, Hulkund, Yang (2024), Section 4.4, Appendix B. Departur
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,7 +22,7 @@ from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique
 
 
-class Constraint:
+class Constraint(ABC):
     """A penalty that finds its target in the noisy answers: ``PrivPGD(constraints=...)`` asks what it needs.
 
     **Privacy:** none is spent here; the target is a function of answers that were paid for.
@@ -47,9 +48,9 @@ class Constraint:
         """The marginals that tell it, each of which must be part of one that is measured, or asked about."""
         return [(a,) for a in self.attributes]
 
+    @abstractmethod
     def told(self, embedding: Embedding, transcript: Transcript) -> Statistic:
         """The penalty with its target."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
