@@ -332,7 +332,9 @@ def test_a_posterior_that_has_not_mixed_refuses_to_give_data_sets_unless_accepte
 def test_a_mode_that_was_not_reached_can_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     from margrave.models.max_entropy import laplace as where
 
-    monkeypatch.setattr(where, "MAX_STEPS", 1)
+    for limit in ("DAMPED_STEPS", "MAX_STEPS"):
+        monkeypatch.setattr(where, limit, 1)
+    monkeypatch.setattr(where, "NEAR", 0.0)
     rng, domain = np.random.default_rng(2), Domain(("a",), (3,))
     for accept in (False, True):
         fit = MaxEntropyFit(sampler="laplace", accept=accept)

@@ -72,6 +72,16 @@ def test_odd_tables_have_a_posterior(shape: str, tmp_path: Path) -> None:
         assert table.num_rows == 20
 
 
+@pytest.mark.parametrize(("epsilon", "seed"), [(5, 660), (5, 904), (0.5, 57)])
+def test_the_mode_is_reached_where_the_information_misleads(epsilon: float, seed: int) -> None:
+    """At these seeds undamped steps swing around the mode (curved twice as much as expected), or damped ones crawl."""
+    table, budget = memory_table(SIZES, some_rows(SIZES, 500)), Budget.approx(epsilon, 1e-6)
+    release = run_on(NAPSUMQ(fit=LAPLACE), table, ReplaceRow(), budget, SeededRandomness(seed))
+    posterior = release.model.posterior()
+    assert posterior is not None
+    assert posterior.facts["good"]
+
+
 @pytest.mark.parametrize("rho", [SMALLEST_RHO, LARGEST_RHO], ids=["smallest", "largest"])
 def test_no_budget_breaks_the_posterior(rho: Fraction) -> None:
     release = made(tiny(SIZES, some_rows(SIZES, 12)), Budget.zcdp(rho))

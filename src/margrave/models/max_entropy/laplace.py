@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
 
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.density import Posterior
 from margrave.typing import FloatArray
 
+DAMPED_STEPS = 30
+"""Levenberg's and Marquardt's; where they have not converged by then, the information is no good Hessian there."""
 MAX_STEPS = 500
 CONVERGED = 1e-9
 """Of half the squared Newton step: how much log density a full step still promises."""
@@ -20,7 +23,7 @@ NEAR = 1e-2
 WIDTH = 1e-3
 """How far apart gradients are taken for the Hessian, in standard deviations."""
 
-Progress = Callable[[float], None]
+Evaluate = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +48,17 @@ class Laplace:
 def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
     """The mode by Levenberg and Marquardt's damped steps with the Fisher information, then the Hessian there.
 
-    The information is positive definite everywhere, so every damped step goes uphill; it is close to the Hessian near
-    the mode, where steps are then Newton's. The Hessian is taken from differences of the gradient along directions of
-    unit standard deviation.
+    The information is positive definite everywhere, so every damped step goes uphill; mostly it is close to the
+    Hessian near the mode, where steps are then Newton's. Where noise is large beside the counts it is not: it leaves
+    out what the covariance tells, the curvature can be several times what it expects, and steps swing around the mode.
+    L-BFGS, preconditioned by the information, learns the difference from there. The Hessian at the mode is taken from
+    differences of the gradient along directions of unit standard deviation.
     """
     evaluate = posterior.evaluate
     point = _start(posterior, canonical)
     value, gradient, information = evaluate(point)
     damping, converged, steps = 1e-3, False, 1
-    while steps < MAX_STEPS:
+    while steps < DAMPED_STEPS:
         damped = information + damping * np.diag(np.diag(information))
         step = cho_solve(cho_factor(damped), gradient)
         promised = float(gradient @ step) / 2
@@ -67,12 +72,36 @@ def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
             damping = max(damping / 5, 1e-12)
         elif damping > 1e12:
             # No step goes uphill any more: as near as floating point gets. What is left may be nothing to speak of.
-            converged = float(gradient @ cho_solve(cho_factor(information), gradient)) / 2 < NEAR
+            converged = _promised(gradient, information) < NEAR
             break
         else:
             damping *= 4
+    else:
+        point, more = _learned(evaluate, point, information)
+        value, gradient, information = evaluate(point)
+        steps += more
+        converged = _promised(gradient, information) < NEAR
     factor, curved = _inverse_root(evaluate, point, information)
     return Laplace(point, factor, converged, curved, steps)
+
+
+def _promised(gradient: FloatArray, information: FloatArray) -> float:
+    """How much log density an undamped step promises."""
+    return float(gradient @ cho_solve(cho_factor(information), gradient)) / 2
+
+
+def _learned(evaluate: Evaluate, point: FloatArray, information: FloatArray) -> tuple[FloatArray, int]:
+    """Where L-BFGS comes to from a point, in coordinates where the information there is the identity."""
+    root = np.linalg.inv(np.linalg.cholesky(information)).T
+
+    def falls(white: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient, _ = evaluate(point + root @ white)
+        return (-value, -(gradient @ root)) if np.isfinite(value) else (np.inf, np.zeros_like(white))
+
+    flat = np.sqrt(CONVERGED / len(point))
+    options = {"maxiter": MAX_STEPS, "maxfun": MAX_STEPS, "maxcor": 50, "ftol": 0.0, "gtol": flat}
+    found = minimize(falls, np.zeros_like(point), jac=True, method="L-BFGS-B", options=options)
+    return point + root @ found.x, int(found.nfev)
 
 
 def _start(posterior: Posterior, canonical: Canonical) -> FloatArray:
@@ -93,7 +122,7 @@ def _start(posterior: Posterior, canonical: Canonical) -> FloatArray:
 
 
 def _inverse_root(
-    evaluate: Callable[[FloatArray], tuple[float, FloatArray, FloatArray]], mode: FloatArray, information: FloatArray
+    evaluate: Evaluate, mode: FloatArray, information: FloatArray
 ) -> tuple[FloatArray, bool]:
     """R with R Rᵀ = (−Hessian)⁻¹, and whether that exists."""
     root = np.linalg.inv(np.linalg.cholesky(information)).T  # directions of unit expected information
