@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from margrave.mechanisms import Mechanism
-from margrave.mechanisms.common import CELLS_PER_MB, Step, expected_noise
+from margrave.mechanisms.common import CELLS_PER_MB, Step
+from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
 from margrave.schema.domain import Domain
 from margrave.typing import Clique

@@ -16,7 +16,6 @@ from margrave.mechanisms.common import (
     Progress,
     Step,
     check_size,
-    expected_noise,
     one_way,
     parameter,
     release_of,
@@ -24,6 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
+from margrave.mechanisms.penalty import SURVIVING, check_penalty, noise_of
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -38,9 +38,11 @@ class AIM:
 
     Candidates are the downward closure of the workload; the score of r in round t is
 
-        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − sqrt(2/pi) · scale_t · cells_r ),    w_r = Σ_s c_s |r ∩ s|
+        w_r · ( ||M_r(D) − M_r(p_{t−1})||_1 − noise_r ),    w_r = Σ_s c_s |r ∩ s|
 
-    and the budget of a round is quadrupled (noise halved) when a round taught less than its noise.
+    and the budget of a round is quadrupled (noise halved) when a round taught less than its noise. That is what is left
+    of the noise when answers have been made counts (``surviving_noise``), or, in the paper and with
+    ``penalty="full"``, all of it, sqrt(2/pi) · scale_t · cells_r, which shuns large marginals that are mostly empty.
 
     ``workload``: None means all three-way marginals. ``max_model_mb`` bounds the model, at 8 bytes a cell; a share of
     it is open at any time, as much as of the budget is spent. ``rounds``: how many the first budget is meant for (16
@@ -48,19 +50,21 @@ class AIM:
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
-    Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithms 2-4. Departures: measurements are weighted by
-    1 / scale² in estimation (the paper: 1 / scale), the fit pulls gently towards independence
-    (``GraphicalFit(steps=16)`` hardly does), the last estimate starts from nothing (it is what a refit of the
-    transcript gives), and for large models scores come from records of the model.
+    Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithms 2-4. Departures: only the noise that survives
+    counts, measurements are weighted by 1 / scale² in estimation (the paper: 1 / scale), the fit pulls gently towards
+    independence (``GraphicalFit(steps=16)`` hardly does), the last estimate starts from nothing (it is what a refit of
+    the transcript gives), and for large models scores come from records of the model.
     """
 
     workload: Workload | None = None
     max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
     rounds: int | None = parameter(None, "Rounds the first budget is meant for; by default 16 per column.", above=0)
     alpha: Fraction = parameter(Fraction(9, 10), "Share of a round's budget that measures.")
+    penalty: str = parameter(SURVIVING, 'Noise that counts against a marginal: "surviving" or "full", as the paper.')
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
+        check_penalty(self.penalty)
         if not 1e-6 <= self.alpha <= 1 - 1e-6:
             raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
         object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
@@ -91,6 +95,7 @@ class AIM:
             "max_model_mb": self.max_model_mb,
             "rounds": self.rounds,
             "alpha": float(self.alpha),
+            "penalty": self.penalty,
             "fit": repr(self.fit),
         }
 
@@ -119,17 +124,14 @@ class AIM:
             candidates = self._candidates(domain, closure, private.transcript.cliques, float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            score = MarginalGap(
-                estimates,
-                weights={r: relevance[r] for r in candidates},
-                penalties={r: expected_noise(scale, domain.possible(r)) for r in candidates},
-            )
+            noise = noise_of(self.penalty, estimates, scale, domain)
+            score = MarginalGap(estimates, weights={r: relevance[r] for r in candidates}, penalties=noise)
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
             memory.note(estimates, private.transcript)
             model = self.fit(domain, private.transcript, rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
-            if learned <= expected_noise(scale, domain.possible(chosen)):
+            if learned <= noise[chosen]:
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
         model = self.fit(domain, private.transcript, rng=rng)

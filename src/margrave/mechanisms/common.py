@@ -112,11 +112,6 @@ def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
     return [rho * Fraction(p, sum(parts)) for p in parts]
 
 
-def expected_noise(scale: float, cells: int) -> float:
-    """E‖N(0, scale²)‖₁ over the cells of a marginal: sqrt(2 / pi) · scale · cells."""
-    return float(np.sqrt(2.0 / np.pi)) * scale * cells
-
-
 def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
     """Asking for the number of records, where it is private."""
     if size_is_public(unit):

@@ -19,7 +19,6 @@ from margrave.mechanisms.common import (
     Step,
     ask_total,
     check_size,
-    expected_noise,
     one_way,
     parameter,
     release_of,
@@ -29,7 +28,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import Library, given, not_public, pairs_of
-from margrave.models import Fit, GraphicalFit, Model
+from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
@@ -138,8 +137,8 @@ class JAM:
             open_share = 1 - (private.remaining - rho) / private.rho
             candidates = self._candidates(domain, askable, (*private.transcript.cliques, *read), float(open_share))
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
-            noise = {r: expected_noise(scale, domain.possible(r)) for r in candidates}
             estimates = model.answer(candidates, rng=rng, scale=scale)
+            noise = surviving_noise(estimates, scale, domain)
             weights = {r: relevance[r] for r in candidates}
             score = MarginalGap(estimates, weights=weights, penalties=noise)
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)

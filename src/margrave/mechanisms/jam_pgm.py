@@ -19,7 +19,6 @@ from margrave.mechanisms.common import (
     Step,
     ask_total,
     check_size,
-    expected_noise,
     parameter,
     release_of,
     silent,
@@ -28,6 +27,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import given, scaled
+from margrave.mechanisms.penalty import expected_noise
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public

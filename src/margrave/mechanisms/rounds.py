@@ -16,7 +16,8 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms.common import FOR_TOTAL, Memory, Step, ask_total, expected_noise, total_steps
+from margrave.mechanisms.common import FOR_TOTAL, Memory, Step, ask_total, total_steps
+from margrave.mechanisms.penalty import expected_noise
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
 from margrave.schema.domain import Domain

@@ -13,6 +13,7 @@ from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit, load
 from margrave.models.oracle import Objective, Oracle
 from margrave.models.particles import ParticleFit
 from margrave.models.protocol import Fit, Model, ModelState
+from margrave.models.surviving import surviving_noise
 from margrave.models.weights import (
     EntropyProjectionFit,
     MultiplicativeWeightsFit,
@@ -77,4 +78,5 @@ __all__ = [
     "RelaxedFit",
     "WeightsModel",
     "empirical",
+    "surviving_noise",
 ]

@@ -1,0 +1,111 @@
+"""How much of a measurement's noise is left once its answers have been made counts: what measuring really costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+from numba import njit
+
+from margrave.schema.domain import Domain
+from margrave.typing import Clique, FloatArray
+
+PER_OCTAVE = 4
+"""Bins of counts from one power of two to the next: two more bits than the exponent of a double."""
+BITS = 50
+OCTAVES = 13
+"""From a 1024th of the noise, below which counts are as good as 0, to 8 times the noise, where none is cut off."""
+BINS = OCTAVES * PER_OCTAVE + 1
+FINE, REACH = 256, 12
+"""The table of E max(x + z, 0): points per unit, and how far it goes either way."""
+
+
+@cache
+def _above() -> FloatArray:
+    """E max(x + z, 0) for a standard normal z, at the points of the table."""
+    x = np.arange(-REACH * FINE, REACH * FINE + 1) / FINE
+    below = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in x])
+    return np.asarray(x * below + np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
+
+
+@njit(cache=True, nogil=True)
+def _histogram(values, bits, base, counts):  # type: ignore[no-untyped-def]
+    """How many values are in each bin, by exponent and first bits; the sum of those in the first, for 0 and near it."""
+    last, near = len(counts) - 1, 0.0
+    for i in range(len(bits)):
+        place = (bits[i] >> BITS) - base
+        if place <= 0:
+            place = 0
+            near += values[i]
+        counts[min(place, last)] += 1
+    return near
+
+
+@njit(cache=True, nogil=True)
+def _positive(x, above):  # type: ignore[no-untyped-def]
+    """E max(x + z, 0)."""
+    if x <= -REACH:
+        return 0.0
+    if x >= REACH:
+        return x
+    at = (x + REACH) * FINE
+    low = int(at)
+    if low >= len(above) - 1:
+        return above[low]
+    return above[low] + (at - low) * (above[low + 1] - above[low])
+
+
+@njit(cache=True, nogil=True)
+def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
+    """The expected error, in units of the noise: ``cells`` of expectation ``means``, and ``large`` ones beyond noise.
+
+    ``shift`` is what all cells lose so that, cut off at 0, they keep their sum.
+    """
+    low, high = 0.0, float(REACH)
+    for _ in range(24):
+        shift = (low + high) / 2
+        gained = -shift * large
+        for b in range(len(cells)):
+            if cells[b]:
+                gained += cells[b] * (_positive(means[b] - shift, above) - means[b])
+        if gained > 0.0:
+            low = shift
+        else:
+            high = shift
+    shift = (low + high) / 2
+    over, under = _positive(-shift, above), _positive(shift, above)
+    error = large * (over + under)
+    for b in range(len(cells)):
+        if cells[b]:
+            error += cells[b] * (over + under - _positive(shift - means[b], above))
+    return error
+
+
+def surviving_noise(estimates: Mapping[Clique, FloatArray], scale: float, domain: Domain) -> dict[Clique, float]:
+    """E ‖Π(m + N(0, scale²)) − m‖₁ of every marginal m, where Π is the projection on counts ≥ 0 of m's sum.
+
+    Most cells of a large marginal are empty, and noise there is mostly undone when the answers are made counts: what
+    is left of it is far below sqrt(2/pi) · scale · cells, which is all of it.
+    With t so that Σ E max(m_i + scale z − t, 0) = Σ m_i, z standard normal, it is
+
+        Σ_i E |max(m_i + scale z − t, 0) − m_i|.
+
+    Counts are taken in bins of a quarter of an octave: within a few per cent. O(cells), a pass over the estimates.
+
+    **Privacy:** none spent: estimates follow from noisy answers.
+    """
+    above = _above()
+    smallest = np.float64(scale) / 2 ** (OCTAVES - 3)
+    base = int(smallest.view(np.int64)) >> BITS
+    floors = (np.arange(base, base + BINS + 1, dtype=np.int64) << BITS).view(np.float64)
+    means, found = np.sqrt(floors[:-1] * floors[1:]) / scale, {}
+    for clique, values in estimates.items():
+        cells = np.zeros(BINS, dtype=np.int64)
+        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        near = _histogram(flat, flat.view(np.int64), base, cells)
+        cells[0] = max(0, int(cells[0]) - (values.size - domain.possible(clique)))  # the impossible ones are known
+        means[0] = max(near, 0.0) / scale / max(1, int(cells[0]))
+        found[clique] = scale * float(_left(cells[:-1], means[:-1], int(cells[-1]), above))
+    return found
