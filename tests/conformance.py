@@ -179,6 +179,7 @@ CASES: dict[str, Make] = {
     "aim": lambda d: AIM(),
     "aim pairs": lambda d: AIM(workload=pairs(d)),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
+    "aim full": lambda d: AIM(workload=uneven(d), penalty="full"),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
     "mst unmerged": lambda d: MST(rare=0.0),

@@ -407,6 +407,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "aim": [("a", "b", "c")],
     "aim pairs": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
+    "aim full": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim small": [("a",), ("b", "c")],
     "mst": [("a", "b"), ("b", "c")],
     "mst unmerged": [("a", "b"), ("b", "c")],
