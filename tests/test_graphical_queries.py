@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.models import MODELS, GraphicalModel
 from margrave.models.graphical import model as model_module
+from margrave.models.graphical.plan import Plan
 from margrave.models.protocol import Model, ModelState
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -47,6 +48,21 @@ def test_any_marginal_is_that_of_enumeration(toy: Toy) -> None:
         alone = model.project(clique)
         assert alone.clique == clique
         assert_allclose(alone.values, together[clique], rtol=1e-12, atol=1e-12)
+
+
+@seeded(40)
+@given(toy=toys(), limit=st.integers(1, 200))
+def test_within_reach_are_those_that_fit_alone(toy: Toy, limit: int) -> None:
+    """However they are packed: each that a plan of its own could hold, with its exact counts, and no other."""
+    model = built(toy)
+    if model is None:
+        return
+    cliques = every_clique(toy.domain)
+    found = model.within_reach(cliques, limit)
+    assert set(found) == {c for c in cliques if Plan(model, [c], limit).fits}
+    for clique, counts in found.items():
+        assert_allclose(counts, toy.marginal(clique, TOTAL), rtol=1e-9, atol=1e-12)
+    assert set(model.within_reach(cliques)) == set(cliques)
 
 
 @seeded(30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -76,6 +76,15 @@ class Model(Protocol):
 
     def state(self) -> ModelState:
         """The model as plain data, for the release file."""
+        ...
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """A model that knows which of its marginals can be computed exactly."""
+
+    def within_reach(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
+        """Exact expected counts, ``limit`` cells of intermediate tables at a time, without those that need more."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from margrave.errors import ModelTooLargeError, ReleaseError
-from margrave.models.protocol import Model
+from margrave.models.protocol import Model, Reaching
 from margrave.typing import Clique, FloatArray
 
 BATCH = 64
@@ -62,6 +62,9 @@ def exact_answers(
     model: Model, cliques: Sequence[Clique], limit: int | None = None
 ) -> dict[Clique, FloatArray]:
     """The model's exact marginals, as many at a time as ``limit`` lets it, without those that are out of reach."""
+    if isinstance(model, Reaching):
+        with suppress(ReleaseError):
+            return model.within_reach(cliques, limit)
     if len(cliques) > BATCH:
         batches = (cliques[start : start + BATCH] for start in range(0, len(cliques), BATCH))
         return {r: m for batch in batches for r, m in exact_answers(model, batch, limit).items()}

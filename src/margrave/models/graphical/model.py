@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 
 import numpy as np
 
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
-from margrave.marginal import Marginal, project_array
+from margrave.marginal import Marginal
 from margrave.marginal.counting import count_cliques
 from margrave.models.evidence import allowed_codes
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_calibrate, wide
+from margrave.models.graphical.plan import Plan
 from margrave.models.graphical.propagation import Program
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import ModelState
@@ -94,7 +94,7 @@ class GraphicalModel:
         """The number of records it stands for."""
         return self._total
 
-    def _node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
+    def node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
         return self._program.node_marginals(node, cliques, self._buffer, self._total, self._mass)
 
     def project(self, clique: Clique) -> Marginal:
@@ -120,10 +120,24 @@ class GraphicalModel:
         if rng is None:
             return self._exact(wanted, limit)
         if self.tree.table_cells() <= EXACT_CELLS // 4:
-            plan = _Plan(self, wanted, EXACT_CELLS)
+            plan = Plan(self, wanted, EXACT_CELLS)
             if plan.fits:
                 return plan.run(wanted)
         return self._counted(wanted, rng, scale)
+
+    def within_reach(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
+        """Exact expected counts of those marginals whose intermediate tables fit, as many at a time as fit together."""
+        place = {a: i for i, a in enumerate(self.tree.order)}
+        left = sorted(dict.fromkeys(cliques), key=lambda c: (sorted((place[a] for a in c), reverse=True), len(c)))
+        found: dict[Clique, FloatArray] = {}
+        while left:
+            plan = Plan(self, [], PROJECT_CELLS if limit is None else limit)
+            together = [c for c in left if plan.add(c)]
+            if not together:
+                break
+            found |= plan.run(together)
+            left = [c for c in left if c not in found]
+        return found
 
     def _counted(
         self, cliques: Sequence[Clique], rng: np.random.Generator, scale: float
@@ -133,7 +147,7 @@ class GraphicalModel:
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
     def _exact(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
-        plan = _Plan(self, cliques, PROJECT_CELLS if limit is None else limit)
+        plan = Plan(self, cliques, PROJECT_CELLS if limit is None else limit)
         if not plan.fits:
             raise ModelTooLargeError(
                 "These marginals span so much of the model that answering them exactly takes too much memory.",
@@ -190,7 +204,7 @@ class GraphicalModel:
                 assert home is not None
                 # a node's families are wanted one after the other; large ones are not kept longer than needed
                 group = [j for j in range(i, len(families)) if homes[j] == home]
-                tables = self._node_marginals(home, [families[j] for j in group])
+                tables = self.node_marginals(home, [families[j] for j in group])
                 ready.update(zip(group, tables, strict=True))
             yield ready.pop(i)
 
@@ -220,116 +234,6 @@ class GraphicalModel:
         return ModelState(
             "graphical", facts, {f"potential{i}": t for i, t in enumerate(self.potentials.values())}
         )
-
-
-class _Plan:
-    """Which tables to build to answer cliques that may lie in no node, sharing what they share.
-
-    With v the last attribute of U in sampling order, P(U) is the sum over v's parents outside U of
-    P((U without v) with v's parents) · P(v | parents). The same recursion answers the larger table, until a node holds
-    it. Sets of attributes are bit masks here, by position in the domain: hundreds of cliques are planned in a round.
-    """
-
-    def __init__(self, model: GraphicalModel, cliques: Sequence[Clique], limit: int) -> None:
-        domain, tree = model.domain, model.tree
-        self.model, self.domain, self.limit = model, domain, limit
-        self.nodes = [self._mask(c) for c in tree.cliques]
-        self.rank = {domain.index(a): i for i, a in enumerate(tree.order)}
-        self.parents = {domain.index(a): self._mask(p) for a, p in zip(tree.order, tree.parents, strict=True)}
-        self.known_cells: dict[int, int] = {0: 1}
-        self.steps: dict[int, tuple[int, int] | None] = {}
-        self.cells = 0
-        self.fits = all(self._add(self._mask(c)) for c in sorted(cliques, key=len, reverse=True))
-
-    def _mask(self, clique: Clique) -> int:
-        return sum(1 << self.domain.index(a) for a in clique)
-
-    def _cells(self, mask: int) -> int:
-        found = self.known_cells.get(mask)
-        if found is None:
-            low = mask & -mask
-            found = self.known_cells[mask] = self._cells(mask ^ low) * self.domain.sizes[low.bit_length() - 1]
-        return found
-
-    def _add(self, mask: int) -> bool:
-        """Plan one table and what it needs, a source before what is made from it; False when that is too much."""
-        if mask in self.steps:
-            return True
-        if any(mask & node == mask for node in self.nodes):
-            self.cells += self._cells(mask)
-            self.steps[mask] = None
-            return self.cells <= self.limit
-        last = max(_members(mask), key=self.rank.__getitem__)
-        source = mask & ~(1 << last) | self.parents[last]
-        self.cells += self._cells(source | 1 << last)  # the cost of the product, not only of the result
-        if self.cells > self.limit or not self._add(source):
-            return False
-        self.steps[mask] = (source, last)
-        return True
-
-    def run(self, wanted: Sequence[Clique]) -> dict[Clique, FloatArray]:
-        """All tables of the plan, then those asked for."""
-        conditionals = {step[1] for step in self.steps.values() if step is not None}
-        families = {v: self.parents[v] | 1 << v for v in conditionals}
-        ready = self._inside([m for m, step in self.steps.items() if step is None] + list(families.values()))
-        given = {v: self._given(v, ready[f]) for v, f in families.items()}
-        for mask, step in self.steps.items():
-            if step is not None:
-                ready[mask] = self._extend(mask, *step, ready[step[0]], given[step[1]])
-        return {c: ready[self._mask(c)] for c in wanted}
-
-    def _inside(self, masks: Sequence[int]) -> dict[int, FloatArray]:
-        """Marginals that lie in a node: the largest of each node in one walk, the others summed from them."""
-        names = self.domain.attributes
-        by_node: dict[int, list[int]] = {}
-        for mask in dict.fromkeys(masks):
-            node = min(
-                (i for i, n in enumerate(self.nodes) if mask & n == mask),
-                key=lambda i: self._cells(self.nodes[i]),
-            )
-            by_node.setdefault(node, []).append(mask)
-        ready: dict[int, FloatArray] = {}
-        for node, inside in by_node.items():
-            inside.sort(key=lambda m: -m.bit_count())
-            largest = [m for i, m in enumerate(inside) if not any(m & o == m for o in inside[:i])]
-            cliques = {m: tuple(names[i] for i in _members(m)) for m in inside}
-            ready.update(
-                zip(largest, self.model._node_marginals(node, [cliques[m] for m in largest]), strict=True)
-            )
-            for mask in inside:
-                if mask not in ready:
-                    home = min((o for o in largest if mask & o == mask), key=self._cells)
-                    ready[mask] = project_array(ready[home], cliques[home], cliques[mask])
-        return ready
-
-    def _given(self, v: int, family: FloatArray) -> FloatArray:
-        """P(v | parents): axes are the parents in the domain's order, then v; combinations without mass stay zero."""
-        table = np.moveaxis(family, _members(self.parents[v] | 1 << v).index(v), -1)
-        sums = table.sum(axis=-1, keepdims=True)
-        given: FloatArray = np.divide(table, sums, out=np.zeros(table.shape), where=sums > 0)
-        return given
-
-    def _extend(self, mask: int, source: int, last: int, table: FloatArray, given: FloatArray) -> FloatArray:
-        """Σ over parents outside the clique of table(source) · given(parents, last), as one (batched) product."""
-        parents = self.parents[last]
-        kept, summed, others = parents & mask, parents & ~mask, source & ~parents
-        axes, parent_axes = _members(source), _members(parents)
-        left_order = _members(kept) + _members(others) + _members(summed)
-        right_order = _members(kept) + _members(summed)
-        left = table.transpose([axes.index(i) for i in left_order])
-        right = given.transpose([*(parent_axes.index(i) for i in right_order), len(parent_axes)])
-        batch, rows, inner = self._cells(kept), self._cells(others), self._cells(summed)
-        size = self.domain.sizes[last]
-        product = left.reshape(batch, rows, inner) @ right.reshape(batch, inner, size)
-        order = [*_members(kept), *_members(others), last]
-        shaped = product.reshape([self.domain.sizes[i] for i in order])
-        return np.ascontiguousarray(shaped.transpose([order.index(i) for i in _members(mask)]))
-
-
-@cache
-def _members(mask: int) -> list[int]:
-    """The positions of a mask's bits, ascending."""
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 def load_graphical(
