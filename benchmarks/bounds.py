@@ -44,9 +44,10 @@ def main() -> int:
         print(table(options.results))
         return 0
     for epsilon in options.epsilon:
-        for seed in range(options.runs):
+        found = options.results / f"aim_{options.name.split('/')[-1]}_eps{epsilon:g}.jsonl"
+        for seed in range(len(found.read_text().splitlines()) if found.exists() else 0, options.runs):
             line = run_once(options.name, epsilon, seed, options.data)
-            append(options.results / f"{options.name.replace('/', '_')}_eps{epsilon:g}.jsonl", line)
+            append(found, line)
             print(json.dumps(line["bounds"], indent=1), flush=True)
     return 0
 
@@ -55,7 +56,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="?", default="aim/adult", help="the table, such as aim/adult or aim/fire")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, help="in all: those stored count")
     parser.add_argument("--data", type=Path, default=default_data(), help="default: $MARGRAVE_DATA, or ../shared/data")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "bounds")
     parser.add_argument("--table", action="store_true", help="print what is stored, and run nothing")
