@@ -1,6 +1,7 @@
 """What every mechanism is held to: the entries of the tables, small tables to run on, and a gate that is watched.
 
-A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``. Every check runs on all of them.
+A new mechanism is one line in ``CASES``; a new table is one line in ``SHAPES``. Every check runs on all of them. One
+that is told columns of the private rows has lines in ``OWN_COLUMNS`` too.
 """
 
 from __future__ import annotations
@@ -313,6 +314,26 @@ def shaped(name: str) -> TinyTable:
 def by_person(unit: Unit) -> bool:
     """Whether the unit is one of persons."""
     return isinstance(unit, AddRemovePerson | ReplacePerson)
+
+
+# Columns of the rows themselves that are public.
+
+
+def own_columns(domain: Domain, rows: Sequence[Row]) -> Public:
+    """All columns of these rows but the last, as public."""
+    codes = codes_of(domain, rows)
+    return Public(codes, "made up for the tests", same_records=True).only(domain.attributes[:-1])
+
+
+OWN_COLUMNS: dict[str, Callable[[Domain, Sequence[Row]], Mechanism]] = {
+    "jam own columns": lambda d, rows: JAM(public=own_columns(d, rows)),
+    "jam own columns uneven": lambda d, rows: JAM(public=own_columns(d, rows), workload=uneven(d), rounds=9),
+}
+"""Mechanisms that know the public columns of just the rows behind the gate.
+
+They run where the number of rows is public and tables have the same public columns: a neighbour has another last code
+in one row. So they are no cases of ``CASES``, and the checks that fit them name them.
+"""
 
 
 # A watched gate.

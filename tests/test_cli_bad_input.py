@@ -70,6 +70,12 @@ def test_a_missing_file(refused: Callable[..., str]) -> None:
     assert "nowhere.csv" in refused(4, table="nowhere.csv")
 
 
+def test_rows_of_a_mechanism_that_gives_none(refused: Callable[..., str]) -> None:
+    said = refused(2, "-m", "gaussian", "-o", "rows.csv")
+    assert "The gaussian mechanism gives noisy answers only: there are no rows to write to -o." in said
+    assert "Leave -o out" in said
+
+
 def test_a_folder_for_a_file(refused: Callable[..., str], here: Path) -> None:
     (here / "folder.csv").mkdir()
     assert "folder.csv" in refused(4, table="folder.csv")

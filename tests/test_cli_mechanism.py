@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,13 +14,18 @@ import pytest
 from click.testing import CliRunner
 
 import margrave.cli.mechanism as cli_mechanism
-from conformance import Estimated
+from conformance import NO_RECORDS, Estimated, plain
+from margrave.api import gives_records
+from margrave.cli.main import run
 from margrave.cli.mechanism import build_mechanism, mechanism_options, parameters_of
 from margrave.cli.plan import plan_command
 from margrave.cli.synthesize import synthesize_command
 from margrave.errors import InputError
-from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, Independent
+from margrave.mechanisms import AIM, MECHANISMS, MST, MWEMPGM, NAPSUMQ, GaussianMechanism, Independent
 from margrave.mechanisms.common import parameter
+from margrave.models import AnswersFit, GraphicalFit
+from margrave.schema import Domain, Schema
+from margrave.workload import Workload
 
 
 def parsed(*arguments: str) -> tuple[Any, str]:
@@ -128,3 +136,61 @@ def test_a_new_mechanism_needs_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
         parsed("-m", "toy", "--share", "0")
     with pytest.raises(InputError, match="--target means nothing to aim"):
         parsed("--target", "age")
+
+
+# A workload that is named counts, also where it is the default of others.
+
+
+class WorkloadFoundError(InputError):
+    """Stops a command where the mechanism is known and no row has been read."""
+
+
+@pytest.mark.parametrize("command", ["synthesize", "plan"])
+@pytest.mark.parametrize("name", [n for n, made in MECHANISMS.items() if "workload" in {f.name for f in fields(made)}])  # type: ignore[arg-type]
+def test_a_workload_that_is_named_is_the_mechanism_s(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    schema = Schema.coded({"a": 2, "b": 3, "c": 4, "d": 2})
+    schema.save("schema.toml")
+    found: list[Any] = []
+
+    def stopped(*given: Any, **more: Any) -> None:
+        found.extend(g for g in [*given, *more.values()] if isinstance(g, MECHANISMS[name]))
+        raise WorkloadFoundError("That is enough.", remedy="None.")
+
+    monkeypatch.setattr(importlib.import_module(f"margrave.cli.{command}"), command, stopped)
+    options = [command, *["t.csv", "--report", "r.html"] * (command == "synthesize"), "-m", name, "-s", "schema.toml"]
+    for more in ([], ["--workload", "all-3way"], ["--workload", "a,b"]):
+        assert run([*options, "--epsilon", "1", "--delta", "1e-9", *more]) == 2
+    unsaid, all_triples, pair = (mechanism.workload for mechanism in found)
+    assert unsaid is None
+    assert all_triples.weights == Workload.all_kway(schema.domain, 3).weights
+    assert pair.cliques == (("a", "b"),)
+
+
+@pytest.mark.parametrize("name", ["private-gsd", "privpgd"])
+def test_a_plan_of_what_is_measured_is_that_of_the_workload_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their own default is all pairs: six of four columns, where there are four triples."""
+    monkeypatch.chdir(tmp_path)
+    Schema.coded({"a": 2, "b": 3, "c": 4, "d": 2}).save("schema.toml")
+    options = ["plan", "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-9", "-m", name, "--json"]
+    counted = []
+    for more in ([], ["--workload", "all-3way"]):
+        assert run([*options, *more]) == 0
+        counted.append(json.loads(capsys.readouterr().out)["counted"])
+    assert counted == [6, 4]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_who_gives_records(name: str) -> None:
+    """Those whose fit keeps more than the answers: whichever mechanism it is of."""
+    domain = Domain.of({"a": 2, "b": 3})
+    assert gives_records(plain(name, domain)) == (name not in NO_RECORDS)
+
+
+def test_records_follow_from_the_fit() -> None:
+    assert gives_records(GaussianMechanism(fit=GraphicalFit()))
+    assert not gives_records(Independent(fit=AnswersFit()))

@@ -26,6 +26,7 @@ from conformance import (
     CASES,
     FEW_PARTICLES,
     NO_RECORDS,
+    OWN_COLUMNS,
     QUICK,
     SHAPES,
     SIZES,
@@ -476,6 +477,40 @@ def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
     for clique, counts in truth.items():
         assert np.abs(release.marginal(clique).values - counts).sum() < off * table.rows()
     assert release.model.total == pytest.approx(table.rows(), rel=0.001)
+
+
+# Where columns of the rows are public.
+
+
+@pytest.mark.parametrize("case", OWN_COLUMNS)
+@pytest.mark.parametrize("shape", [s for s, (sizes, rows) in SHAPES.items() if len(sizes) > 1 and rows])
+def test_odd_tables_with_public_columns(case: str, shape: str, tmp_path: Path) -> None:
+    """The books are exact, the file is whole, rows are counted as announced, and of the last column alone is asked."""
+    table = shaped(shape)
+    domain, mechanism = table.domain, OWN_COLUMNS[case](table.domain, table.data)
+    release = run_on(mechanism, table, ReplaceRow(), ODD, SeededRandomness(0))
+    assert release.config["name"] == case.split()[0]
+    assert release.account.rho_spent == release.account.rho_budget == ODD.rho
+    known = release.transcript
+    asked = [*known.cliques, *(clique for s in known.selections for clique in s.candidates)]
+    assert asked
+    assert all(domain.attributes[-1] in clique for clique in asked)
+    assert known.readings
+    assert all(domain.attributes[-1] not in r.clique for r in known.readings)
+    check_codes(case, release)
+    check_file(case, release, tmp_path / "it.margrave")
+    spy = spied_on(mechanism, shaped(shape), ReplaceRow())
+    assert spy.counted <= set(mechanism.reads(domain))
+    assert spy.scans == 1
+
+
+@pytest.mark.parametrize("case", OWN_COLUMNS)
+def test_a_large_budget_recovers_what_is_not_public(case: str) -> None:
+    table = memory_table(SIZES, chain_rows())
+    mechanism = OWN_COLUMNS[case](table.domain, chain_rows())
+    release = run_on(mechanism, table, ReplaceRow(), Budget.zcdp(10**6), SeededRandomness(0))
+    for clique, counts in table.count([("a", "b"), ("b", "c")]).items():
+        assert np.abs(release.marginal(clique).values - counts).sum() < 0.01 * table.rows()
 
 
 # Refused at no cost.

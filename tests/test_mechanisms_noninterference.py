@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conformance import CASES, NO_RECORDS, SIZES, Row, by_person, memory_table, run_on, some_rows
+from conformance import CASES, NO_RECORDS, OWN_COLUMNS, SIZES, Row, by_person, memory_table, run_on, some_rows
 from margrave.data import MemoryTable
 from margrave.errors import MargraveError, ReleaseError
 from margrave.marginal import closure
@@ -51,12 +51,12 @@ from tiny_table import UNITS
 
 TIGHT, USUAL, LOOSE = Budget.approx(0.1, 1e-9), Budget.approx(1.0, 1e-9), Budget.zcdp(Fraction(40, 3))
 
-# Every case under two of the units and two of the budgets.
+# Every case under two of the units and two of the budgets; where columns of the rows are public, under the one unit.
 CONFIGURATIONS: list[tuple[str, Unit, Budget]] = [
     (case, UNITS[(i + 2 * k + k) % len(UNITS)], (TIGHT, USUAL, LOOSE)[(i + k) % 3])
     for i, case in enumerate(CASES)
     for k in range(2)
-]
+] + [(case, ReplaceRow(), budget) for case in OWN_COLUMNS for budget in (TIGHT, USUAL)]
 NAMES = [f"{case}, {unit}, {budget.epsilon:.3g}" for case, unit, budget in CONFIGURATIONS]
 
 
@@ -70,9 +70,33 @@ def test_there_are_configurations_enough() -> None:
 # Tables.
 
 
+ROWS = some_rows(SIZES, 40, seed=3)
+
+
+def mechanism_of(case: str) -> Mechanism:
+    """The case's mechanism, for the tables below."""
+    domain = Domain.of(SIZES)
+    return OWN_COLUMNS[case](domain, ROWS) if case in OWN_COLUMNS else CASES[case](domain)
+
+
+def tables_of(case: str, unit: Unit) -> dict[str, MemoryTable]:
+    """The tables that a case runs on under this unit."""
+    return of_equal_columns() if case in OWN_COLUMNS else tables(unit)
+
+
+def of_equal_columns() -> dict[str, MemoryTable]:
+    """Tables that differ in the last column alone: in one row, and in all."""
+    rows = {
+        "itself": ROWS,
+        "a neighbour": [*ROWS[:-1], (*ROWS[-1][:-1], (ROWS[-1][-1] + 1) % SIZES["c"])],
+        "rows alike in the last column": [(*row[:-1], 3) for row in ROWS],
+    }
+    return {name: memory_table(SIZES, of_these) for name, of_these in rows.items()}
+
+
 def tables(unit: Unit) -> dict[str, MemoryTable]:
     """A table, a neighbour of it, and one as different as can be that has in common what is public."""
-    rows = some_rows(SIZES, 40, seed=3)
+    rows = ROWS
     persons = [i // 2 for i in range(40)] if by_person(unit) else []
     other: Row = (1, 2, 3)
     if isinstance(unit, ReplaceRow | ReplacePerson):
@@ -193,11 +217,11 @@ def arrow_bytes(rows: pa.Table) -> bytes:
 
 
 def differing(
-    mechanism: Mechanism, unit: Unit, budget: Budget, folder: Path, recorded: Mechanism | None = None
+    mechanism: Mechanism, unit: Unit, budget: Budget, folder: Path, behind: dict[str, MemoryTable] | None = None
 ) -> set[str]:
     """The names of what differs between the tables, given the answers of one run on the first of them."""
-    behind = tables(unit)
-    release = run_on(recorded or mechanism, behind["itself"], unit, budget, SeededRandomness(17))
+    behind = behind or tables(unit)
+    release = run_on(mechanism, behind["itself"], unit, budget, SeededRandomness(17))
     found = [
         leaving(mechanism, table, unit, budget, ReplayRandomness(release.transcript), folder)
         for table in behind.values()
@@ -209,17 +233,17 @@ def differing(
 def test_every_byte_follows_from_the_answers(
     case: str, unit: Unit, budget: Budget, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    mechanism = CASES[case](Domain.of(SIZES))
-    assert differing(mechanism, unit, budget, tmp_path) == set()
+    assert differing(mechanism_of(case), unit, budget, tmp_path, tables_of(case, unit)) == set()
     assert tuple(capfd.readouterr()) == ("", "")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *OWN_COLUMNS])
 def test_the_recorded_run_is_the_one_replayed(case: str, tmp_path: Path) -> None:
     """So that the above compares runs that happened: the replay makes the recording's model, without an error."""
-    mechanism, unit = CASES[case](Domain.of(SIZES)), AddRemoveRow()
-    release = run_on(mechanism, tables(unit)["itself"], unit, USUAL, SeededRandomness(17))
-    found = leaving(mechanism, nobody(unit), unit, USUAL, ReplayRandomness(release.transcript), tmp_path)
+    mechanism, unit = mechanism_of(case), ReplaceRow() if case in OWN_COLUMNS else AddRemoveRow()
+    itself, *_, farthest = tables_of(case, unit).values()
+    release = run_on(mechanism, itself, unit, USUAL, SeededRandomness(17))
+    found = leaving(mechanism, farthest, unit, USUAL, ReplayRandomness(release.transcript), tmp_path)
     assert (found["error"], found["what was asked"], found["output"]) == (b"", b"as recorded", b"")
     assert found["progress"]
     again = leaving_release(release, tmp_path)
@@ -253,11 +277,11 @@ class Breaking(ReplayRandomness):
 
 
 @pytest.mark.parametrize("after", [0, 2, 4])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *OWN_COLUMNS])
 def test_an_error_is_the_same_on_every_table(case: str, after: int) -> None:
     """Its text and all that it came from, what it cost, and what was known by then."""
-    unit = UNITS[after // 2 % 2]
-    mechanism, behind = CASES[case](Domain.of(SIZES)), tables(unit)
+    unit = ReplaceRow() if case in OWN_COLUMNS else UNITS[after // 2 % 2]
+    mechanism, behind = mechanism_of(case), tables_of(case, unit)
     record = run_on(mechanism, behind["itself"], unit, USUAL, SeededRandomness(17)).transcript
     outcomes = set()
     for table in behind.values():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import CASES, Question, Row, WatchedGate, by_person, remembering
+from conformance import CASES, OWN_COLUMNS, Question, Row, WatchedGate, by_person, remembering
 from margrave.errors import MargraveError
 from margrave.mechanisms import MECHANISMS, Independent, Mechanism
 from margrave.mechanisms.common import release_of
@@ -84,6 +84,28 @@ def drawn_neighbour(unit: Unit, owned: Owned, rng: np.random.Generator) -> Owned
     if removed:
         left.pop(rng.integers(len(left)))
     return [*left, drawn_rows(unit, rng)] if replaced or not removed else left
+
+
+def in_the_last_column(one: Owned, rng: np.random.Generator) -> Owned:
+    """Another row in one's place, which differs in the last column at most: the others are public."""
+    place = int(rng.integers(len(one)))
+    (row,) = one[place]
+    return [*one[:place], [(*row[:-1], int(rng.integers(DOMAIN.sizes[-1])))], *one[place + 1 :]]
+
+
+def cases_of(name: str, unit: Unit) -> list[str]:
+    """The forms of a mechanism that run under this unit."""
+    own = OWN_COLUMNS if isinstance(unit, ReplaceRow) else {}
+    return [case for case in (*CASES, *own) if case.split()[0] == name]
+
+
+def drawn(case: str, unit: Unit, rng: np.random.Generator) -> tuple[Mechanism, Owned, list[Owned]]:
+    """A mechanism, a table for it, and neighbours of the table that have in common what is public."""
+    one = drawn_owners(unit, rng)
+    if case in OWN_COLUMNS:
+        mechanism = OWN_COLUMNS[case](DOMAIN, [row for (row,) in one])
+        return mechanism, one, [in_the_last_column(one, rng) for _ in range(NEIGHBOURS)]
+    return CASES[case](DOMAIN), one, [drawn_neighbour(unit, one, rng) for _ in range(NEIGHBOURS)]
 
 
 def far_apart(unit: Unit, rng: np.random.Generator) -> tuple[Owned, list[Owned]]:
@@ -170,13 +192,10 @@ def test_no_neighbour_learns_more_than_was_charged_in_10_000_pairs(name: str, un
 
 def check_random_neighbours(name: str, unit: Unit, recordings: int, seed: int) -> None:
     """Tables and neighbours of them at random, each run under one of several budgets."""
-    forms = [make(DOMAIN) for case, make in CASES.items() if case.split()[0] == name]
-    rng = np.random.default_rng(seed)
+    cases, rng = cases_of(name, unit), np.random.default_rng(seed)
     for i in range(recordings):
-        one = drawn_owners(unit, rng)
-        others = [drawn_neighbour(unit, one, rng) for _ in range(NEIGHBOURS)]
-        form, budget = forms[i % len(forms)], BUDGETS[i % len(BUDGETS)]
-        for _, ratio in ratios(form, unit, [(one, others)], budget, seed=i):
+        mechanism, one, others = drawn(cases[i % len(cases)], unit, rng)
+        for _, ratio in ratios(mechanism, unit, [(one, others)], BUDGETS[i % len(BUDGETS)], seed=i):
             assert ratio <= 1
 
 
@@ -207,6 +226,26 @@ def test_the_worst_neighbours_learn_what_was_charged(case: str, unit: Unit) -> N
     assert max(ratio for _, ratio in found) <= 1
     for kind, least in zip(("measure", "select", "run"), ATTAINED[case], strict=True):
         assert worst(found, kind) >= least
+
+
+@pytest.mark.parametrize("case", OWN_COLUMNS)
+def test_where_columns_are_public_every_question_is_about_the_others(case: str) -> None:
+    """The last code of one row alone differs, and still every single measurement tells all that it was charged for: one
+    of public columns would tell nothing of it, and take from what others are measured with."""
+    unit, (*_, last) = ReplaceRow(), DOMAIN
+    for seed, budget in enumerate(BUDGETS):
+        one, _ = far_apart(unit, np.random.default_rng(seed))
+        (row,) = one[-1]
+        others = [[*one[:-1], [(*row[:-1], code)]] for code in range(DOMAIN.sizes[-1]) if code != row[-1]]
+        mechanism = OWN_COLUMNS[case](DOMAIN, [row for (row,) in one])
+        found = ratios(mechanism, unit, [(one, others)], budget, seed)
+        assert max(ratio for _, ratio in found) <= 1
+        assert min(ratio for kind, ratio in found if kind == "measure") >= 0.999
+        known = recorded(mechanism, of_owners(unit, one), unit, budget, seed)[1].transcript
+        assert all(last in m.clique for m in known.measurements)
+        assert all(last in clique for s in known.selections for clique in s.candidates)
+        assert known.measurements
+        assert known.selections
 
 
 # Planted faults. Each is a mistake that somebody could make, in the gate or in what it rests on.

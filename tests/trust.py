@@ -28,11 +28,12 @@ import pyarrow as pa
 import margrave
 import mutants
 from audit import TOY, Bound, audit_loss, audit_noise
-from conformance import CASES, plain
+from conformance import plain
 from fuzz import LOADERS
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
 from margrave.schema import Schema
-from test_mechanisms_replay import BUDGETS, DOMAIN, NEIGHBOURS, drawn_neighbour, drawn_owners, ratios
+from test_mechanisms_noninterference import CONFIGURATIONS
+from test_mechanisms_replay import BUDGETS, NEIGHBOURS, cases_of, drawn, ratios
 from test_trust_audit import Scaled
 from tiny_table import UNITS
 
@@ -80,12 +81,9 @@ def replay(seconds: float) -> Found:
     while recordings < 10_000 // NEIGHBOURS and (not recordings or time.monotonic() - start < seconds):
         for name, unit in combinations:
             rng = np.random.default_rng([recordings, 77])
-            form = [m(DOMAIN) for case, m in CASES.items() if case.split()[0] == name]
-            one = drawn_owners(unit, rng)
-            others = [drawn_neighbour(unit, one, rng) for _ in range(NEIGHBOURS)]
-            found = ratios(
-                form[recordings % len(form)], unit, [(one, others)], BUDGETS[recordings % 3], seed=recordings
-            )
+            cases = cases_of(name, unit)
+            mechanism, one, others = drawn(cases[recordings % len(cases)], unit, rng)
+            found = ratios(mechanism, unit, [(one, others)], BUDGETS[recordings % 3], seed=recordings)
             worst = max(worst, *(float(ratio) for _, ratio in found))
             pairs += len(others)
         recordings += 1
@@ -97,7 +95,7 @@ def interference(_: float) -> Found:
     """Non-interference replay, with its planted leaks."""
     passed, good, last = pytest_counts("tests/test_mechanisms_noninterference.py")
     told = "0 differing bytes" if good else last
-    return f"{2 * len(CASES)} configurations × 3 tables, {passed} tests: {told}", good, []
+    return f"{len(CONFIGURATIONS)} configurations × 3 tables, {passed} tests: {told}", good, []
 
 
 def planted(seconds: float) -> Found:

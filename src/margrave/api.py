@@ -14,6 +14,7 @@ from margrave.data import read_codes, read_table
 from margrave.errors import InputError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
+from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
@@ -156,6 +157,11 @@ def check_domain(domain: Domain) -> None:
 def takes_public(mechanism: Any) -> bool:
     """Whether a mechanism, or a kind of them, has a field for a public table; then it needs one."""
     return is_dataclass(mechanism) and any(f.name == "public" for f in fields(mechanism))
+
+
+def gives_records(mechanism: Mechanism) -> bool:
+    """Whether its releases have records to draw: not where its fit, which its config names, keeps the answers alone."""
+    return mechanism.config().get("fit") != repr(AnswersFit())
 
 
 def check_public(domain: Domain, mechanism: Mechanism) -> None:

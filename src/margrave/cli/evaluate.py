@@ -36,7 +36,7 @@ def evaluate_command(
     real: str,
     synthetic: str,
     schema_path: str,
-    workload: str,
+    workload: str | None,
     geometry: bool,
     target: str | None,
     test_path: str | None,

@@ -42,8 +42,8 @@ def workload_option(command: Command) -> Command:
     """``--workload TEXT``."""
     return click.option(
         "--workload",
-        default=DEFAULT_WORKLOAD,
-        show_default=True,
+        default=None,
+        show_default=f"{DEFAULT_WORKLOAD}; a few mechanisms have another",
         help='"all-3way", "around:COLUMN" (or around:COLUMN:2), "skewed", "a,b;c,d", or a file with one marginal a'
         ' line ("a, b" or "a, b = WEIGHT").',
     )(command)
@@ -114,8 +114,8 @@ def load_schema(path: str, *, confirmed: bool = True) -> Schema:
     return schema
 
 
-def parse_workload(text: str, domain: Domain) -> Workload:
-    """The workload that ``--workload`` names; its columns must be those of the domain.
+def parse_workload(text: str | None, domain: Domain) -> Workload:
+    """The workload that ``--workload`` names, all-3way where it is not given; its columns must be those of the domain.
 
     >>> domain = Domain.of({"a": 2, "b": 3, "c": 4})
     >>> parse_workload("around:c:2", domain).cliques
@@ -123,6 +123,7 @@ def parse_workload(text: str, domain: Domain) -> Workload:
     >>> parse_workload("b,a; c", domain).cliques
     (('a', 'b'), ('c',))
     """
+    text = DEFAULT_WORKLOAD if text is None else text
     if match := re.fullmatch(r"all-(\d{1,2})way", text):
         _check_number(domain, int(match[1]))
         return Workload.all_kway(domain, int(match[1]))

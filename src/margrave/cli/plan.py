@@ -10,7 +10,6 @@ from rich.table import Table
 from margrave.api import check_schema
 from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
-    DEFAULT_WORKLOAD,
     budget_options,
     echo_json,
     json_option,
@@ -45,7 +44,7 @@ def plan_command(
     delta: float,
     unit: str,
     mechanism: str,
-    workload: str,
+    workload: str | None,
     public: str | None,
     attestation: str | None,
     same_records: bool,
@@ -69,7 +68,7 @@ def plan_command(
     known = public_of(mechanism, schema, public, attestation, same_records)
     made = plan(
         schema.domain,
-        build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known),
+        build_mechanism(mechanism, None if workload is None else wanted, parameters, known),
         budget=budget,
         unit=protected,
         workload=wanted,

@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from margrave.api import check_schema, synthesize
+from margrave.api import check_schema, gives_records, synthesize
 from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
-    DEFAULT_WORKLOAD,
     books_options,
     budget_options,
     echo_json,
@@ -25,6 +24,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
 from margrave.errors import InputError
+from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
 from margrave.report import write_report
@@ -60,7 +60,7 @@ def synthesize_command(
     delta: float,
     unit: str,
     mechanism: str,
-    workload: str,
+    workload: str | None,
     public: str | None,
     attestation: str | None,
     same_records: bool,
@@ -85,14 +85,14 @@ def synthesize_command(
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
     _check_outputs(outputs, rows, overwrite=overwrite)
-    _check_rows_exist(mechanism, output)
     journal = _journal_of(journal, outputs, ledger, resume=resume)
     schema = load_schema(schema_path)
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
     wanted = parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
-    chosen = build_mechanism(mechanism, None if workload == DEFAULT_WORKLOAD else wanted, parameters, known)
+    chosen = build_mechanism(mechanism, None if workload is None else wanted, parameters, known)
+    _check_rows_exist(chosen, output)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(
             file,
@@ -158,10 +158,10 @@ def _advice(journal: str | None) -> Iterator[None]:
         raise
 
 
-def _check_rows_exist(mechanism: str, output: str | None) -> None:
-    if mechanism == "gaussian" and output is not None:
+def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:
+    if output is not None and not gives_records(mechanism):
         raise InputError(
-            "The gaussian mechanism gives noisy answers only: there are no rows to write to -o.",
+            f"The {mechanism.config()['name']} mechanism gives noisy answers only: there are no rows to write to -o.",
             remedy="Leave -o out and keep the --release, or choose another --mechanism.",
         )
 

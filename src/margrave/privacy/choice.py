@@ -29,6 +29,15 @@ def epsilon_of(rho: Fraction) -> Fraction:
     return Fraction(epsilon)
 
 
+def temperature_of(epsilon: Fraction, sensitivity: Fraction | int) -> Fraction:
+    """What a score is multiplied by in the exponent of the exponential mechanism: ``epsilon / (2 · sensitivity)``.
+
+    >>> temperature_of(Fraction(3), 2)
+    Fraction(3, 4)
+    """
+    return epsilon / (2 * sensitivity)
+
+
 def price_of(temperature: Fraction, sensitivity: Fraction | int, times: int = 1) -> Fraction:
     """What ``times`` choices with ``P[r] ∝ exp(temperature · score_r)`` cost: the inverse of ``epsilon_of``.
 

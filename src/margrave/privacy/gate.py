@@ -1,32 +1,32 @@
-"""The gate: the only place that holds a table and answers questions about it.
+"""The gate: the only place that holds a table and answers questions about it. ``opening`` makes one.
 
 Every question goes through the same steps. Whatever can be checked from public values is checked; the true counts are
 taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
 closes the gate for good, and the charge stands.
 
-True counts live in one private attribute and, while an answer is made, in the frames below ``sealed``. What those
-frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the line: so
-neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
+True counts live in one private attribute and, while an answer is made (``draws``), in the frames below ``sealed``.
+What those frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the
+line: so neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, final
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
-from margrave.errors import BudgetError, DataError, InputError, MargraveError, SchemaError
+from margrave.errors import BudgetError, DataError, InputError, MargraveError
 from margrave.marginal import IDENTITY, Queries, Query, SingleQuery
-from margrave.privacy.books import Books, open_books
+from margrave.privacy.books import Books
 from margrave.privacy.budget import Budget
-from margrave.privacy.choice import epsilon_of
+from margrave.privacy.choice import epsilon_of, temperature_of
+from margrave.privacy.draws import Counts, chosen, chosen_queries, noisy, noisy_queries
 from margrave.privacy.ledger import Ledger, exact_rho
-from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
-from margrave.privacy.policy import Policy, policy_of
+from margrave.privacy.noise import Gaussian, Randomness
 from margrave.privacy.question import (
     Answers,
     Question,
@@ -35,9 +35,9 @@ from margrave.privacy.question import (
     measuring,
     measuring_queries,
 )
-from margrave.privacy.scores import QueryGap, Score
+from margrave.privacy.scores import QueryGap, Score, lipschitz_of
 from margrave.privacy.sealed import Failure, fail, sealed
-from margrave.privacy.unit import Unit, check_query, rows_per_person, sensitivity, size_is_public, unit_name
+from margrave.privacy.unit import Unit, check_query, sensitivity, size_is_public
 from margrave.schema.domain import Domain
 from margrave.transcript import (
     Account,
@@ -56,76 +56,7 @@ if TYPE_CHECKING:
     from margrave.schema import Schema
 
 T = TypeVar("T")
-
-
-def protect(
-    table: Table,
-    *,
-    unit: Unit,
-    budget: Budget,
-    randomness: Randomness | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    policy: Policy | str | Path | None = None,
-    journal: str | Path | None = None,
-    resume: bool = False,
-    facts: Mapping[str, Any] | None = None,
-) -> Private:
-    """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
-
-    Under a unit of persons the rows of each are first cut to ``max_rows``. Without ``randomness``, noise comes from
-    the operating system, after a self-test of the sampler; tests may pass another, and the account then says so.
-
-    ``ledger`` is a ledger file in which ``dataset`` has a cap: the whole budget is reserved there now, every debit is
-    written there before its answer is drawn, and what was not spent is given back when the gate closes. ``policy`` is a
-    policy or its file. ``journal`` is a file for the questions and answers of this run; with ``resume`` the answers in
-    it are given again to the same questions, at no further cost, and ``facts`` (the mechanism and its seed, say: plain
-    and public) must be those that it was begun with.
-
-    **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
-    the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
-    persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
-    cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run.
-    """
-    sensitivity(unit)  # refuses what is no unit
-    if not isinstance(budget, Budget):
-        raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
-    if table.schema.draft:
-        raise SchemaError(
-            "The schema is a draft, made from the data itself: its names, bounds and categories may tell on persons.",
-            remedy="Check every line of it against what is public, then confirm it with schema.confirmed().",
-        )
-    limit = rows_per_person(unit)
-    if limit is not None and table.schema.person is None:
-        raise SchemaError(
-            f"The unit is to {unit}, but the schema names no column that identifies persons.",
-            remedy="Name it as the schema's person, or choose a unit of rows.",
-        )
-    policy_of(policy).check(table.schema, unit, budget, ledger=ledger is not None)
-    source = SystemRandomness() if randomness is None else randomness
-    head = {} if journal is None else _facts(table.schema, unit, budget, source, facts or {})
-    where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
-    books = open_books(unit, budget.rho, head, **where)
-    try:
-        return Private(table, limit, unit, budget, source, books)
-    except BaseException:
-        books.abandon()
-        raise
-
-
-def _facts(
-    schema: Schema, unit: Unit, budget: Budget, source: Randomness, facts: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What a run is of, for its journal: a journal of anything else is not resumed."""
-    return {
-        "schema": schema.hash(),
-        "unit": unit_name(unit),
-        "rho": str(budget.rho),
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "sampler": source.describe(),
-        "facts": dict(facts),
-    }
+Draw = Callable[[Counts, Randomness], Answers]
 
 
 @final
@@ -234,7 +165,7 @@ class Private:
             check_query(query, self.domain)
             price = noise.price(sensitivity(self._unit, query), len(asked))
             question = measuring(self.domain, asked, price.scale, price.rho_each, query)
-            answer = self._ask(question, asked, lambda: self._noisy(asked, price.scale, query))
+            answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
             entries = tuple(
                 Measurement(clique, values, price.scale, price.rho_each, query)
                 for clique, values in zip(asked, answer, strict=True)
@@ -260,7 +191,8 @@ class Private:
                 raise InputError("The queries count a row differently.", remedy="Ask for each kind by itself.")
             price = noise.price(sensitivity(self._unit, asked[0]), len(asked))
             question = measuring_queries(asked, price.scale, price.rho_each)
-            (values,) = self._ask(question, cliques, lambda: self._noisy_queries(asked, cliques, price.scale))
+            draw = partial(noisy_queries, asked=asked, cliques=cliques, scale=price.scale)
+            (values,) = self._ask(question, cliques, draw)
             entries = tuple(
                 Answer(q, int(v), price.scale, price.rho_each) for q, v in zip(asked, values, strict=True)
             )
@@ -284,14 +216,15 @@ class Private:
             rho = exact_rho(rho, "The rho of a choice")
             score.check(self.domain, asked)
             terms, readable = score.terms(asked), score.readable(asked)
-            moved = _lipschitz(score) * sensitivity(self._unit).l1
+            moved = lipschitz_of(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
             question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)
-            answer = self._ask(question, asked, lambda: self._chosen(asked, score, _temperature(epsilon, moved)))
-            place, known = int(answer[0]), (float(epsilon), float(moved), rho, terms, readable)
-            chosen = (*asked, *readable)[place]
-            self._entries += (Selection(asked, chosen, *known, public=place >= len(asked)),)
-            return chosen
+            draw = partial(chosen, asked=asked, score=score, temperature=temperature_of(epsilon, moved))
+            (answer,) = self._ask(question, asked, draw)
+            place, known = int(answer), (float(epsilon), float(moved), rho, terms, readable)
+            winner = (*asked, *readable)[place]
+            self._entries += (Selection(asked, winner, *known, public=place >= len(asked)),)
+            return winner
 
     def select_query(
         self, queries: Queries, score: QueryGap, *, rho: Fraction, times: int = 1
@@ -316,9 +249,9 @@ class Private:
             question = choosing_queries(
                 queries, score.without, score.signed, times, float(epsilon), float(moved), rho
             )
-            (places,) = self._ask(
-                question, asked, lambda: self._chosen_queries(queries, score, _temperature(epsilon, moved), times)
-            )
+            temperature = temperature_of(epsilon, moved)
+            draw = partial(chosen_queries, queries=queries, score=score, temperature=temperature, times=times)
+            (places,) = self._ask(question, asked, draw)
             entries = tuple(
                 QuerySelection(
                     queries,
@@ -376,13 +309,15 @@ class Private:
             counts.flags.writeable = False
             self._counts[clique] = counts
 
-    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Callable[[], Answers]) -> Answers:
+    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Draw) -> Answers:
         """The stored answer of a resumed run; or a new one, counted, charged, drawn and stored, in this order."""
         stored = self._books.recall(question)
         if stored is None:
             self._count(cliques)
         self._charge(question)
-        return self._answer(lambda: self._books.store(draw())) if stored is None else stored
+        if stored is None:
+            return self._answer(lambda: self._books.store(draw(self._counts, self._randomness)))
+        return stored
 
     def _charge(self, question: Question) -> None:
         """Write the debit, or refuse it. If writing fails half way, nothing is drawn and the gate closes."""
@@ -394,38 +329,6 @@ class Private:
             self._forget()
             self._books.abandon()
             raise
-
-    def _noisy(self, asked: Sequence[Clique], scale: float, query: Query) -> Answers:
-        return tuple(self._with_noise(query.apply(clique, self._counts[clique]), scale) for clique in asked)
-
-    def _noisy_queries(
-        self, asked: Sequence[SingleQuery], cliques: Sequence[Clique], scale: float
-    ) -> Answers:
-        pairs = zip(asked, cliques, strict=True)
-        counts = np.array([q.count(self._counts[c]) for q, c in pairs], dtype=np.int64)
-        return (self._with_noise(counts, scale),)
-
-    def _with_noise(self, truth: IntArray, scale: float) -> IntArray:
-        values = self._randomness.gaussian(truth, scale)
-        if values.dtype != np.int64 or values.shape != truth.shape:
-            raise MargraveError("The noise has the wrong shape or type.")
-        return values
-
-    def _chosen_queries(
-        self, queries: Queries, score: QueryGap, temperature: Fraction, times: int
-    ) -> Answers:
-        values, grid = score(queries, {c: self._counts[c] for c in queries.cliques})
-        sides = 2 if score.signed else 1
-        if values.shape != (sides * (len(queries) - len(score.without)),):
-            raise MargraveError("The score does not have one value per candidate.")
-        drawn = [self._randomness.choose(values, temperature * grid) for _ in range(times)]
-        return (np.array([range(len(values))[place] for place in drawn], dtype=np.int64),)
-
-    def _chosen(self, asked: Sequence[Clique], score: Score, temperature: Fraction) -> Answers:
-        values, grid = score(asked, {c: self._counts[c] for c in asked})
-        if len(values) != len(asked) + len(score.readable(asked)):
-            raise MargraveError("The score does not have one value per candidate.")
-        return (np.array(range(len(values))[self._randomness.choose(values, temperature * grid)], dtype=np.int64),)
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
@@ -482,20 +385,3 @@ class Private:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("A protected table cannot be pickled.")
-
-
-def _temperature(epsilon: Fraction, moved: int | Fraction) -> Fraction:
-    """What a score is multiplied by in the exponent of the exponential mechanism."""
-    return epsilon / (2 * moved)
-
-
-def _lipschitz(score: Score) -> Fraction:
-    try:
-        lipschitz = Fraction(score.lipschitz)
-    except (ValueError, OverflowError):  # NaN, infinity
-        lipschitz = Fraction(0)
-    if not 0 < lipschitz <= 1e300:
-        raise InputError(
-            "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
-        )
-    return lipschitz

@@ -54,6 +54,19 @@ class Score(Protocol):
         ...
 
 
+def lipschitz_of(score: Score) -> Fraction:
+    """What a score says of itself, exactly; InputError where that bounds nothing."""
+    try:
+        lipschitz = Fraction(score.lipschitz)
+    except (ValueError, OverflowError):  # NaN, infinity
+        lipschitz = Fraction(0)
+    if not 0 < lipschitz <= 1e300:
+        raise InputError(
+            "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
+        )
+    return lipschitz
+
+
 @dataclass(frozen=True, eq=False)
 class MarginalGap:
     """``w_r (‖query(M_r(D)) − estimate_r‖₁ − penalty_r)``: how badly an estimate misses a marginal, less a penalty.

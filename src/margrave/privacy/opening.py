@@ -1,0 +1,89 @@
+"""How a table gets behind the gate: what is refused before there is one, and the books that it is opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from margrave.errors import InputError, SchemaError
+from margrave.privacy.books import open_books
+from margrave.privacy.budget import Budget
+from margrave.privacy.gate import Private
+from margrave.privacy.noise import Randomness, SystemRandomness
+from margrave.privacy.policy import Policy, policy_of
+from margrave.privacy.unit import Unit, rows_per_person, sensitivity, unit_name
+
+if TYPE_CHECKING:
+    from margrave.data import Table
+    from margrave.schema import Schema
+
+
+def protect(
+    table: Table,
+    *,
+    unit: Unit,
+    budget: Budget,
+    randomness: Randomness | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    policy: Policy | str | Path | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> Private:
+    """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
+
+    Under a unit of persons the rows of each are first cut to ``max_rows``. Without ``randomness``, noise comes from
+    the operating system, after a self-test of the sampler; tests may pass another, and the account then says so.
+
+    ``ledger`` is a ledger file in which ``dataset`` has a cap: the whole budget is reserved there now, every debit is
+    written there before its answer is drawn, and what was not spent is given back when the gate closes. ``policy`` is a
+    policy or its file. ``journal`` is a file for the questions and answers of this run; with ``resume`` the answers in
+    it are given again to the same questions, at no further cost, and ``facts`` (the mechanism and its seed, say: plain
+    and public) must be those that it was begun with.
+
+    **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
+    the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
+    persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
+    cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run.
+    """
+    sensitivity(unit)  # refuses what is no unit
+    if not isinstance(budget, Budget):
+        raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
+    if table.schema.draft:
+        raise SchemaError(
+            "The schema is a draft, made from the data itself: its names, bounds and categories may tell on persons.",
+            remedy="Check every line of it against what is public, then confirm it with schema.confirmed().",
+        )
+    limit = rows_per_person(unit)
+    if limit is not None and table.schema.person is None:
+        raise SchemaError(
+            f"The unit is to {unit}, but the schema names no column that identifies persons.",
+            remedy="Name it as the schema's person, or choose a unit of rows.",
+        )
+    policy_of(policy).check(table.schema, unit, budget, ledger=ledger is not None)
+    source = SystemRandomness() if randomness is None else randomness
+    head = {} if journal is None else _facts(table.schema, unit, budget, source, facts or {})
+    where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
+    books = open_books(unit, budget.rho, head, **where)
+    try:
+        return Private(table, limit, unit, budget, source, books)
+    except BaseException:
+        books.abandon()
+        raise
+
+
+def _facts(
+    schema: Schema, unit: Unit, budget: Budget, source: Randomness, facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a run is of, for its journal: a journal of anything else is not resumed."""
+    return {
+        "schema": schema.hash(),
+        "unit": unit_name(unit),
+        "rho": str(budget.rho),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "sampler": source.describe(),
+        "facts": dict(facts),
+    }
