@@ -16,7 +16,7 @@ from margrave.errors import InputError, ReleaseError
 from margrave.marginal import closure
 from margrave.release import tails
 from margrave.release.reference import BATCH, Reference
-from margrave.release.rounds import Round, last_rounds, rounds_of
+from margrave.release.rounds import Chances, Round, last_rounds, rounds_of
 from margrave.release.supports import Support
 from margrave.release.unbiased import Unbiased
 from margrave.schema.domain import Domain
@@ -133,8 +133,8 @@ class Bounds:
             if records is not None:
                 how = MERGED if known.supports[clique].estimate.groups else MEASURED
         elif clique in known.last:
-            each = miss if self.joint else miss / known.events(clique)
-            records, how = known.unsupported(clique, each)
+            chances = Chances.equal(miss) if self.joint else Chances.shared(miss, known.below(clique))
+            records, how = known.unsupported(clique, chances)
         share = None if records is None else records / total
         return Bound(clique, clique in supported, records, share, self.level, self.joint, how)
 
@@ -147,60 +147,62 @@ class Known:
     last: Mapping[Clique, tuple[Round, int]]
     beyond: Mapping[Clique, float]
     paper: bool
-    _errors: dict[tuple[int, float], FloatArray] = field(default_factory=dict)
-    _found: dict[tuple[Clique, float], tuple[float | None, str]] = field(default_factory=dict)
+    _errors: dict[tuple[int, Chances], FloatArray] = field(default_factory=dict)
+    _found: dict[tuple[Clique, Chances], tuple[float | None, str]] = field(default_factory=dict)
 
     def supported(self, clique: Clique, miss: float) -> float | None:
         """The bound of a marginal that lies in a measured one."""
         return self.supports[clique].bound(miss, paper=self.paper) if clique in self.supports else None
 
-    def events(self, clique: Clique) -> int:
-        """How many things must all be as likely for a bound: a choice, a measurement, and the measured ones below."""
-        below = (r for k in range(1, len(clique)) for r in combinations(clique, k))
-        return 2 + (0 if self.paper else sum(r in self.supports for r in below))
+    def below(self, clique: Clique) -> int:
+        """How many measured marginals below a marginal a way to its bound may pass by."""
+        if self.paper:
+            return 0
+        return sum(r in self.supports for k in range(1, len(clique)) for r in combinations(clique, k))
 
-    def unsupported(self, clique: Clique, miss: float) -> tuple[float | None, str]:
+    def unsupported(self, clique: Clique, chances: Chances) -> tuple[float | None, str]:
         """The bound of another marginal: directly, or by way of a smaller one and what was measured of one column.
 
         Let c be a column's commonest code in the reference B, and A the real counts. Then for r = s and that column
 
             ‖A_r − B_r‖₁ ≤ ‖A_s − B_s‖₁ + 2 (A(not c) + B(not c)),    A(not c) ≤ B(not c) + ‖A_column − B_column‖₁
         """
-        key = (clique, miss)
+        key = (clique, chances)
         if key not in self._found:
             round_, _ = self.last[clique]
-            direct = self._direct(clique, miss)
-            ways = [] if self.paper else self._chained(clique, round_, miss)
+            direct = self._direct(clique, chances)
+            ways = [] if self.paper else self._chained(clique, round_, chances)
             best = min([*ways, *([] if direct is None else [direct])], default=None)
             how = TOO_LARGE if best is None else CHOSEN if best == direct else CHAINED
             self._found[key] = best, how.format(round_.number)
         return self._found[key]
 
-    def _chained(self, clique: Clique, round_: Round, miss: float) -> list[float]:
+    def _chained(self, clique: Clique, round_: Round, chances: Chances) -> list[float]:
         """The bounds by way of each column."""
         ways = []
         for a in clique:
-            inner, outside = self._below(tuple(b for b in clique if b != a), round_, miss), self._outside(a, miss)
+            rest = tuple(b for b in clique if b != a)
+            inner, outside = self._below(rest, round_, chances), self._outside(a, chances.below)
             if inner is not None and outside is not None:
                 ways.append(inner + outside)
         return ways
 
-    def _direct(self, clique: Clique, miss: float) -> float | None:
+    def _direct(self, clique: Clique, chances: Chances) -> float | None:
         if clique not in self.beyond:
             return None
         round_, place = self.last[clique]
-        key = (round_.number, miss)
+        key = (round_.number, chances)
         if key not in self._errors:
-            self._errors[key] = round_.errors(miss, paper=self.paper)
+            self._errors[key] = round_.errors(chances, paper=self.paper)
         error = float(self._errors[key][place])
         return error + self.beyond[clique] if np.isfinite(error) else None
 
-    def _below(self, clique: Clique, round_: Round, miss: float) -> float | None:
+    def _below(self, clique: Clique, round_: Round, chances: Chances) -> float | None:
         """The bound of a smaller marginal, where it needs nothing to hold that the larger one's does not."""
         if clique in self.supports:
-            return self.supported(clique, miss)
+            return self.supported(clique, chances.below)
         if clique in self.last and self.last[clique][0] is round_:
-            return self.unsupported(clique, miss)[0]
+            return self.unsupported(clique, chances)[0]
         return None
 
     def _outside(self, attribute: Attribute, miss: float) -> float | None:

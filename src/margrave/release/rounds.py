@@ -13,6 +13,31 @@ from margrave.transcript import Hindsight, Measurement, Selection, Transcript
 from margrave.typing import Clique, FloatArray
 
 
+@dataclass(frozen=True)
+class Chances:
+    """How likely each thing that a bound rests on may fail: a choice, the answer it led to, each measured marginal."""
+
+    choice: float
+    answer: float
+    below: float
+
+    @classmethod
+    def equal(cls, miss: float) -> Chances:
+        """The same for all."""
+        return cls(miss, miss, miss)
+
+    @classmethod
+    def shared(cls, miss: float, below: int) -> Chances:
+        """So much in all, for ``below`` measured marginals too.
+
+        A choice that fails with probability δ / (1 + δ) costs log(1 / δ), which the paper has for δ. So the others can
+        have what is left of a half without making the bound looser than the paper's.
+        """
+        half = miss / 2
+        choice = half / (1 + half) if below else half
+        return cls(choice, half, (half - choice) / max(1, below))
+
+
 @dataclass(frozen=True, eq=False)
 class Round:
     """A choice, and the measurement of what it chose. ``number`` counts from 1."""
@@ -22,8 +47,8 @@ class Round:
     measurement: Measurement
     hindsight: Hindsight
 
-    def errors(self, miss: float, *, paper: bool) -> FloatArray:
-        """With probability 1 − 2 miss, for every candidate r at once ‖M_r(D) − M_r(model)‖₁ is at most
+    def errors(self, chances: Chances, *, paper: bool) -> FloatArray:
+        """Unless the choice or the answer fails, for every candidate r at once ‖M_r(D) − M_r(model)‖₁ is at most
 
             penalty_r + (w_c (error_c − penalty_c) + gap) / w_r + drift_r
 
@@ -33,13 +58,13 @@ class Round:
         s, m = self.selection, self.measurement
         beneath = tails.paper_l1_beneath if paper else tails.l1_beneath
         gap = tails.paper_choice_gap if paper else tails.choice_gap
-        error = beneath(self.hindsight.surprise, m.scale, m.values.size, miss)
+        error = beneath(self.hindsight.surprise, m.scale, m.values.size, chances.answer)
         weight, penalty = s.terms["weight"], s.terms["penalty"]
         c = s.candidates.index(s.chosen)
         many = len(s.candidates) + len(s.readable)
         # from a reading's score the public marginal's distance is taken off, which is unknown, and not negative
         taken_off = 0.0 if s.public else penalty[c]
-        best = weight[c] * (error - taken_off) + gap(many, s.epsilon, s.sensitivity, miss)
+        best = weight[c] * (error - taken_off) + gap(many, s.epsilon, s.sensitivity, chances.choice)
         return np.asarray(np.maximum(penalty + best / weight, 0.0) + self.hindsight.drift, dtype=np.float64)
 
 

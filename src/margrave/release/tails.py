@@ -92,17 +92,18 @@ def l1_beneath(observed: float, scale: float, cells: int, miss: float) -> float:
     ‖x + G‖₁ has the mean Σ h(x_i), h(u) = E|u + N(0, scale²)|, and stays above it less λ · scale · sqrt(cells). As the
     inverse of h is concave, ‖x‖₁ ≤ cells · h⁻¹(T / cells) where T is what was observed and that allowance. For
     discrete noise G = X + U, and ‖U‖₁, at most its mean and 2 η sqrt(cells) with probability 1 − e⁻², is allowed for
-    too. Where the scale is too small for that, the paper's form.
+    too. The paper's form where that is smaller, or the scale too small for this one: both fail where less than some
+    number is observed, so the smaller one fails no more often than the likelier of the two.
     """
-    grown = inflation(scale, cells)
+    grown, papers = inflation(scale, cells), paper_l1_beneath(observed, scale, cells, miss)
     if grown is None:
-        return paper_l1_beneath(observed, scale, cells, miss)
+        return papers
     added = scale * math.sqrt(grown**2 - 1.0)
     scale *= grown
     surprise = math.log(1.0 / miss) + SLACK - math.log1p(-math.exp(-2.0))
     allowance = math.sqrt(2.0 * cells * surprise) * scale
     allowance += added * (MEAN_ABS * cells + 2.0 * math.sqrt(cells))
-    return cells * scale * _inverse_folded((observed + allowance) / (cells * scale))
+    return min(papers, cells * scale * _inverse_folded((observed + allowance) / (cells * scale)))
 
 
 def _folded(u: float) -> float:
