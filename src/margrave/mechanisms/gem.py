@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.marginal import Queries
 from margrave.mechanisms.common import (
     Memory,
@@ -24,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import given
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import GeneratorFit, Model
 from margrave.privacy import Private, Unit
 from margrave.public import Public
@@ -60,8 +59,7 @@ class GEM:
     fit: GeneratorFit = field(default_factory=GeneratorFit)
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("GEM needs at least one round.")
+        check_rounds(self.rounds, "GEM")
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
@@ -28,6 +27,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.library import given, scaled
 from margrave.mechanisms.penalty import expected_noise
+from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public
@@ -72,11 +72,8 @@ class JAMPGM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
-        if not 1e-6 <= self.alpha <= 1 - 1e-6:
-            raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("JAM-PGM needs at least one round.")
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        check_rounds(self.rounds, "JAM-PGM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The downward closure of the workload."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.marginal import Queries
 from margrave.mechanisms.common import (
     Memory,
@@ -23,7 +22,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.models.weights import averaged
 from margrave.privacy import Private, Unit
@@ -67,8 +66,7 @@ class MWEM:
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("MWEM needs at least one round.")
+        check_rounds(self.rounds, "MWEM")
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         self.estimator()

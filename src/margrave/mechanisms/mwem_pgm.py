@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     LARGEST_MODEL_MB,
@@ -24,6 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
+from margrave.mechanisms.rounds import check_rounds
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -55,8 +55,7 @@ class MWEMPGM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("MWEM+PGM needs at least one round.")
+        check_rounds(self.rounds, "MWEM+PGM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The workload, and one-way marginals: for the start, and for when nothing else fits."""

@@ -22,7 +22,7 @@ from margrave.mechanisms.common import (
     split,
     workload_config,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, GeneticFit
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -59,8 +59,7 @@ class PrivateGSD:
     fit: Fit = field(default_factory=GeneticFit)
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("Private-GSD needs at least one round.")
+        check_rounds(self.rounds, "Private-GSD")
         if not is_whole(self.granularity) and not self.adaptive:
             raise InputError("Single queries are measured in rounds only.", remedy="Set adaptive=True (--adaptive).")
         if self.queries is not None and not self.adaptive:

@@ -182,6 +182,12 @@ def exact_alpha(alpha: Fraction) -> Fraction:
     return Fraction(alpha).limit_denominator(10**6)
 
 
+def check_rounds(rounds: int | None, name: str) -> None:
+    """Raise ``InputError`` for a number of rounds below one; None leaves it to the mechanism."""
+    if rounds is not None and rounds < 1:
+        raise InputError(f"{name} needs at least one round.")
+
+
 def is_whole(granularity: str) -> bool:
     """Whether whole marginals are measured, and not single queries; anything else is an ``InputError``."""
     if granularity not in get_args(Granularity):
