@@ -68,7 +68,7 @@ class MWEM:
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.rounds < 1:
-            raise InputError("MWEM needs at least one round.")
+            raise InputError(f"{type(self).__name__} needs at least one round.")
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         self.estimator()
@@ -108,7 +108,7 @@ class MWEM:
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
         check_size(fit, domain, one_way(domain), self.max_model_mb)
-        fit(domain, private.transcript, rng=rng)  # constraints that leave no record possible cost nothing
+        fit(domain, private.transcript, rng=rng)  # what leaves no record possible costs nothing
         rounds = self._rounds(domain)
         count = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)

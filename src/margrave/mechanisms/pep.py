@@ -67,7 +67,7 @@ class PEP:
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.rounds < 1:
-            raise InputError("PEP needs at least one round.")
+            raise InputError(f"{type(self).__name__} needs at least one round.")
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         self.estimator()
@@ -107,7 +107,7 @@ class PEP:
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
         check_size(fit, domain, one_way(domain), self.max_model_mb)
-        fit(domain, private.transcript, rng=rng)  # constraints that leave no record possible cost nothing
+        fit(domain, private.transcript, rng=rng)  # what leaves no record possible costs nothing
         rounds = self._rounds(domain)
         count = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)
