@@ -199,12 +199,16 @@ CASES: dict[str, Make] = {
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
     "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
     "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "pmw-pub paper": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
     "jam": lambda d: JAM(public=partly_published(d)),
     "jam pairs": lambda d: JAM(public=published(d), workload=pairs(d), rounds=9, max_model_mb=tight(d)),
     "jam-pgm": lambda d: JAMPGM(public=published(d), rounds=6),
     "jam-pgm paper": lambda d: JAMPGM(public=partly_published(d), workload=uneven(d), rounds=5, equal_weights=True),
     "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
+    "pep-pub paper": lambda d: PEPPub(
+        public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False
+    ),
     "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),
     "gem pairs": lambda d: GEM(
         workload=pairs(d), granularity="query", rounds=9, fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)

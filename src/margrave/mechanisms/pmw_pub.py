@@ -24,6 +24,9 @@ class PMWPub(MWEM):
     ``margrave.evaluate.best_mixture_error``. It takes domains of any size.
 
     ``public``: the public table, which must have all columns. It is told in the certificate, by its hash.
+    ``shrink``: answers are drawn towards the public table's shares first, as far as the answers so far bear those out;
+    ``anneal``: a round that taught less than its noise halves the number of those left. Without these two it is the
+    paper's form, which at a small budget ended further from the truth than the public table that it began with.
     ``max_model_mb``: None, unlike for MWEM: the records are in memory already. Everything else is as in ``MWEM``.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public records are not protected.
@@ -31,18 +34,21 @@ class PMWPub(MWEM):
     Source: Liu, Vietri, Steinke, Ullman, Wu (2021), Leveraging Public Data for Practical Private Query Release.
     """
 
+    anneal: bool = parameter(True, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
+    shrink: bool = parameter(True, "Whether answers are believed beside the public table only beyond their noise.")
     max_model_mb: float | None = parameter(None, "Size of the model at most, in MB.", above=0)
     public: Public | None = None
 
     def estimator(self) -> Fit:
         """The multiplicative weights of these parameters, or what was given in their place."""
-        own = MultiplicativeWeightsFit(public=self.public, passes=self.passes, average=self.average)
-        return self.fit or own
+        return self.fit or MultiplicativeWeightsFit(
+            public=self.public, passes=self.passes, average=self.average, shrink=self.shrink
+        )
 
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
         public = None if self.public is None else self.public.facts()
-        return {**super().config(), "name": "pmw-pub", "public": public}
+        return {**super().config(), "name": "pmw-pub", "shrink": self.shrink, "public": public}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
