@@ -199,16 +199,12 @@ CASES: dict[str, Make] = {
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
     "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
     "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
-    "pmw-pub paper": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
     "jam": lambda d: JAM(public=partly_published(d)),
     "jam pairs": lambda d: JAM(public=published(d), workload=pairs(d), rounds=9, max_model_mb=tight(d)),
     "jam-pgm": lambda d: JAMPGM(public=published(d), rounds=6),
     "jam-pgm paper": lambda d: JAMPGM(public=partly_published(d), workload=uneven(d), rounds=5, equal_weights=True),
     "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
-    "pep-pub paper": lambda d: PEPPub(
-        public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False
-    ),
     "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),
     "gem pairs": lambda d: GEM(
         workload=pairs(d), granularity="query", rounds=9, fit=replace(SMALL, resample=True), alpha=Fraction(2, 7)
@@ -240,6 +236,8 @@ CASES: dict[str, Make] = {
     "mst particles": lambda d: MST(fit=FEW_PARTICLES),
     "mwem-pgm particles": lambda d: MWEMPGM(workload=pairs(d), rounds=2, fit=FEW_PARTICLES),
     "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
+    "pmw-pub paper": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
+    "pep-pub paper": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 

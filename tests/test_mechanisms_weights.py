@@ -20,6 +20,7 @@ from margrave.data import MemoryTable
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import TOTAL, LinearQuery, Queries
 from margrave.mechanisms import MWEM, PEP, Mechanism, PEPPub, PMWPub
+from margrave.mechanisms.common import FOR_TOTAL
 from margrave.mechanisms.rounds import Rounds
 from margrave.models import GraphicalFit
 from margrave.models.weights import empirical
@@ -109,6 +110,33 @@ def test_the_number_of_records_is_asked_where_it_is_private() -> None:
     assert first.query == TOTAL
     assert isinstance(third, Measurement)
     assert len(release.transcript.measurements) == len(TABLE.domain), "one round per column"
+
+
+def test_the_number_of_rounds_follows_from_the_noisy_number_of_records() -> None:
+    """By the formula, T = 0.065 n sqrt(rho log|X|) / log|Q|; with so much noise the true n gives other numbers."""
+    queries, rho = Queries.cells(TABLE.domain, [("c",)]), Fraction(1, 100)
+    by_formula = 0.065 * np.sqrt(float(rho * (1 - FOR_TOTAL)) * np.log(240)) / np.log(3)
+    found = set()
+    for seed in range(8):
+        release = made(
+            PEP, Budget.zcdp(rho), seed, AddRemoveRow(), queries=queries, granularity="query", max_iterations=1
+        )
+        rounds = len(release.transcript.query_selections)
+        assert rounds == int(by_formula * release.transcript.total())
+        found.add(rounds)
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize("kind", [PMWPub, PEPPub])
+@pytest.mark.parametrize("granularity", ["query", "marginal"])
+def test_no_record_comes_out_that_the_public_table_lacks(kind: Any, granularity: str) -> None:
+    """Whatever the private table holds: half of the records here are of a kind that no public one is."""
+    public = Public(PUBLIC.codes.take(np.flatnonzero(PUBLIC.codes.column("a") < 3)), "a part")
+    made_of = kind(public=public, rounds=5, granularity=granularity)
+    release = run_on(made_of, TABLE, ReplaceRow(), Budget.zcdp(10), SeededRandomness(1))
+    drawn = {tuple(row) for row in release.model.sample(2000, rng=np.random.default_rng(0)).values.T.tolist()}
+    assert drawn <= {tuple(row) for row in public.codes.values.T.tolist()}
+    assert (TABLE.count([("a",)])[("a",)][3] > 0).all()
 
 
 def test_the_release_holds_the_average_if_asked() -> None:
