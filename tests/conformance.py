@@ -238,6 +238,8 @@ CASES: dict[str, Make] = {
     "mst particles": lambda d: MST(fit=FEW_PARTICLES),
     "mwem-pgm particles": lambda d: MWEMPGM(workload=pairs(d), rounds=2, fit=FEW_PARTICLES),
     "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
+    "pmw-pub paper": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
+    "pep-pub paper": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 

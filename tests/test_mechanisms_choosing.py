@@ -67,6 +67,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     return heard
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_rest_on_the_noisy_number_of_records(seed: int) -> None:
+    """The true one would tell it, in every estimate that a choice is scored with."""
+    table, queries = memory_table(SIZES, ROWS), Queries.cells(TABLE.domain, [("a", "b")])
+    with protect(table, unit=AddRemoveRow(), budget=BUDGET, randomness=SeededRandomness(seed)) as private:
+        found = choices.begin(private, queries)
+        (answer,) = private.transcript.answers
+        assert answer.query == TOTAL
+        assert found == private.transcript.total() == pytest.approx(answer.value)
+        assert answer.value != table.rows()
+
+
 def recorded(mechanism: Any, unit: Unit, seed: int = 0) -> tuple[Release, list[Chosen]]:
     """A release, and the choices behind the gate."""
     source = Recorder(SeededRandomness(seed))

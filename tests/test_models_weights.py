@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import TOTAL, LinearQuery, Query, project_array
@@ -24,8 +25,9 @@ from margrave.models import (
 )
 from margrave.models.weights import averaged
 from margrave.models.weights.grid import Grid, Places
-from margrave.models.weights.known import on_simplex
+from margrave.models.weights.known import Known, on_simplex
 from margrave.models.weights.records import Records
+from margrave.models.weights.shrink import shrunk
 from margrave.public import Public
 from margrave.schema import Codes, Domain, StructuralZeros
 from margrave.transcript import Answer, Entry, Measurement, PublicTotal, Transcript
@@ -254,6 +256,74 @@ def test_what_the_noise_explains_is_left_alone() -> None:
     np.testing.assert_allclose(table_of(still), 1 / 6, rtol=1e-12)
     moved = fitted(MultiplicativeWeightsFit(threshold=0.5), domain, transcript_of(*entries))
     assert table_of(moved)[0].sum() > 0.51
+
+
+# Answers believed beside a start.
+
+
+def likeliest(gaps: FloatArray, room: FloatArray, noise: FloatArray, sampling: float) -> float:
+    """The extra spread, not negative, under which gaps ~ N(0, room · (sampling + extra) + noise²), by a solver."""
+
+    def unlikely(log_extra: float) -> float:
+        variance = room * (sampling + math.exp(log_extra)) + noise**2
+        return float((np.log(variance) + gaps**2 / variance).sum())
+
+    found = minimize_scalar(unlikely, bounds=(-16.0, 2.0), method="bounded", options={"xatol": 1e-6})
+    return math.exp(found.x)
+
+
+@KINDS
+@pytest.mark.parametrize("off", [0.0, 1.0])
+def test_answers_are_drawn_towards_the_start_as_far_as_it_is_borne_out(kind: str, off: float) -> None:
+    """Against the posterior mean of a normal, its variance found by a solver; a start far off draws hardly."""
+    rng, domain = np.random.default_rng(12), domain_of([3, 2, 4])
+    start = rng.dirichlet(np.ones(24)).reshape(3, 2, 4)
+    truth = (1 - off) * start + off * rng.dirichlet(np.ones(24)).reshape(3, 2, 4)
+    queries, sampling, scale = some_queries(domain, rng, 20), 1e-3, 30.0
+    queries = [q for q in dict.fromkeys(queries) if not mask_of(domain, q).all()]
+    entries: list[Entry] = answered(queries, [truth[mask_of(domain, q)].sum() for q in queries], scale=scale)
+    pair = project_array(truth, domain.attributes, ("c0", "c2"))
+    noisy = np.rint(N * pair + rng.normal(scale=scale, size=pair.shape)).astype(np.int64)
+    entries.append(Measurement(("c0", "c2"), noisy, scale, Fraction(1, 9)))
+    known = Known.of(domain, entries, float(N))
+    found = shrunk(known, places_of(kind, domain, 7.0 * start), sampling)
+
+    shares = np.array([start[mask_of(domain, q)].sum() for q in known.queries])
+    cells = project_array(start, domain.attributes, ("c0", "c2"))
+    room = np.concatenate([shares * (1 - shares), (cells * (1 - cells)).ravel()])
+    gaps = np.concatenate([known.answers - shares, (known.marginals[0].shares - cells).ravel()])
+    extra = likeliest(gaps, room, np.full(gaps.size, scale / N), sampling)
+    variance = room * (sampling + extra)
+    expected = variance / (variance + (scale / N) ** 2) * gaps
+    assert extra > 0.02 if off else extra < 1e-3
+    np.testing.assert_allclose(found.answers - shares, expected[: shares.size], rtol=0.1, atol=2e-4)
+    moved = (found.marginals[0].shares - cells).ravel()
+    np.testing.assert_allclose(moved, expected[shares.size :], rtol=0.1, atol=2e-4)
+    assert not found.scales.any()
+    assert found.marginals[0].scale == 0.0
+
+
+def test_what_the_start_has_not_is_not_believed() -> None:
+    """A cell without public records stays empty, and one that all of them are in stays full, whatever is answered."""
+    domain = domain_of([2, 3])
+    public = Public(Codes.of(domain, {"c0": np.array([0, 0]), "c1": np.array([0, 1])}), "made up for this test")
+    entries = answered([Q1, LinearQuery(("c1",), ((2,),))], [0.4, 0.5], scale=1.0)
+    for fit in (EntropyProjectionFit(public=public, shrink=True), MultiplicativeWeightsFit(public=public, shrink=True)):
+        np.testing.assert_allclose(table_of(fitted(fit, domain, transcript_of(*entries))), [[0.5, 0.5, 0], [0, 0, 0]])
+
+
+def test_the_records_of_a_public_table_one_by_one_are_its_distribution() -> None:
+    """Without those that cannot occur, and whatever the order of its columns."""
+    rng = np.random.default_rng(4)
+    possible = np.array([[True, True, False], [True, True, True]])
+    domain = Domain.of({"a": 2, "b": 3}, zeros=[StructuralZeros(("a", "b"), possible)])
+    columns = {"b": rng.integers(0, 3, 200), "a": rng.integers(0, 2, 200)}
+    public = Public(Codes.of(Domain.of({"b": 3, "a": 2}), columns), "made up for this test")
+    each, once = Records.one_by_one(domain, public), Records.of(domain, public)
+    assert each.weights.size == (~((columns["a"] == 0) & (columns["b"] == 2))).sum()
+    assert once.weights.size == 5
+    for clique in every_clique(domain):
+        np.testing.assert_allclose(each.marginals([clique])[clique], once.marginals([clique])[clique], rtol=1e-12)
 
 
 # Entropy projection.

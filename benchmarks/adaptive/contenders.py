@@ -57,6 +57,8 @@ def found(module: str, name: str) -> Callable[..., Any]:
 WHOLE = {"granularity": "marginal"}
 SINGLE = {"granularity": "query"}
 """The papers' form; the library's default is whole marginals."""
+FAITHFUL = {**SINGLE, "shrink": False, "anneal": False}
+"""PMW^Pub and PEP^Pub as in the papers: every answer is met, and T is kept."""
 AS_PUBLISHED = {"hidden": (512, 1024, 1024), "rate": 1e-4, "threshold": 0.5, "spread": 1.0, "resample": True}
 """The paper's network and its training, where the library's defaults differ."""
 
@@ -67,6 +69,17 @@ def public(table: str) -> dict[str, Contender]:
         f"gem-pub-{table}": Contender("GEMPub", SINGLE, public=table),
         f"pmw-pub-{table}": Contender("PMWPub", SINGLE, public=table),
         f"pep-pub-{table}": Contender("PEPPub", SINGLE, public=table),
+        **weighing(table),
+    }
+
+
+def weighing(table: str) -> dict[str, Contender]:
+    """More forms of those that weigh the public records: the papers', and the library's default."""
+    kinds = {"pmw-pub": "PMWPub", "pep-pub": "PEPPub"}
+    return {
+        f"{name}-{table}-{form}": Contender(kind, options, public=table)
+        for name, kind in kinds.items()
+        for form, options in (("paper", FAITHFUL), ("marginals", WHOLE))
     }
 
 
@@ -105,7 +118,7 @@ SMALL = (*REFERENCES, "mwem", "mwem-forgetful", "mwem-marginals", "pep", "pep-ma
 LARGE = ("independent", "mst", "aim", "rap-softmax", "rap", "gem", "gem-marginals", "dual-query", "fem")
 
 BY_TASK: dict[str, tuple[str, ...]] = {
-    "adult_reduced": SMALL,
+    "adult_reduced": (*SMALL, "pmw-pub-tenth", "pep-pub-tenth", *weighing("tenth")),
     "acs_reduced": SMALL,
     "adult": (*LARGE, *public("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
     "acs": (*LARGE, *public("us"), *public("ca"), *public("oh")),

@@ -17,6 +17,13 @@ LABELS = {
     "gem-paper": "GEM, the paper's network", "gem-plain": "GEM in plain PyTorch",
 }  # fmt: skip
 
+FORMS = {"paper": "as published", "marginals": "whole marginals"}
+LABELS |= {
+    f"{name}-{form}": f"{label}, {words}"
+    for name, label in list(LABELS.items()) if name.startswith(("pmw-pub", "pep-pub"))
+    for form, words in FORMS.items()
+}  # fmt: skip
+
 _TEAL, _GREEN, _BLUE = ("#17697a", "#5fb8c6"), ("#3f8f4f", "#7cc98b"), ("#3b5fa8", "#85a3e0")
 _RUST, _GOLD, _PINK = ("#c4622d", "#e8925f"), ("#a98212", "#cfae4a"), ("#b5366b", "#e283a9")
 _VIOLET, _LILAC = ("#7a4fa3", "#b892dc"), ("#b39bc9", "#8f74b0")

@@ -45,8 +45,8 @@ class MWEM:
     the mean error at any. ``rounds``: None means one per column of marginals, of queries as many as the budget is
     worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
     ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``average``: release
-    the average over rounds (Hardt et al.) and not the last (Liu et al.). ``fit``: another estimator in the place of
-    these weights.
+    the average over rounds (Hardt et al.) and not the last (Liu et al.). ``anneal``: halve the rounds that are left
+    where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -62,11 +62,12 @@ class MWEM:
     )
     passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", above=-1)
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
+    anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
-        check_rounds(self.rounds, "MWEM")
+        check_rounds(self.rounds, type(self).__name__)
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         self.estimator()
@@ -94,6 +95,7 @@ class MWEM:
             "alpha": float(self.alpha),
             "passes": self.passes,
             "average": self.average,
+            "anneal": self.anneal,
             "max_model_mb": self.max_model_mb,
             "fit": repr(self.estimator()),
         }
@@ -106,17 +108,19 @@ class MWEM:
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
         check_size(fit, domain, one_way(domain), self.max_model_mb)
-        fit(domain, private.transcript, rng=rng)  # constraints that leave no record possible cost nothing
+        fit(domain, private.transcript, rng=rng)  # what leaves no record possible costs nothing
         rounds = self._rounds(domain)
-        count = rounds.begin(private)
+        left = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)
-        for t in range(count):
-            rounds.ask(private, model, count - t, rng=rng, memory=memory)
+        while left:
+            before = rounds.ask(private, model, left, rng=rng, memory=memory)
             model = fit(domain, private.transcript, rng=rng, warm=model)
-            progress("measuring", (t + 1) / count)
+            left = rounds.left_after(left, before, model, private.transcript)
+            progress("measuring", float(1 - private.remaining / private.rho))
         return release_of(private, averaged(model), self.config(), memory)
 
     def _rounds(self, domain: Domain) -> Rounds:
         cliques = workload_or_default(self.workload, domain).cliques
         queries = queries_of(domain, cliques, self.queries)
-        return Rounds(queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.alpha)
+        whole = is_whole(self.granularity)
+        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha, anneal=self.anneal)

@@ -44,8 +44,9 @@ class PEP:
     the mean error at any. ``rounds``: None means one per column of marginals, of queries as many as the budget is
     worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
     ``gamma``: the tolerance in standard deviations of an answer's noise (``EntropyProjectionFit.gamma_of_paper`` is
-    the paper's). ``max_iterations``: steps in a round at most; 25 in the paper's experiments. ``fit``: another
-    estimator in the place of these weights.
+    the paper's). ``max_iterations``: steps in a round at most; 25 in the paper's experiments. ``anneal``: halve the
+    rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
+    these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -61,11 +62,12 @@ class PEP:
     )
     gamma: float = parameter(1.0, "How far off answers may stay, in deviations of their noise.", above=-1e-9)
     max_iterations: int = parameter(25, "Steps of the projection in a round, at most.", above=0)
+    anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
-        check_rounds(self.rounds, "PEP")
+        check_rounds(self.rounds, type(self).__name__)
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         self.estimator()
@@ -93,6 +95,7 @@ class PEP:
             "alpha": float(self.alpha),
             "gamma": self.gamma,
             "max_iterations": self.max_iterations,
+            "anneal": self.anneal,
             "max_model_mb": self.max_model_mb,
             "fit": repr(self.estimator()),
         }
@@ -105,17 +108,19 @@ class PEP:
         progress = progress or silent
         domain, fit, memory = private.domain, self.estimator(), Memory()
         check_size(fit, domain, one_way(domain), self.max_model_mb)
-        fit(domain, private.transcript, rng=rng)  # constraints that leave no record possible cost nothing
+        fit(domain, private.transcript, rng=rng)  # what leaves no record possible costs nothing
         rounds = self._rounds(domain)
-        count = rounds.begin(private)
+        left = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)
-        for t in range(count):
-            rounds.ask(private, model, count - t, rng=rng, memory=memory)
+        while left:
+            before = rounds.ask(private, model, left, rng=rng, memory=memory)
             model = fit(domain, private.transcript, rng=rng, warm=model)
-            progress("measuring", (t + 1) / count)
+            left = rounds.left_after(left, before, model, private.transcript)
+            progress("measuring", float(1 - private.remaining / private.rho))
         return release_of(private, model, self.config(), memory)
 
     def _rounds(self, domain: Domain) -> Rounds:
         cliques = workload_or_default(self.workload, domain).cliques
         queries = queries_of(domain, cliques, self.queries)
-        return Rounds(queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.alpha)
+        whole = is_whole(self.granularity)
+        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha, anneal=self.anneal)

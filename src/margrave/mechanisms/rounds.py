@@ -7,7 +7,7 @@ is the same, and is here: single queries, as the paper does, or whole marginals,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -21,6 +21,7 @@ from margrave.mechanisms.penalty import expected_noise
 from margrave.models.protocol import Model
 from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, size_is_public
 from margrave.schema.domain import Domain
+from margrave.transcript import Answer, Measurement, Transcript
 from margrave.typing import Clique, FloatArray
 
 Granularity = Literal["query", "marginal"]
@@ -47,7 +48,8 @@ class Rounds:
     """How the budget goes to rounds: each of the ``count`` chooses and measures ``each`` queries, or marginals.
 
     ``alpha`` is the paper's: a round's rho goes to choosing and to measuring as alpha² to (1 − alpha)². Where the
-    number of records is private it is asked first, for ``FOR_TOTAL`` of the budget.
+    number of records is private it is asked first, for ``FOR_TOTAL`` of the budget. ``anneal``: where a round taught
+    less than its noise, only half of the rounds that were left are left, and each of them gets twice as much.
     """
 
     queries: Queries
@@ -55,6 +57,7 @@ class Rounds:
     count: int | None = None
     each: int = 1
     alpha: Fraction = Fraction(1, 2)
+    anneal: bool = False
 
     def __post_init__(self) -> None:
         if (self.count is not None and self.count < 1) or self.each < 1 or not 0 < self.alpha < 1:
@@ -89,7 +92,7 @@ class Rounds:
             count * self.each,
             scale,
             adaptive=True,
-            at_most=self.planned is None,
+            at_most=self.planned is None or self.anneal,
             single=not self.whole,
         )
         return [*total_steps(self.queries.domain, rho, unit), rounds]
@@ -108,10 +111,11 @@ class Rounds:
         *,
         rng: np.random.Generator,
         memory: Memory | None = None,
-    ) -> None:
+    ) -> list[FloatArray]:
         """One round of the ``left`` that are left: choose by the exponential mechanism, then measure.
 
-        ``memory`` is told what whole marginals were chosen by, for error bounds on those passed over.
+        ``memory`` is told what whole marginals were chosen by, for error bounds on those passed over. What comes back
+        is for ``left_after``.
 
         **Privacy:** ``remaining / left`` (zCDP), to the last fraction.
         """
@@ -125,6 +129,36 @@ class Rounds:
         else:
             worst = self._worst_queries(private, model, spent_choosing, rng)
             private.measure_queries(worst, Gaussian(rho=spent_measuring))
+        return self._latest(model, private.transcript) if self.anneal else []
+
+    def left_after(self, left: int, before: list[FloatArray], model: Model, transcript: Transcript) -> int:
+        """How many rounds are left after one of ``left``, whose answers have moved the model from ``before``.
+
+        Half of the others, at least one, where they moved it by less than the noise would be (AIM's rule, there with
+        a fourfold budget): what is chosen and measured at this price is noise for the most part.
+
+        **Privacy:** none spent; it sees noisy answers and models of them.
+        """
+        left -= 1
+        if not self.anneal or left < 2:
+            return left
+        moved = sum(float(np.abs(a - b).sum()) for a, b in zip(self._latest(model, transcript), before, strict=True))
+        cells = [1 if isinstance(e, Answer) else model.domain.possible(e.clique) for e in self._asked(transcript)]
+        noise = sum(expected_noise(e.scale, c) for e, c in zip(self._asked(transcript), cells, strict=True))
+        return left // 2 if moved <= noise else left
+
+    def _asked(self, transcript: Transcript) -> Sequence[Answer | Measurement]:
+        """What the last round measured."""
+        return (transcript.measurements if self.whole else transcript.answers)[-self.each :]
+
+    def _latest(self, model: Model, transcript: Transcript) -> list[FloatArray]:
+        """What a model says of it."""
+        return [
+            np.asarray(e.query.count(model.project(e.query.clique).values))
+            if isinstance(e, Answer)
+            else model.project(e.clique).values
+            for e in self._asked(transcript)
+        ]
 
     def _worst_queries(
         self, private: Private, model: Model, rho: Fraction, rng: np.random.Generator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from margrave.models.weights.grid import Grid, Places
 from margrave.models.weights.known import Known
 from margrave.models.weights.model import WeightsModel
 from margrave.models.weights.records import Records
+from margrave.models.weights.shrink import shrunk
 from margrave.models.weights.updates import multiply, project
 from margrave.public import Public
 from margrave.schema.domain import Domain
@@ -52,6 +53,7 @@ class MultiplicativeWeightsFit:
     passes: int = 100
     threshold: float = 0.0
     average: bool = False
+    shrink: bool = False
 
     def __post_init__(self) -> None:
         if not (0.0 < self.step < math.inf and self.passes >= 0 and 0.0 <= self.threshold < math.inf):
@@ -81,9 +83,8 @@ class MultiplicativeWeightsFit:
         self, places: Places, domain: Domain, entries: Sequence[Entry], known: int, total: float
     ) -> None:
         new = entries if self.passes else entries[known:]
-        multiply(
-            places, Known.of(domain, new, total), step=self.step, passes=max(1, self.passes), threshold=self.threshold
-        )
+        told = _known(domain, new, total, self.public, self.shrink)
+        multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
         _normalise(places)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
@@ -107,6 +108,8 @@ class EntropyProjectionFit:
     ``public``: D_0 is the public table's distribution; without, the uniform one on the domain. ``gamma``: the
     tolerance, in standard deviations of each answer's noise. The paper's bounds the noise of all answers at once, and
     grows with their number: ``gamma_of_paper``. ``max_iterations``: steps in a round at most (25 is the paper's).
+    ``shrink``: answers are first drawn towards what D_0 says, as far as they bear it out (``shrunk``), and met without
+    a tolerance.
 
     Between rounds (``warm``) it goes on from the model of the round before; without, from the start, with
     ``max_iterations`` for each answer of the transcript. Memory: twice the weights.
@@ -119,6 +122,7 @@ class EntropyProjectionFit:
     public: Public | None = None
     gamma: float = 1.0
     max_iterations: int = 25
+    shrink: bool = False
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.gamma < math.inf and self.max_iterations >= 1):
@@ -139,7 +143,7 @@ class EntropyProjectionFit:
         """The projection of the model of the round before, or of the start."""
         state, total = _state_of(domain, warm, self.public), transcript.total()
         places = _start(domain, self.public, state)
-        known = Known.of(domain, transcript, total)
+        known = _known(domain, transcript, total, self.public, self.shrink)
         rounds = 1 if state is not None else max(1, len(known))
         project(
             places, known, gamma=self.gamma, least=0.5 / (total + 1.0), iterations=rounds * self.max_iterations
@@ -176,6 +180,17 @@ def _start(domain: Domain, public: Public | None, state: ModelState | None) -> P
         weights = state.arrays["weights"].copy()
         return Grid(domain, weights) if public is None else Records(domain, state.arrays["records"], weights)
     return Grid.uniform(domain) if public is None else Records.of(domain, public)
+
+
+def _known(
+    domain: Domain, entries: Iterable[Entry], total: float, public: Public | None, shrink: bool
+) -> Known:
+    """What was answered; drawn towards the start if asked."""
+    known = Known.of(domain, entries, total)
+    if not (shrink and len(known)):
+        return known
+    start = Grid.uniform(domain) if public is None else Records.one_by_one(domain, public)
+    return shrunk(known, start, 1.0 / max(total, 1.0) + (0.0 if public is None else 1.0 / start.weights.size))
 
 
 def _average_of(state: ModelState | None) -> FloatArray | None:

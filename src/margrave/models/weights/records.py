@@ -27,6 +27,11 @@ class Records:
     @staticmethod
     def of(domain: Domain, public: Public) -> Records:
         """The public table's records, each weighted by how often it stands there, without those that cannot occur."""
+        return Records.distinct(domain, Records.one_by_one(domain, public).values)
+
+    @staticmethod
+    def one_by_one(domain: Domain, public: Public) -> Records:
+        """The same in the public table's order, with equal weights and repeated ones as they stand: found at once."""
         public.needs(domain, "a distribution on public records")
         values = public.codes.values[[public.domain.index(a) for a in domain]]
         values = Codes(domain, values).values
@@ -36,7 +41,8 @@ class Records:
                 "Every record of the public table has a combination that the schema declares impossible.",
                 remedy="Give another public table, or mend the schema's constraints.",
             )
-        return Records.distinct(domain, values[:, possible])
+        kept = values[:, possible]
+        return Records(domain, kept, np.full(kept.shape[1], 1.0 / kept.shape[1]))
 
     @staticmethod
     def distinct(domain: Domain, values: AnyArray) -> Records:
