@@ -180,7 +180,6 @@ CASES: dict[str, Make] = {
     "aim": lambda d: AIM(),
     "aim pairs": lambda d: AIM(workload=pairs(d)),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
-    "aim full": lambda d: AIM(workload=uneven(d), penalty="full"),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
     "mst unmerged": lambda d: MST(rare=0.0),
@@ -240,6 +239,7 @@ CASES: dict[str, Make] = {
     "fem exact": lambda d: FEM(queries=prefixes(d), rounds=3, samples=2, nodes=20),
     "pmw-pub paper": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
     "pep-pub paper": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False),
+    "aim full": lambda d: AIM(workload=uneven(d), penalty="full"),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 

@@ -135,7 +135,10 @@ class JAM:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
             open_share = 1 - (private.remaining - rho) / private.rho
-            candidates = self._candidates(domain, askable, (*private.transcript.cliques, *read), float(open_share))
+            measured = private.transcript.cliques
+            # what is known exactly keeps its room, and so do others until as much is open to measurements
+            keep = library.exact or open_share <= READ_SHARE
+            candidates = self._candidates(domain, askable, measured, read, float(open_share), keep)
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = surviving_noise(estimates, scale, domain)
@@ -146,6 +149,8 @@ class JAM:
             memory.note(estimates, private.transcript)
             library.learn(private.transcript)
             read = library.still_open(read)
+            if not keep:
+                read = self._that_fit(domain, private.transcript.cliques, read, float(open_share))
             model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= noise[chosen]:
@@ -187,10 +192,33 @@ class JAM:
         return read, model
 
     def _candidates(
-        self, domain: Domain, closure: tuple[Clique, ...], known: tuple[Clique, ...], open_share: float
+        self,
+        domain: Domain,
+        closure: tuple[Clique, ...],
+        measured: tuple[Clique, ...],
+        read: list[Clique],
+        open_share: float,
+        keep: bool,
     ) -> list[Clique]:
-        """Those that keep the model within the open share of its size, and those that do not enlarge it."""
-        cliques = tuple(dict.fromkeys(known))
+        """AIM's: those that keep the model within the open share of its size, and those that do not enlarge it.
+
+        Unless readings are to ``keep`` their room they take none from what could be measured.
+        """
+        known = tuple(dict.fromkeys((*measured, *read)))
+        cliques = known if keep else measured
         limit = max(open_share * self.max_model_mb * CELLS_PER_MB, self.fit.cells(domain, cliques))
         sizes = self.fit.cells_with(domain, cliques, closure)
-        return [r for r, size in zip(closure, sizes, strict=True) if size <= limit]
+        fitting = {r for r, size in zip(closure, sizes, strict=True) if size <= limit}
+        same, size = self.fit.cells_with(domain, known, closure), self.fit.cells(domain, known)
+        return [r for r, other in zip(closure, same, strict=True) if r in fitting or other <= size]
+
+    def _that_fit(
+        self, domain: Domain, measured: tuple[Clique, ...], read: list[Clique], open_share: float
+    ) -> list[Clique]:
+        """The readings that the model has room for beside all that was measured, the most telling first."""
+        limit = open_share * self.max_model_mb * CELLS_PER_MB
+        kept: list[Clique] = []
+        for r in read:
+            if len(r) == 1 or self.fit.cells(domain, (*measured, *kept, r)) <= limit:
+                kept.append(r)
+        return kept
