@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from margrave.errors import SchemaError
@@ -115,6 +115,7 @@ def test_bounds_lie_outside_and_not_far(low: Decimal, width: Decimal) -> None:
 cells = st.text(max_size=5) | st.integers().map(str) | st.floats().map(repr) | st.dates().map(str) | st.none()
 
 
+@example(values=["1E20"])
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(values=st.lists(cells, min_size=1, max_size=40))
 def test_any_column_is_drafted_into_one_that_fits_it(values: list[str | None]) -> None:

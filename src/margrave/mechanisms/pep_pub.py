@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, parameter
+from margrave.mechanisms.common import Progress, check_size, one_way, parameter
 from margrave.mechanisms.library import given
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
@@ -57,5 +57,6 @@ class PEPPub(PEP):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as PEP does the cells of the domain."""
+        check_size(self.estimator(), private.domain, one_way(private.domain), self.max_model_mb)
         given(self.public, private.domain).needs(private.domain, "PEP^Pub")
         return super().run(private, rng=rng, progress=progress)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, parameter
+from margrave.mechanisms.common import Progress, check_size, one_way, parameter
 from margrave.mechanisms.library import given
 from margrave.mechanisms.mwem import MWEM
 from margrave.models import Fit, MultiplicativeWeightsFit
@@ -54,5 +54,6 @@ class PMWPub(MWEM):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as MWEM does the cells of the domain."""
+        check_size(self.estimator(), private.domain, one_way(private.domain), self.max_model_mb)
         given(self.public, private.domain).needs(private.domain, "PMW^Pub")
         return super().run(private, rng=rng, progress=progress)

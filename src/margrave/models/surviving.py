@@ -18,6 +18,8 @@ BITS = 50
 OCTAVES = 13
 """From a 1024th of the noise, below which counts are as good as 0, to 8 times the noise, where none is cut off."""
 BINS = OCTAVES * PER_OCTAVE + 1
+PER_RECORD = 1 << 10
+"""What is found is a multiple of 1 / this, as scores are: their grid then tells nothing."""
 FINE, REACH = 256, 12
 """The table of E max(x + z, 0): points per unit, and how far it goes either way."""
 
@@ -92,7 +94,8 @@ def surviving_noise(estimates: Mapping[Clique, FloatArray], scale: float, domain
 
         Σ_i E |max(m_i + scale z − t, 0) − m_i|.
 
-    Counts are taken in bins of a quarter of an octave: within a few per cent. O(cells), a pass over the estimates.
+    Counts are taken in bins of a quarter of an octave: within a few per cent. The result is on the grid of scores.
+    Cost: O(cells), a pass over the estimates.
 
     **Privacy:** none spent: estimates follow from noisy answers.
     """
@@ -107,5 +110,6 @@ def surviving_noise(estimates: Mapping[Clique, FloatArray], scale: float, domain
         near = _histogram(flat, flat.view(np.int64), base, cells)
         cells[0] = max(0, int(cells[0]) - (values.size - domain.possible(clique)))  # the impossible ones are known
         means[0] = max(near, 0.0) / scale / max(1, int(cells[0]))
-        found[clique] = scale * float(_left(cells[:-1], means[:-1], int(cells[-1]), above))
+        error = scale * float(_left(cells[:-1], means[:-1], int(cells[-1]), above))
+        found[clique] = round(error * PER_RECORD) / PER_RECORD
     return found

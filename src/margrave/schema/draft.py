@@ -154,7 +154,8 @@ def _real(evidence: Evidence) -> tuple[Column, str]:
     exact = [Decimal(t) for t in evidence.counts]
     low, high = (float(v) for v in rounded_outwards(min(exact), max(exact)))
     if low == high:
-        low, high = low - 1, high + 1
+        apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
+        low, high = low - apart, high + apart
     values: Counter[float] = Counter()
     for text, count in evidence.counts.items():
         values[number(text)] += count
