@@ -178,6 +178,8 @@ def test_rounds_halve_where_one_taught_less_than_its_noise(whole: bool) -> None:
     asked = transcript.measurements[-1] if whole else transcript.answers[-1]
     noise = np.sqrt(2 / np.pi) * asked.scale * (20 if whole else 1)
     place = tuple(c[0] for c in asked.query.codes) if isinstance(asked, Answer) else (3, 4)
+    said = start.project(("a", "b")).values
+    np.testing.assert_allclose(before, [said if whole else said[place]], err_msg="the model's, and never the rows'")
 
     def after(moved: float, left: int = 9, **other: Any) -> int:
         counts = start.project(tuple(WIDE)).values.copy()
