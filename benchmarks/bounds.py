@@ -100,6 +100,7 @@ def run_once(name: str, epsilon: float, seed: int, data: Path) -> Facts:
         "workload_error": round(compared.workload_error, 5),
         "matching_share": compared.matching_share,
         "bounds": {form: judged(bounds, errors, real.rows()) for form, bounds in found.items()},
+        "alike": alike(found["ours"], found["paper"], errors, real.rows()),
         "intervals": intervals(release, real, [b.clique for b in found["ours"] if b.supported]),
     }
 
@@ -137,6 +138,21 @@ def judged(bounds: Sequence[Bound], errors: dict[Clique, float], rows: int) -> F
             "median_bound": median([bound / rows for bound, _ in told]),
             "median_error": median([error / rows for _, error in told]),
             "vacuous": sum(bound >= 2 * rows for bound, _ in told),
+        }
+    return facts
+
+
+def alike(ours: Sequence[Bound], paper: Sequence[Bound], errors: dict[Clique, float], rows: int) -> Facts:
+    """Both forms on the marginals of which the paper's says something: median ratios to the error; how many looser."""
+    facts: Facts = {}
+    theirs = {b.clique: b.records for b in paper if b.records is not None and b.records < 2 * rows}
+    for name, wanted in (("supported", True), ("unsupported", False)):
+        same = [b for b in ours if b.supported == wanted and b.clique in theirs and errors.get(b.clique, 0) > 0]
+        facts[name] = {
+            "marginals": len(same),
+            "ours": median([b.records / errors[b.clique] for b in same if b.records is not None]),
+            "paper": median([theirs[b.clique] / errors[b.clique] for b in same]),
+            "looser": sum(b.records is None or b.records > theirs[b.clique] * (1 + 1e-9) for b in same),
         }
     return facts
 
@@ -187,7 +203,21 @@ def table(results: Path) -> str:
         medians = [median([r[k] for r in runs if r[k] is not None]) for k in keys]
         cells = (name, f"{epsilon:g}", form, kind, str(len(runs)), *shares, *(str(m) for m in medians))
         rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+    return "\n".join([*rows, "", *same_marginals(results)])
+
+
+def same_marginals(results: Path) -> list[str]:
+    """A table of what `alike` found: medians of the runs' medians, and how many bounds are looser in all."""
+    rows = ["| table | epsilon | marginals | runs | both say something | ours | paper | looser |", "|" + " --- |" * 8]
+    for path in sorted(results.glob("*.jsonl")):
+        lines = [json.loads(text) for text in path.read_text().splitlines()]
+        for kind in ("supported", "unsupported"):
+            runs = [line["alike"][kind] for line in lines if "alike" in line]
+            if runs:
+                medians = [median([r[k] for r in runs if r[k] is not None]) for k in ("marginals", "ours", "paper")]
+                facts = (lines[0]["data"], f"{lines[0]['epsilon']:g}", kind, len(runs), *medians)
+                rows.append("| " + " | ".join(map(str, (*facts, sum(r["looser"] for r in runs)))) + " |")
+    return rows
 
 
 if __name__ == "__main__":
