@@ -12,7 +12,7 @@ import pytest
 
 from margrave.data import read_table
 from margrave.evaluate import evaluate
-from margrave.evaluate.subsample import Subsampling, mean_deviation
+from margrave.marginal.subsample import Subsampling, mean_deviation
 from margrave.schema import Schema
 from margrave.workload import Workload
 

@@ -12,8 +12,8 @@ import numpy as np
 from margrave.data import MemoryTable, Table
 from margrave.errors import InputError
 from margrave.evaluate.queries import Errors, QueryErrors, batches, fits_in_memory, query_errors, share
-from margrave.evaluate.subsample import Subsampling
 from margrave.marginal import Queries
+from margrave.marginal.subsample import Subsampling
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray

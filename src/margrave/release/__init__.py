@@ -2,6 +2,7 @@
 
 from margrave.release.bounds import Bound, Intervals
 from margrave.release.draws import Draws
+from margrave.release.price import Price
 from margrave.release.release import Conditional, Release
 
-__all__ = ["Bound", "Conditional", "Draws", "Intervals", "Release"]
+__all__ = ["Bound", "Conditional", "Draws", "Intervals", "Price", "Release"]

@@ -29,6 +29,9 @@ CHOSEN, CHAINED = "not chosen in round {}", "not chosen in round {}, and columns
 NOTHING = "no bound: not measured, and no choice tells of it"
 TOO_LARGE = "no bound: the model's marginal is too large"
 
+ALL_WAYS = {"all 2-way": 2, "all 3-way": 3}
+"""Workloads by the words of a mechanism's configuration."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -232,16 +235,21 @@ def intervals_of(
 
 def cliques_of_interest(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> tuple[Clique, ...]:
     """The downward closure of the mechanism's workload where its configuration tells; else of all that was asked."""
-    workload = config.get("workload")
-    if workload == "all 3-way":
-        return Workload.all_kway(domain, 3).closure()
-    if isinstance(workload, list):
-        try:
-            return Workload.of(domain, [clique for clique, _ in workload]).closure()
-        except (TypeError, ValueError):
-            raise ReleaseError("The release's workload is malformed.", remedy="Name the marginals.") from None
+    if isinstance(config.get("workload"), list) or config.get("workload") in ALL_WAYS:
+        return workload_of(domain, config).closure()
     asked = [*transcript.cliques, *(c for s in transcript.selections for c in s.candidates)]
     return closure(dict.fromkeys(asked))
+
+
+def workload_of(domain: Domain, config: Mapping[str, Any]) -> Workload:
+    """The workload that the mechanism's configuration tells, or all three-way marginals."""
+    workload = config.get("workload")
+    if not isinstance(workload, list):
+        return Workload.all_kway(domain, ALL_WAYS.get(str(workload), 3))
+    try:
+        return Workload.of(domain, {tuple(clique): weight for clique, weight in workload})
+    except (TypeError, ValueError):
+        raise ReleaseError("The release's workload is malformed.", remedy="Name the marginals.") from None
 
 
 def check_level(level: float) -> None:

@@ -17,10 +17,11 @@ from margrave.models import MODELS
 from margrave.models.protocol import Fit, Model
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
-from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of
+from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
 from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.draws import Draws, draws_of
 from margrave.release.evidence import Condition, codes_of
+from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
@@ -175,6 +176,20 @@ class Release:
         """
         clique = self.schema.domain.clique(attributes)
         return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
+
+    def price(self, *, level: float = 0.95) -> Price:
+        """The price of privacy: at least how many real rows, published as they are, would be as far off as this is.
+
+        From ``bounds(joint=True)`` on the marginals of the workload (all three-way ones, where the mechanism has none)
+        and the closed form of Appendix C. Bounds are several times the error, so the truth is well above; the custodian
+        can compute it with ``margrave evaluate``.
+
+        **Privacy:** none spent. A ReleaseError for a release without a distribution, such as one of answers only.
+        Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), Section 5 and Appendix C; ``docs/bounds.md``.
+        """
+        weights = workload_of(self.schema.domain, self.config).weights
+        bounds = self.bounds(weights, level=level, joint=True)
+        return price_of(self.model, {b.clique: b for b in bounds}, weights, level)
 
     def _reference(self, cliques: Sequence[Clique], table: pa.Table | Codes | None) -> Reference:
         if table is None:

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from margrave.errors import ReleaseError
-from margrave.release import Bound, Release
+from margrave.errors import ModelTooLargeError, ReleaseError
+from margrave.release import Bound, Price, Release
 from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique, FloatArray
 
@@ -73,6 +73,14 @@ def bound_views(release: Release) -> list[Bound]:
     """The bounds of the workload's marginals: supported ones first, tightest first, those without a bound last."""
     found = release.bounds(level=LEVEL)
     return sorted(found, key=lambda b: (b.share is None, not b.supported, b.share or 0.0))
+
+
+def price_view(release: Release) -> Price | None:
+    """What the bounds of the workload say together; None for answers without a distribution."""
+    try:
+        return release.price(level=LEVEL)
+    except (ReleaseError, ModelTooLargeError):
+        return None
 
 
 def pair_views(release: Release) -> list[PairView]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from margrave.files import written_whole
 from margrave.release import Bound, Release
-from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view
+from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
 from margrave.report.words import guarantee, limits
@@ -244,7 +244,21 @@ def _bounds(release: Release) -> str:
         "<th>how</th></tr></thead>"
     )
     rows = [_bound(b) for b in views[:_MAX_ROWS]]
-    return _section("Error bounds", [intro, _folded(head, rows, len(views) - len(rows))])
+    return _section("Error bounds", [intro, _folded(head, rows, len(views) - len(rows)), _price(release)])
+
+
+def _price(release: Release) -> str:
+    """What the bounds say together, in rows."""
+    price = price_view(release)
+    if price is None or price.rows is None or price.share is None:
+        return ""
+    without = f", {price.unbounded} of which have no bound and count as 2," if price.unbounded else ""
+    return "<h3>The price of privacy</h3>" + _paragraph(
+        f"With probability {price.level:g} the mean error of the workload's {price.marginals:,} marginals{without} is"
+        f" at most {price.error:.3g} (0 to 2). That is what {price.rows:,} real records drawn at random,"
+        f" {100 * price.share:.2g} % of all, would be off by if they were published as they are, without any privacy."
+        " Bounds are several times larger than errors, so the release is usually worth many times as many records."
+    )
 
 
 def _bound(bound: Bound) -> str:

@@ -1,4 +1,4 @@
-"""The price of privacy in rows: how many, drawn from the real table without privacy, would be as far from it."""
+"""The price of privacy in rows: how many, drawn from a table without privacy, would be as far from it as a release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Subsampling:
 
     A cell adds its share's error times the weight of its marginal, and cells of equal counts are taken together.
 
-    **Privacy:** NOT private: it is made of real counts.
+    **Privacy:** as private as the counts it is made of: not at all where they are real ones.
     Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), Appendix C.
 
     >>> coin = Subsampling(4)
