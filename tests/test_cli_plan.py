@@ -98,6 +98,11 @@ def test_a_smaller_workload_is_planned_as_such() -> None:
     assert (made.counted, made.workload) == (1, 1)
 
 
+@pytest.mark.parametrize(("name", "marginals"), [("aim", 1), ("privpgd", 3), ("private-gsd", 3), ("mst", None)])
+def test_the_workload_planned_is_the_mechanism_s_own(name: str, marginals: int | None) -> None:
+    assert plan(SCHEMA.domain, MECHANISMS[name](), budget=BUDGET, unit=AddRemoveRow()).workload == marginals
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_command(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

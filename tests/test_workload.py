@@ -121,3 +121,12 @@ def test_relevance_is_the_weighted_overlap(data: st.DataObject, domain: Domain) 
         expected = sum(w * sum(a in s for a in clique) for s, w in weights.items())
         assert workload.relevance(clique) == pytest.approx(expected, rel=1e-12)
     assert workload.relevance(()) == 0.0
+
+
+def test_families_too_large_to_list_are_refused_by_name() -> None:
+    wide = domain_of([2] * 200)
+    for family, k in ((Workload.all_kway, 3), (Workload.skewed, 3), (lambda d, k: Workload.around(d, "c0", k), 5)):
+        with pytest.raises(InputError, match="200 columns are too many to count"):
+            family(wide, k)
+    assert len(Workload.around(wide, "c7").cliques) == 199 * 198 / 2
+    assert len(Workload.all_kway(wide, 2).cliques) == 19_900

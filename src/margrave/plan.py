@@ -13,6 +13,7 @@ from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import CELLS_PER_MB, Step
 from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
+from margrave.release.bounds import workload_of
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
 from margrave.workload import Workload
@@ -51,7 +52,8 @@ class Noise:
 class Plan:
     """What is known of a run beforehand. **Privacy:** a function of public inputs.
 
-    ``posterior``: the model's posterior is sampled at the end, for which ``seconds`` holds nothing.
+    ``workload``: its number of marginals; None where the mechanism has none. ``posterior``: the model's posterior is
+    sampled at the end, for which ``seconds`` holds nothing.
     """
 
     mechanism: str
@@ -63,7 +65,7 @@ class Plan:
     cells: int
     largest: Clique
     largest_cells: int
-    workload: int
+    workload: int | None
     counted: int
     counted_cells: int
     noise: tuple[Noise, ...]
@@ -99,7 +101,8 @@ def plan(
     """
     reads = list(dict.fromkeys(mechanism.reads(domain)))
     config = mechanism.config()
-    chosen = workload or Workload.all_kway(domain, 3)
+    if workload is None and "workload" in config:
+        workload = workload_of(domain, config)
     steps = mechanism.steps(domain, budget.rho, unit)
     largest = max(reads, key=domain.cells)
     counted_cells = sum(domain.cells(r) for r in reads)
@@ -114,7 +117,7 @@ def plan(
         cells=domain.cells(),
         largest=largest,
         largest_cells=domain.cells(largest),
-        workload=len(chosen.cliques),
+        workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
         counted_cells=counted_cells,
         noise=_noise(domain, steps),

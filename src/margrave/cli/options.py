@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,6 @@ from margrave.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_WORKLOAD = "all-3way"
-MAX_MARGINALS = 1_000_000
 
 
 def json_option(command: Command) -> Command:
@@ -125,16 +123,13 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
     """
     text = DEFAULT_WORKLOAD if text is None else text
     if match := re.fullmatch(r"all-(\d{1,2})way", text):
-        _check_number(domain, int(match[1]))
         return Workload.all_kway(domain, int(match[1]))
     if text == "skewed":
-        _check_number(domain, 3)
         return Workload.skewed(domain)
     if text.startswith("around:"):
         target, colon, k = text.removeprefix("around:").rpartition(":")
         if not (colon and k.isdecimal() and target in domain):
             target, k = text.removeprefix("around:"), "3"
-        _check_number(domain, int(k))
         return Workload.around(domain, target, int(k))
     if Path(text).is_file():
         return _parse_lines(Path(text).read_text(encoding="utf-8").splitlines(), domain)
@@ -147,15 +142,6 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
-
-
-def _check_number(domain: Domain, k: int) -> None:
-    count = math.comb(len(domain), k)
-    if count > MAX_MARGINALS:
-        raise InputError(
-            f"--workload would hold all {count:,} marginals of {k} out of {len(domain)} columns, too many to count.",
-            remedy="Name those that matter, or take columns out of the schema.",
-        )
 
 
 def _parse_lines(lines: list[str], domain: Domain) -> Workload:

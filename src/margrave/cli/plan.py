@@ -64,11 +64,11 @@ def plan_command(
     check_schema(schema, protected)
     policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
     check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
-    wanted = parse_workload(workload, schema.domain)
+    wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
     made = plan(
         schema.domain,
-        build_mechanism(mechanism, None if workload is None else wanted, parameters, known),
+        build_mechanism(mechanism, wanted, parameters, known),
         budget=budget,
         unit=protected,
         workload=wanted,
@@ -104,7 +104,7 @@ def show_plan(made: Plan) -> None:
                 ("protected", made.unit),
                 ("budget", f"epsilon {made.epsilon:g}, delta {made.delta:g}: rho {float(made.rho):.6g}"),
                 ("domain", f"{made.columns} columns, {made.cells:.3g} cells"),
-                ("workload", f"{made.workload:,} marginals"),
+                *([] if made.workload is None else [("workload", f"{made.workload:,} marginals")]),
                 ("counted", f"{made.counted:,} marginals of {made.counted_cells:,} cells, behind the gate"),
                 ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
                 ("model", model),

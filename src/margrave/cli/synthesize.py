@@ -89,9 +89,9 @@ def synthesize_command(
     schema = load_schema(schema_path)
     protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
     check_schema(schema, protected)
-    wanted = parse_workload(workload, schema.domain)
+    wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
-    chosen = build_mechanism(mechanism, None if workload is None else wanted, parameters, known)
+    chosen = build_mechanism(mechanism, wanted, parameters, known)
     _check_rows_exist(chosen, output)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
         release = synthesize(

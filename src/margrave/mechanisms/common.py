@@ -100,9 +100,9 @@ def one_way(domain: Domain) -> list[Clique]:
     return [(a,) for a in domain]
 
 
-def workload_or_default(workload: Workload | None, domain: Domain) -> Workload:
-    """The workload given, its columns checked and in the domain's order; or all three-way marginals."""
-    return Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload.weights)
+def workload_or_default(workload: Workload | None, domain: Domain, ways: int = 3) -> Workload:
+    """The workload given, its columns checked and in the domain's order; or all marginals of three columns, or two."""
+    return Workload.all_kway(domain, ways) if workload is None else Workload.of(domain, workload.weights)
 
 
 def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
@@ -146,10 +146,10 @@ def check_size(
         )
 
 
-def workload_config(workload: Workload | None) -> Any:
-    """A workload as plain data."""
+def workload_config(workload: Workload | None, ways: int = 3) -> Any:
+    """A workload as plain data; ``workload_of`` reads it."""
     if workload is None:
-        return "all 3-way"
+        return f"all {ways}-way"
     return [[list(c), w] for c, w in workload.weights.items()]
 
 

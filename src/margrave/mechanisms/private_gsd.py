@@ -21,6 +21,7 @@ from margrave.mechanisms.common import (
     silent,
     split,
     workload_config,
+    workload_or_default,
 )
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, GeneticFit
@@ -84,7 +85,7 @@ class PrivateGSD:
         """The parameters."""
         return {
             "name": "private-gsd",
-            "workload": "all 2-way" if self.workload is None else workload_config(self.workload),
+            "workload": workload_config(self.workload, ways=2),
             "queries": queries_config(self.queries),
             "adaptive": self.adaptive,
             "granularity": self.granularity,
@@ -123,7 +124,7 @@ class PrivateGSD:
         return release_of(private, model, self.config(), memory)
 
     def _workload(self, domain: Domain) -> Workload:
-        return Workload.all_kway(domain, 2) if self.workload is None else Workload.of(domain, self.workload.weights)
+        return workload_or_default(self.workload, domain, ways=2)
 
     def _shares(self, domain: Domain, rho: Fraction) -> dict[Clique, Fraction]:
         """Shares in proportion to weight^(2/3), summing to rho exactly."""

@@ -19,6 +19,7 @@ from margrave.mechanisms.common import (
     release_of,
     silent,
     workload_config,
+    workload_or_default,
 )
 from margrave.models import Fit, ParticleFit
 from margrave.models.particles import Constraint, Penalty
@@ -97,7 +98,7 @@ class PrivPGD:
 
     def config(self) -> dict[str, Any]:
         """The parameters; constraints are among the fit's penalties."""
-        workload = "all 2-way" if self.workload is None else workload_config(self.workload)
+        workload = workload_config(self.workload, ways=2)
         fit = self.estimator()
         asks = any(isinstance(p, Constraint) for p in _penalties(fit))
         share = {"for_constraints": str(self.for_constraints)} if asks else {}
@@ -123,8 +124,7 @@ class PrivPGD:
 
     def _measured(self, domain: Domain) -> list[Clique]:
         """The marginals that are measured whole."""
-        workload = Workload.all_kway(domain, 2) if self.workload is None else self.workload
-        return list(Workload.of(domain, workload.weights).cliques)
+        return list(workload_or_default(self.workload, domain, ways=2).cliques)
 
     def _asked(self, domain: Domain) -> list[HalfSpace]:
         """The shares that the constraints are about, each once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,9 @@ from margrave.errors import InputError
 from margrave.marginal import closure
 from margrave.schema.domain import Domain
 from margrave.typing import Attribute, Clique
+
+MOST = 1_000_000
+"""The most marginals of a family: more could hardly be listed, and never counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +56,21 @@ class Workload:
 
     @staticmethod
     def all_kway(domain: Domain, k: int) -> Workload:
-        """Every marginal of k attributes (all the attributes, if there are fewer than k)."""
+        """Every marginal of k attributes (all of them, if there are fewer than k). An InputError if over a million."""
         if k < 1:
             raise InputError(f"k-way marginals need k of at least 1, not {k}.")
+        _check_number(math.comb(len(domain), k), k, domain)
         return Workload(dict.fromkeys(combinations(domain.attributes, min(k, len(domain))), 1.0))
 
     @staticmethod
     def around(domain: Domain, target: Attribute, k: int = 3) -> Workload:
-        """Every marginal of k attributes that involves the target."""
+        """Every marginal of k attributes that involves the target. An InputError if over a million."""
         domain.index(target)
-        return Workload({c: 1.0 for c in Workload.all_kway(domain, k).weights if target in c})
+        if k < 1:
+            raise InputError(f"k-way marginals need k of at least 1, not {k}.")
+        others = [a for a in domain if a != target]
+        _check_number(math.comb(len(others), k - 1), k, domain)
+        return Workload.of(domain, ((target, *c) for c in combinations(others, min(k - 1, len(others)))))
 
     @staticmethod
     def skewed(domain: Domain, k: int = 3, count: int = 256, seed: int = 0) -> Workload:
@@ -102,3 +111,11 @@ class Workload:
             for a in clique:
                 touching[a] = touching.get(a, 0.0) + weight
         return touching
+
+
+def _check_number(count: int, k: int, domain: Domain) -> None:
+    if count > MOST:
+        raise InputError(
+            f"{count:,} marginals of {k} out of {len(domain)} columns are too many to count.",
+            remedy="Name a workload of those that matter, or of fewer columns each, or take columns out of the schema.",
+        )
