@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,9 @@ SECONDS_PER_CELL = 4e-9  # one calibration
 CALIBRATIONS = 40  # in a round
 LAST_CALIBRATIONS = 450  # of the model released
 USUAL_ROUNDS = 4  # per column, where the number is adaptive
-BASE_MB = 300.0  # the libraries, and code compiled
+BASE_MB = 350.0  # the libraries, and code compiled
+JAX_MB = 250.0  # more of both, for fits by gradients
+BY_GRADIENTS = ("GeneratorFit", "RelaxedFit", "MaxEntropyFit")
 SHOWN = 6
 """Up to how many kinds of noise are listed one by one."""
 
@@ -123,10 +125,15 @@ def plan(
         noise=_noise(domain, steps),
         max_model_mb=max_model_mb,
         rows=rows,
-        memory_mb=_memory(domain, rows, counted_cells, max_model_mb),
+        memory_mb=_memory(domain, rows, counted_cells, max_model_mb) + JAX_MB * _fitted_by(config, BY_GRADIENTS),
         seconds=_seconds(domain, rows, reads, steps, max_model_mb),
-        posterior=str(config.get("fit", "")).startswith("MaxEntropyFit"),
+        posterior=_fitted_by(config, ("MaxEntropyFit",)),
     )
+
+
+def _fitted_by(config: Mapping[str, Any], kinds: tuple[str, ...]) -> bool:
+    """Whether the mechanism's configuration names a fit of these kinds."""
+    return str(config.get("fit", "")).startswith(kinds)
 
 
 def _memory(domain: Domain, rows: int, counted_cells: int, max_model_mb: float | None) -> float:
