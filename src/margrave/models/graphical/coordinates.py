@@ -14,6 +14,7 @@ there were many. Measurements combine with the same weights, which are those of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import chain, combinations
 
@@ -40,7 +41,7 @@ class Coordinates:
         scales: Mapping[Clique, FloatArray],
         cells: int,
     ) -> None:
-        even = {c: float(s.flat[0]) for c, s in scales.items() if np.ptp(s) == 0.0}
+        even = {c: float(s.flat[0]) for c, s in scales.items() if float(s.max()) - float(s.min()) == 0.0}
         self.home: IntArray = np.zeros(cells, dtype=np.int64)
         self.share = np.zeros(cells)
         precision: dict[Clique, float] = {}
@@ -51,7 +52,7 @@ class Coordinates:
         self.size = 0
         for part in precision:
             offsets[part] = self.size
-            self.size += int(np.prod([domain.size(a) - 1 for a in part], dtype=np.int64))
+            self.size += math.prod(domain.size(a) - 1 for a in part)
         reflections = []
         for clique in scales:
             shape = domain.shape(axes[clique])
@@ -67,10 +68,10 @@ class Coordinates:
             for part in _parts(clique):
                 block = tuple(slice(1, None) if a in part else 0 for a in axes[clique])
                 ordered = [a for a in axes[clique] if a in part]
-                numbers = np.arange(int(np.prod([domain.size(a) - 1 for a in part], dtype=np.int64)))
-                numbers = numbers.reshape([domain.size(a) - 1 for a in part])
-                home[block] = offsets[part] + numbers.transpose([part.index(a) for a in ordered])
-                share[block] = np.sqrt(own / precision[part])
+                sizes = [domain.size(a) - 1 for a in part]
+                numbers = np.arange(offsets[part], offsets[part] + math.prod(sizes)).reshape(sizes)
+                home[block] = numbers if ordered == [*part] else numbers.transpose([part.index(a) for a in ordered])
+                share[block] = math.sqrt(own / precision[part])
             behind = n
             for size in shape:
                 behind //= size
