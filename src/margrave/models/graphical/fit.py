@@ -336,5 +336,8 @@ def _explain(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
     theta = np.log(np.maximum(term.values, expected) / expected)
     for _ in range(30):
         moved = expected * np.exp(theta)
-        theta -= (moved + stiffness * theta - term.values) / (moved + stiffness)
+        step = (moved + stiffness * theta - term.values) / (moved + stiffness)
+        theta -= step
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break  # what is left is less than the square of it
     return np.where(known, theta, 0.0)
