@@ -180,12 +180,14 @@ def hurried(mechanism: Any) -> Any:
     """The mechanism with a fit that trains briefly, if it trains, and few samples: for thousands of runs of checks to
     which it is all the same how good the model is."""
     if isinstance(mechanism, FEM):
-        return replace(mechanism, samples=min(mechanism.samples, 20), rounds=mechanism.rounds or FEWEST)
+        return replace(mechanism, samples=min(mechanism.samples, 5), rounds=mechanism.rounds or FEWEST)
     match getattr(mechanism, "fit", None):
         case ParticleFit() as fit:
             fit = replace(fit, particles=200, epochs=min(fit.epochs, 20), warm_epochs=5, directions=5)
         case GeneratorFit() | RelaxedFit() as fit:
             fit = replace(fit, components=min(fit.components, 16), steps=min(fit.steps, 10), cold=min(fit.cold, 10))
+        case GraphicalFit() as fit if isinstance(mechanism, JAMPGM):  # which fits a dozen models in a run
+            fit = replace(fit, steps=1, tolerance=0.1)
         case _:
             return mechanism
     return replace(mechanism, fit=fit)

@@ -103,7 +103,7 @@ def test_the_page_tells_with_what_the_smallest_table_was_timed() -> None:
     assert set_apart(quick("aim")) == "its defaults"
     assert set_apart(quick("jam")) == "its defaults"
     assert set_apart(quick("privpgd")).startswith("ParticleFit(particles=200, epochs=20,")
-    assert set_apart(quick("fem")) == "rounds=20, samples=20"
+    assert set_apart(quick("fem")) == "rounds=20, samples=5"
     assert set_apart(NAPSUMQ(connect=False, fit=Estimated(chains=2))) == (
         "connect=False, an estimate in place of the posterior"
     )

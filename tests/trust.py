@@ -273,10 +273,10 @@ def added(old: list[str] | None, new: list[str]) -> list[str]:
 def fuzzed(rows: Sequence[list[str]]) -> Found:
     """What the rows of all loaders known come to."""
     good = all(row[-2] == "none" for row in rows)
-    least = min(float(row[1]) for row in rows) if len(rows) == len(LOADERS) else 0.0
-    files = sum(_whole(row[2]) for row in rows)
-    figure = f"{files:,} files; at least {least:.1f} processor minutes for each of {len(LOADERS)} loaders"
-    return Found(f"{figure}: {'none' if good else 'HARM'} found", good, [FUZZED, *rows], least >= HOUR)
+    least, files = min(float(row[1]) for row in rows), sum(_whole(row[2]) for row in rows)
+    figure = f"{files:,} files; at least {least:.1f} processor minutes for each of {len(rows)} loaders"
+    whole = len(rows) == len(LOADERS) and least >= HOUR
+    return Found(f"{figure} of {len(LOADERS)}: {'none' if good else 'HARM'} found", good, [FUZZED, *rows], whole)
 
 
 def _whole(number: str) -> int:

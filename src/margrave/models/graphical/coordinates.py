@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
@@ -93,9 +94,10 @@ class Coordinates:
         return np.bincount(self.home, weights=turned, minlength=self.size)[: self.size].astype(np.float64)
 
 
-def _parts(clique: Clique) -> list[Clique]:
+@lru_cache(maxsize=1024)
+def _parts(clique: Clique) -> tuple[Clique, ...]:
     """Every subset of a clique, the empty one first."""
-    return list(chain.from_iterable(combinations(clique, k) for k in range(len(clique) + 1)))
+    return tuple(chain.from_iterable(combinations(clique, k) for k in range(len(clique) + 1)))
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)
