@@ -13,7 +13,8 @@ help:
 	@echo "make test    lint, types, and every fast test"
 	@echo "make check   lint and types alone"
 	@echo "make slow    the tests that take minutes"
-	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty)"
+	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
+	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/jam.md (hours; MINUTES=30 for part)"
@@ -36,7 +37,7 @@ slow: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -m slow
 
 trust: $(VENV)/.ready-dev
-	$(BIN)/python tests/trust.py
+	$(BIN)/python tests/trust.py $(TRUST)
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks

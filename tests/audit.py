@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,13 +17,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from conformance import memory_table, remembering
+from conformance import Remembered, hurried, memory_table, plain, remembering
 from margrave.data import MemoryTable
+from margrave.marginal import Queries
 from margrave.mechanisms import Mechanism
+from margrave.models import Model
 from margrave.privacy import (
     AddRemovePerson,
     AddRemoveRow,
     Budget,
+    Private,
     Randomness,
     SeededRandomness,
     SystemRandomness,
@@ -32,9 +35,9 @@ from margrave.privacy import (
 )
 from margrave.release import Release
 from margrave.schema import Domain
-from margrave.transcript import Transcript
+from margrave.transcript import QuerySelection, Transcript
 from margrave.typing import Clique, FloatArray, IntArray
-from replay import Chosen, Recorder, ReplayRandomness, Step
+from replay import Chosen, Recorder
 
 ALARM = 1e-6
 """How often a bound may be wrong."""
@@ -90,20 +93,50 @@ def measured(transcript: Transcript, worlds: Worlds) -> float:
     return ratio
 
 
-def chosen(with_it: list[Step], without: list[Step]) -> float:
-    """The log-likelihood ratio of the choices, given the scores on the two tables."""
-    ratio = 0.0
-    for one, other in zip(with_it, without, strict=True):
-        if isinstance(one, Chosen) and isinstance(other, Chosen):
-            ratio += _log_chance(one) - _log_chance(other)
-    return ratio
+class Weighing:
+    """Stands before a gate, and weighs every choice: ``ratio`` is the log-likelihood ratio of what was chosen.
+
+    A score is public but for the counts that it is given, so whoever knows both tables works it out on both.
+    """
+
+    def __init__(self, private: Private, source: Recorder, worlds: Worlds) -> None:
+        self.private, self.steps, self.worlds = private, source.steps, worlds
+        self.ratio = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.private, name)
+
+    def select(self, candidates: Iterable[Clique], score: Any, *, rho: Fraction) -> Clique:
+        asked, before = list(candidates), len(self.steps)
+        found = self.private.select(asked, score, rho=rho)
+        self._weigh(before, [score(asked, counts).values for counts in self._counts(asked)])
+        return found
+
+    def select_query(
+        self, queries: Queries, score: Any, *, rho: Fraction, times: int = 1
+    ) -> tuple[QuerySelection, ...]:
+        before = len(self.steps)
+        found = self.private.select_query(queries, score, rho=rho, times=times)
+        self._weigh(before, [score(queries, counts)[0].tolist() for counts in self._counts(queries.cliques)])
+        return found
+
+    def _counts(self, cliques: Iterable[Clique]) -> list[dict[Clique, IntArray]]:
+        """The true marginals of both tables."""
+        both = {c: self.worlds.counts(c) for c in cliques}
+        return [{c: counts[i] for c, counts in both.items()} for i in range(2)]
+
+    def _weigh(self, before: int, scores: list[Sequence[int]]) -> None:
+        for step in self.steps[before:]:
+            assert isinstance(step, Chosen)
+            assert step.scores in [tuple(s) for s in scores]  # one of the two is the table behind the gate
+            self.ratio += _log_chance(step, scores[1]) - _log_chance(step, scores[0])
 
 
-def _log_chance(step: Chosen) -> float:
-    assert step.scores is not None
+def _log_chance(step: Chosen, scores: Sequence[int]) -> float:
+    """Of what was chosen, had these been the scores."""
     assert step.temperature is not None
-    best = max(step.scores)
-    exponents = np.array([float(step.temperature * (s - best)) for s in step.scores])
+    best = max(scores)
+    exponents = float(step.temperature) * np.array([float(s - best) for s in scores])
     return float(exponents[step.answer] - np.log(np.exp(exponents).sum()))
 
 
@@ -115,34 +148,48 @@ def printed(release: Release) -> float:
 # Runs.
 
 
-def _release(
-    mechanism: Mechanism, worlds: Worlds, table: MemoryTable, source: Randomness, seed: int, budget: Budget = BUDGET
-) -> Release:
-    with protect(table, unit=worlds.unit, budget=budget, randomness=source) as private:
+def quick(name: str) -> Mechanism:
+    """A mechanism as it is run on the smallest tables, thousands of times: with its defaults, but a fit that takes
+    long is hurried."""
+    mechanism: Mechanism = hurried(plain(name, TOY))
+    return mechanism
+
+
+class Shared(Remembered):
+    """A fit that is asked once for each set of marginals, whatever the answers: between runs that differ in noise.
+
+    Models then follow from the noise of an earlier run, and so do the choices. What noise tells does not depend on
+    them: each marginal is as far apart in the two worlds as any other.
+    """
+
+    def key(self, domain: Domain, transcript: Transcript, warm: Model | None) -> tuple[object, ...]:
+        return (domain, frozenset(e.clique for e in transcript.evidence), warm is None)
+
+
+def _release(mechanism: Mechanism, worlds: Worlds, table: MemoryTable, source: Randomness, seed: int) -> Release:
+    with protect(table, unit=worlds.unit, budget=BUDGET, randomness=source) as private:
         return mechanism.run(private, rng=np.random.default_rng(seed))
 
 
-def _noise(make: Make, table: MemoryTable, runs: int, source: Randomness) -> FloatArray:
+def _noise(mechanism: Mechanism, table: MemoryTable, runs: int, source: Randomness) -> FloatArray:
     """The attacker's view of the noisy marginals alone, in many runs."""
-    releases = (_release(make(), PERSONS, table, source, i) for i in range(runs))
+    releases = (_release(mechanism, PERSONS, table, source, i) for i in range(runs))
     return np.array([measured(r.transcript, PERSONS) for r in releases])
 
 
 def _everything(make: Make, table: MemoryTable, runs: int, source: Randomness, budget: Budget) -> FloatArray:
-    """Two views a run: of the transcript, its choices weighed by a replay in the other world; and of the output."""
-    return np.array([_both_views(remembering(make()), table, source, i, budget) for i in range(runs)]).T
+    """Two views a run: of the transcript, its choices weighed by their scores in both worlds; and of the output."""
+    return np.array([_both_views(make(), table, source, i, budget) for i in range(runs)]).T
 
 
 def _both_views(
-    mechanism: Any, table: MemoryTable, source: Randomness, seed: int, budget: Budget
+    mechanism: Mechanism, table: MemoryTable, source: Randomness, seed: int, budget: Budget
 ) -> tuple[float, float]:
     recorder = Recorder(source)
-    release = _release(mechanism, ROWS, table, recorder, seed, budget)
-    replay = Recorder(ReplayRandomness(recorder.steps))
-    other = ROWS.without if table is ROWS.with_it else ROWS.with_it
-    _release(mechanism, ROWS, other, replay, seed, budget)
-    steps = (recorder.steps, replay.steps) if table is ROWS.with_it else (replay.steps, recorder.steps)
-    return measured(release.transcript, ROWS) + chosen(*steps), printed(release)
+    with protect(table, unit=ROWS.unit, budget=budget, randomness=recorder) as private:
+        gate: Any = Weighing(private, recorder, ROWS)
+        release = mechanism.run(gate, rng=np.random.default_rng(seed))
+    return measured(release.transcript, ROWS) + gate.ratio, printed(release)
 
 
 # What follows from them.
@@ -213,9 +260,10 @@ def audit_noise(make: Make, runs: int, source: Randomness | None = None) -> Boun
     whose variance in all is 2 · (the rho that was measured with): a test of N(0, 1) against N(mu, 1), mu² = 2 rho.
     """
     source = SystemRandomness() if source is None else source
-    transcript = _release(make(), PERSONS, PERSONS.with_it, SeededRandomness(0), 0).transcript
-    rho = float(sum(m.rho for m in transcript.measurements))  # the same in every run
-    one, other = (_noise(make, table, runs, source) for table in (PERSONS.without, PERSONS.with_it))
+    mechanism = remembering(make(), Shared)
+    transcript = _release(mechanism, PERSONS, PERSONS.with_it, SeededRandomness(0), 0).transcript
+    rho = float(sum(e.rho for e in (*transcript.measurements, *transcript.answers)))  # the same in every run
+    one, other = (_noise(mechanism, table, runs, source) for table in (PERSONS.without, PERSONS.with_it))
     return Bound(mu_bound(one, other), math.sqrt(2 * rho))
 
 

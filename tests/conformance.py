@@ -41,8 +41,8 @@ from margrave.mechanisms import (
     PrivPGD,
 )
 from margrave.mechanisms.common import CELLS_PER_MB
+from margrave.mechanisms.fem import FEWEST
 from margrave.models import (
-    Fit,
     GeneratorFit,
     GeneticFit,
     GraphicalFit,
@@ -174,6 +174,23 @@ QUICK: dict[str, dict[str, Any]] = {
 def plain(name: str, domain: Domain) -> Mechanism:
     """A mechanism with its defaults, but for fits that take long, and with a public table where it needs one."""
     return MECHANISMS[name](**needed_by(name, domain), **QUICK.get(name, {}))
+
+
+def hurried(mechanism: Any) -> Any:
+    """The mechanism with a fit that trains briefly, if it trains, and few samples: for thousands of runs of checks to
+    which it is all the same how good the model is."""
+    if isinstance(mechanism, FEM):
+        return replace(mechanism, samples=min(mechanism.samples, 5), rounds=mechanism.rounds or FEWEST)
+    match getattr(mechanism, "fit", None):
+        case ParticleFit() as fit:
+            fit = replace(fit, particles=200, epochs=min(fit.epochs, 20), warm_epochs=5, directions=5)
+        case GeneratorFit() | RelaxedFit() as fit:
+            fit = replace(fit, components=min(fit.components, 16), steps=min(fit.steps, 10), cold=min(fit.cold, 10))
+        case GraphicalFit() as fit if isinstance(mechanism, JAMPGM):  # which fits a dozen models in a run
+            fit = replace(fit, steps=1, tolerance=0.1)
+        case _:
+            return mechanism
+    return replace(mechanism, fit=fit)
 
 
 CASES: dict[str, Make] = {
@@ -435,40 +452,83 @@ class SpyTable:
 
 
 class Remembered:
-    """A fit that is asked once for each transcript: replays of one recording give it the same again and again."""
+    """A fit that is asked once for each transcript, and its models once for each list of marginals: replays of one
+    recording ask the same again and again. Sizes are remembered too."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Any) -> None:
         self.fit = fit
         self.models: dict[tuple[object, ...], Model] = {}
+        self.sizes: dict[tuple[object, ...], Any] = {}
+
+    def key(self, domain: Domain, transcript: Transcript, warm: Model | None) -> tuple[object, ...]:
+        """What a model is the same for."""
+        known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
+        readings = tuple((r.clique, r.values.tobytes(), r.scales.tobytes()) for r in transcript.readings)
+        return (domain, known, readings, transcript.answers, transcript.total(), id(warm))
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
-        known = tuple((m.clique, m.values.tobytes(), m.scale, repr(m.query)) for m in transcript.measurements)
-        key = (domain, known, transcript.answers, transcript.total(), id(warm))
-        if key not in self.models:
-            self.models[key] = self.fit(domain, transcript, rng=rng, warm=warm)
-        return self.models[key]
+        key = self.key(domain, transcript, warm)
+        return self._made(key, lambda: _remember_answers(self.fit(domain, transcript, rng=rng, warm=warm)))
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        return self.fit.cells(domain, cliques)
+        return int(self._size((domain, tuple(cliques)), lambda: self.fit.cells(domain, cliques)))
 
     def cells_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:
-        return self.fit.cells_with(domain, cliques, candidates)
+        key = (domain, tuple(cliques), tuple(candidates))
+        found: FloatArray = self._size(key, lambda: self.fit.cells_with(domain, cliques, candidates))
+        return found
+
+    def _size(self, key: tuple[object, ...], size: Callable[[], Any]) -> Any:
+        if key not in self.sizes:
+            self.sizes[key] = size()
+        return self.sizes[key]
+
+    def averaged(self, before: Model | None, model: Model) -> Model:
+        """The same for a fit that averages models."""
+        return self._made(("averaged", id(before), id(model)), lambda: self.fit.averaged(before, model))
+
+    def distribution(self, model: Model) -> Model:
+        """The same for a fit whose models between rounds are no distributions."""
+        return self._made(("distribution", id(model)), lambda: self.fit.distribution(model))
+
+    def _made(self, key: tuple[object, ...], make: Callable[[], Model]) -> Model:
+        if key not in self.models:
+            self.models[key] = make()
+        return self.models[key]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.fit, name)  # what one kind of fit can tell besides
 
 
-def remembering(mechanism: Any) -> Any:
+def _remember_answers(model: Any) -> Any:
+    """Have a model work out its answers once. Nobody may change them, so they cannot be written to."""
+    known: dict[tuple[object, ...], dict[Clique, FloatArray]] = {}
+    work_out = model.answer
+
+    def answer(cliques: Iterable[Clique], **how: Any) -> dict[Clique, FloatArray]:
+        asked = tuple(cliques)
+        key = (asked, how.get("scale"), how.get("limit"))
+        if key not in known:
+            known[key] = work_out(asked, **how)
+            for values in known[key].values():
+                values.flags.writeable = False
+        return dict(known[key])
+
+    object.__setattr__(model, "answer", answer)
+    return model
+
+
+def remembering(mechanism: Any, kind: type[Remembered] = Remembered) -> Any:
     """The mechanism with a fit that is remembered, if it has one. Fitting sees answers alone, so a replay loses nothing
     by it."""
     if "fit" not in {f.name for f in fields(mechanism)}:
         return mechanism
     fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
-    return replace(mechanism, fit=Remembered(fit))
+    return replace(mechanism, fit=kind(fit))
 
 
 def run_on(

@@ -99,13 +99,15 @@ def cases_of(name: str, unit: Unit) -> list[str]:
     return [case for case in (*CASES, *own) if case.split()[0] == name]
 
 
-def drawn(case: str, unit: Unit, rng: np.random.Generator) -> tuple[Mechanism, Owned, list[Owned]]:
+def drawn(
+    case: str, unit: Unit, rng: np.random.Generator, neighbours: int = NEIGHBOURS
+) -> tuple[Mechanism, Owned, list[Owned]]:
     """A mechanism, a table for it, and neighbours of the table that have in common what is public."""
     one = drawn_owners(unit, rng)
     if case in OWN_COLUMNS:
         mechanism = OWN_COLUMNS[case](DOMAIN, [row for (row,) in one])
-        return mechanism, one, [in_the_last_column(one, rng) for _ in range(NEIGHBOURS)]
-    return CASES[case](DOMAIN), one, [drawn_neighbour(unit, one, rng) for _ in range(NEIGHBOURS)]
+        return mechanism, one, [in_the_last_column(one, rng) for _ in range(neighbours)]
+    return CASES[case](DOMAIN), one, [drawn_neighbour(unit, one, rng) for _ in range(neighbours)]
 
 
 def far_apart(unit: Unit, rng: np.random.Generator) -> tuple[Owned, list[Owned]]:

@@ -5,19 +5,33 @@ False-alarm rate: one in a million for each bound. The long versions, with 5,000
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from audit import MU, TOY, Bound, audit_loss, audit_noise, epsilon_bound, largest_share, mu_bound
-from conformance import plain
+from audit import (
+    BUDGET,
+    MU,
+    ROWS,
+    Bound,
+    Weighing,
+    audit_loss,
+    audit_noise,
+    epsilon_bound,
+    largest_share,
+    mu_bound,
+    quick,
+)
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
-from margrave.privacy import Budget, SeededRandomness
+from margrave.privacy import Budget, SeededRandomness, protect
 from margrave.typing import IntArray
+from replay import Chosen, Recorder, ReplayRandomness
 
 
 class Scaled:
@@ -47,7 +61,7 @@ def test_the_promise_holds_on_transcripts() -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_audited(name: str) -> None:
-    make = partial(plain, name, TOY)
+    make = partial(quick, name)
     assert audit_noise(make, 40).kept
     assert all(bound.kept for bound in audit_loss(make, 40))
 
@@ -60,6 +74,27 @@ def test_lost_noise_is_caught_by_transcript_and_output() -> None:
     budget = Budget.zcdp(Fraction(1, 8), 0.01)
     assert not any(bound.kept for bound in audit_loss(MECHANISMS["independent"], 300, Scaled(1 / 16), budget))
     assert all(bound.kept for bound in audit_loss(MECHANISMS["independent"], 150, Scaled(1), budget))
+
+
+@pytest.mark.parametrize("name", ["aim", "jam-pgm", "dual-query"])
+def test_choices_weigh_what_a_replay_in_the_other_world_says(name: str) -> None:
+    recorder = Recorder(SeededRandomness(4))
+    with protect(ROWS.with_it, unit=ROWS.unit, budget=BUDGET, randomness=recorder) as private:
+        gate: Any = Weighing(private, recorder, ROWS)
+        quick(name).run(gate, rng=np.random.default_rng(0))
+    replay = Recorder(ReplayRandomness(recorder.steps))
+    with protect(ROWS.without, unit=ROWS.unit, budget=BUDGET, randomness=replay) as private:
+        quick(name).run(private, rng=np.random.default_rng(0))
+    pairs = [(a, b) for a, b in zip(recorder.steps, replay.steps, strict=True) if isinstance(a, Chosen)]
+    with_it, without = (sum(_log_chance(step) for step in steps) for steps in zip(*pairs, strict=True))
+    assert abs(gate.ratio) > 1e-3
+    assert gate.ratio == pytest.approx(with_it - without, rel=1e-9)
+
+
+def _log_chance(step: Any) -> float:
+    best = max(step.scores)
+    weights = [math.exp(step.temperature * (s - best)) for s in step.scores]
+    return math.log(weights[step.answer] / sum(weights))
 
 
 # The arithmetic of the bounds.

@@ -2,7 +2,9 @@
 
 ``python tests/trust.py`` runs everything at full length (most of a day: each loader alone is fuzzed for an hour) and
 writes docs/trust-results.json and docs/trust-results.md. ``--minutes 8`` (or TRUST_MINUTES=8) shares out so many; the
-page says how much of each was run. ``--only audit`` runs one part and keeps what is known of the others.
+page says how much of each was run. ``--only audit`` runs one part and keeps what is known of the others, ``--only fuzz
+--loaders csv`` one loader, and keeps the others. ``--jobs 2`` runs mechanisms, units and loaders in two
+processes at a time.
 """
 
 from __future__ import annotations
@@ -16,30 +18,41 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 import margrave
 import mutants
-from audit import TOY, Bound, audit_loss, audit_noise
-from conformance import plain
+from audit import Bound, audit_loss, audit_noise, quick
+from conformance import Estimated, hurried
 from fuzz import LOADERS
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
+from margrave.privacy import Unit
 from margrave.schema import Schema
 from test_mechanisms_noninterference import CONFIGURATIONS
-from test_mechanisms_replay import BUDGETS, NEIGHBOURS, cases_of, drawn, ratios
+from test_mechanisms_replay import BUDGETS, cases_of, drawn, ratios
 from test_trust_audit import Scaled
 from tiny_table import UNITS
+
+T, R = TypeVar("T"), TypeVar("R")
 
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs" / "trust-results.json", ROOT / "docs" / "trust-results.md"
 SECONDS_A_MUTANT = 8.0
+RECORDINGS, NEIGHBOURS = 500, 20
+"""Of the replay at full length: 10,000 pairs for each mechanism and unit. A recording costs as much as many replays."""
+
+HOUR = 60.0
+"""Minutes that each loader is fuzzed for, at full length."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +68,41 @@ class Result:
     date: str
     version: str
     details: list[list[str]] = field(default_factory=list)
+    whole: bool | None = None
+
+    @property
+    def shortened(self) -> bool:
+        """Whether less was run than the bar asks for."""
+        return "--minutes" in self.command if self.whole is None else not self.whole
 
 
-Found = tuple[str, bool, list[list[str]]]
-"""The figure in words, whether the bar is met as far as was run, and rows of a table (the first is its head)."""
+class Found(NamedTuple):
+    """The figure in words, whether the bar is met as far as was run, and rows of a table (the first is its head).
+
+    ``whole``: whether all that the bar asks for was run; None where the command tells.
+    """
+
+    figure: str
+    met: bool
+    details: list[list[str]]
+    whole: bool | None = None
+
+
+class Ask(NamedTuple):
+    """How long a part may take, math.inf for its full length; in how many processes; and which loaders are fuzzed."""
+
+    seconds: float = math.inf
+    jobs: int = 1
+    loaders: tuple[str, ...] = tuple(LOADERS)
+
+
+def spread(work: Callable[[T], R], tasks: Iterable[T], jobs: int) -> Iterator[R]:
+    """The results in order, from so many processes at a time."""
+    if jobs == 1:
+        yield from map(work, tasks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, tasks)
 
 
 def pytest_counts(*arguments: str) -> tuple[int, bool, str]:
@@ -70,38 +114,44 @@ def pytest_counts(*arguments: str) -> tuple[int, bool, str]:
     return int(passed[1]) if passed else 0, done.returncode == 0, last
 
 
-# The parts. Each is given seconds, math.inf for its full length.
+# The parts.
 
 
-def replay(seconds: float) -> Found:
-    """Loss replay on random neighbours, over all mechanisms and units in turn until the time or the pairs are up."""
+def replay(ask: Ask) -> Found:
+    """Loss replay on random neighbours, for each mechanism and unit until its share of the time or the pairs are up."""
     combinations = [(name, unit) for name in MECHANISMS for unit in UNITS]
-    pairs, worst, start = 0, 0.0, time.monotonic()
-    recordings = 0
-    while recordings < 10_000 // NEIGHBOURS and (not recordings or time.monotonic() - start < seconds):
-        for name, unit in combinations:
-            rng = np.random.default_rng([recordings, 77])
-            cases = cases_of(name, unit)
-            mechanism, one, others = drawn(cases[recordings % len(cases)], unit, rng)
-            found = ratios(mechanism, unit, [(one, others)], BUDGETS[recordings % 3], seed=recordings)
-            worst = max(worst, *(float(ratio) for _, ratio in found))
-            pairs += len(others)
-        recordings += 1
-    each = pairs // len(combinations)
-    return f"{each:,} pairs for each of {len(combinations)} combinations; largest ratio {worst:.12g}", worst <= 1, []
+    seconds = ask.seconds * ask.jobs / len(combinations)
+    outcomes = list(spread(partial(_replayed, seconds=seconds), combinations, ask.jobs))
+    fewest, worst = min(pairs for pairs, _ in outcomes), max(ratio for _, ratio in outcomes)
+    many = f"{fewest:,} pairs or more for each of {len(combinations)} combinations"
+    return Found(f"{many}; largest ratio {worst:.12g}", worst <= 1, [])
 
 
-def interference(_: float) -> Found:
+def _replayed(combination: tuple[str, Unit], seconds: float) -> tuple[int, float]:
+    """How many pairs of one mechanism and unit, and the largest ratio of loss to charge."""
+    (name, unit), pairs, worst, start = combination, 0, 0.0, time.monotonic()
+    cases = cases_of(name, unit)
+    for i in range(RECORDINGS):
+        if i and time.monotonic() - start > seconds:
+            break
+        mechanism, one, others = drawn(cases[i % len(cases)], unit, np.random.default_rng([i, 77]), NEIGHBOURS)
+        found = ratios(hurried(mechanism), unit, [(one, others)], BUDGETS[i % len(BUDGETS)], seed=i)
+        worst = max(worst, *(float(ratio) for _, ratio in found))
+        pairs += len(others)
+    return pairs, worst
+
+
+def interference(_: Ask) -> Found:
     """Non-interference replay, with its planted leaks."""
     passed, good, last = pytest_counts("tests/test_mechanisms_noninterference.py")
     told = "0 differing bytes" if good else last
-    return f"{len(CONFIGURATIONS)} configurations × 3 tables, {passed} tests: {told}", good, []
+    return Found(f"{len(CONFIGURATIONS)} configurations × 3 tables, {passed} tests: {told}", good, [])
 
 
-def planted(seconds: float) -> Found:
+def planted(ask: Ask) -> Found:
     """Privacy mutants: all, or as many as there is time for, spread over the list."""
     chosen = mutants.mutants()
-    affordable = max(5, int((seconds - 30) / SECONDS_A_MUTANT)) if math.isfinite(seconds) else len(chosen)
+    affordable = max(5, int((ask.seconds - 30) / SECONDS_A_MUTANT)) if math.isfinite(ask.seconds) else len(chosen)
     step = max(1, math.ceil(len(chosen) / affordable))
     outcomes = list(mutants.run(chosen[::step]))
     killed = [o for o in outcomes if o.killer]
@@ -109,42 +159,44 @@ def planted(seconds: float) -> Found:
     for o in outcomes:
         killer = f"`{o.killer.removeprefix('tests/')}`" if o.killer else "**nothing**"
         rows.append([str(o.mutant.hazard), o.mutant.name, o.mutant.file, killer])
-    return (
-        f"{len(killed)} of {len(outcomes)} killed (of {len(chosen)} in the list)",
-        len(killed) == len(outcomes),
-        rows,
-    )
+    figure = f"{len(killed)} of {len(outcomes)} killed (of {len(chosen)} in the list)"
+    return Found(figure, len(killed) == len(outcomes), rows)
 
 
-def audits(seconds: float) -> Found:
+def audits(ask: Ask) -> Found:
     """Audits of every mechanism, and of planted noise too small."""
-    milliseconds = {name: _toy(name, 20) for name in MECHANISMS}
-    whole = sum(milliseconds.values()) * 3.2 / 1000  # two worlds of noise alone, and two with a replay
-    runs = 5000 if not math.isfinite(seconds) else int(min(5000, max(50, seconds / 1.3 / whole)))
+    whole = sum(_toy(name, 20) for name in MECHANISMS) * 3 / 1000  # two worlds, with noise alone and with everything
+    affordable = ask.seconds * ask.jobs / 1.3 / whole
+    runs = 5000 if affordable >= 5000 else int(max(50, affordable))
     rows = [["mechanism", "runs a world", "mu", "epsilon by transcript", "epsilon by output"]]
     good = True
-    for name in MECHANISMS:
-        make = partial(plain, name, TOY)
-        noise, (transcript, output) = audit_noise(make, runs), audit_loss(make, runs)
-        good = good and noise.kept and transcript.kept and output.kept
-        rows.append([name, f"{runs:,}", *(_words(b) for b in (noise, transcript, output))])
+    for name, bounds in zip(MECHANISMS, spread(partial(_audited, runs=runs), MECHANISMS, ask.jobs), strict=True):
+        good = good and all(b.kept for b in bounds)
+        rows.append([name, f"{runs:,}", *map(_words, bounds)])
     planted_runs = max(3000, runs)
     wrong = audit_noise(GaussianMechanism, planted_runs, Scaled(1 / 1.14))
     told = f"{_words(wrong)}: {'missed' if wrong.kept else 'caught'}"
     rows.append(["gaussian, noise too small by 1.14 (planted)", f"{planted_runs:,}", told, "", ""])
     figure = f"{runs:,} runs a world: {'no' if good else 'AN'} alarm on sound code; planted noise 1.14 times too small"
-    return f"{figure} {'NOT ' if wrong.kept else ''}caught", good and not wrong.kept, rows
+    return Found(f"{figure} {'NOT ' if wrong.kept else ''}caught", good and not wrong.kept, rows)
+
+
+def _audited(name: str, runs: int) -> tuple[Bound, Bound, Bound]:
+    """What was learnt of a mechanism from noise, transcript and output."""
+    make = partial(quick, name)
+    return (audit_noise(make, runs), *audit_loss(make, runs))
 
 
 def _words(bound: Bound) -> str:
     return f"at least {bound.learnt:.2f} of {bound.promised:.2f}"
 
 
-def toy(_: float) -> Found:
+def toy(_: Ask) -> Found:
     """How long the whole call takes on four rows of three binary columns."""
-    rows = [["mechanism", "median ms"]] + [[name, f"{_toy(name, 60):.1f}"] for name in MECHANISMS]
-    slowest = max(float(ms) for _, ms in rows[1:])
-    return f"at most {slowest:.1f} ms of processor time (median of 60 calls)", slowest <= 20, rows
+    rows = [["mechanism", "median ms", "with"]]
+    rows += [[name, f"{_toy(name, 60):.1f}", set_apart(quick(name))] for name in MECHANISMS]
+    slowest = max(float(ms) for _, ms, _ in rows[1:])
+    return Found(f"at most {slowest:.1f} ms of processor time (median of 60 calls)", slowest <= 20, rows)
 
 
 def _toy(name: str, calls: int) -> float:
@@ -153,39 +205,97 @@ def _toy(name: str, calls: int) -> float:
     found = []
     for seed in range(calls + 5):
         start = time.process_time()
-        margrave.synthesize(table, schema, epsilon=7.0, delta=1e-2, mechanism=plain(name, schema.domain), seed=seed)
+        margrave.synthesize(table, schema, epsilon=7.0, delta=1e-2, mechanism=quick(name), seed=seed)
         found.append(1000 * (time.process_time() - start))
     return statistics.median(found[5:])
 
 
-def fuzzing(seconds: float) -> Found:
-    """Damaged files of every kind, each loader in a process of its own, for an hour each."""
-    each = min(3600.0, seconds / len(LOADERS))
-    rows, good = [["loader", "files", "refused", "slowest (s)", "seed", "harm"]], True
-    for name in LOADERS:
-        command = [sys.executable, "tests/fuzz.py", name, "--seconds", str(each)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        facts = json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else {"harm": "the process died"}
-        good = good and not facts["harm"]
-        files = facts.get("read", 0) + facts.get("refused", 0)
-        told = (f"{files:,}", f"{facts.get('refused', 0):,}", str(facts.get("slowest")), str(facts.get("seed")))
-        rows.append([name, *told, facts["harm"].strip().splitlines()[-1][:200] if facts["harm"] else "none"])
-    return f"{each / 60:.1f} minutes for each of {len(LOADERS)} loaders: {'none' if good else 'HARM'} found", good, rows
+def set_apart(mechanism: Any) -> str:
+    """Which parameters differ from a mechanism's defaults, its public table left out."""
+    parts = []
+    for f in fields(mechanism):
+        value = getattr(mechanism, f.name)
+        usual = f.default if f.default is not MISSING else f.default_factory() if callable(f.default_factory) else None
+        if f.name == "public" or value == usual:
+            continue
+        if isinstance(value, Estimated):
+            parts.append("an estimate in place of the posterior")
+        elif f.name == "fit":
+            parts.append(f"{type(value).__name__}({set_apart(value)})")
+        else:
+            parts.append(f"{f.name}={value!r}")
+    return ", ".join(parts) if parts or not hasattr(mechanism, "run") else "its defaults"
 
 
-def samplers(seconds: float) -> Found:
+FUZZED = ["loader", "processor minutes", "files", "refused", "slowest (s)", "seeds", "harm", "version"]
+
+
+def fuzzing(ask: Ask) -> Found:
+    """Damaged files of every kind, each loader in a process of its own, for an hour of processor time each.
+
+    Rows of loaders that are not asked for are kept, and runs of one loader in one version add up.
+    """
+    before = known().get("fuzz")
+    rows = {row[0]: row for row in before.details[1:]} if before and before.details[:1] == [FUZZED] else {}
+    each = min(60 * HOUR, ask.seconds * ask.jobs / len(ask.loaders))
+    facts = spread(partial(_fuzzed, seconds=each), ask.loaders, ask.jobs)
+    for name, new in zip(ask.loaders, facts, strict=True):
+        rows[name] = added(rows.get(name), row_of(name, new, version()))
+    return fuzzed([rows[name] for name in LOADERS if name in rows])
+
+
+def _fuzzed(name: str, seconds: float) -> dict[str, Any]:
+    command = [sys.executable, "tests/fuzz.py", name, "--seconds", str(seconds)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    died = f"the process died: {done.stderr.strip()[-500:]}"
+    facts: dict[str, Any] = json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else {"harm": died}
+    return facts
+
+
+def row_of(name: str, facts: dict[str, Any], version: str) -> list[str]:
+    """What one run of a loader's fuzzer said, as a row."""
+    files, refused = facts.get("read", 0) + facts.get("refused", 0), facts.get("refused", 0)
+    numbers = (f"{facts.get('seconds', 0) / 60:.1f}", f"{files:,}", f"{refused:,}", f"{facts.get('slowest', 0):.3f}")
+    harm = facts["harm"].strip().splitlines()[-1][:200] if facts["harm"] else "none"
+    return [name, *numbers, str(facts.get("seed")), harm, version]
+
+
+def added(old: list[str] | None, new: list[str]) -> list[str]:
+    """Two runs of one loader as one row: the new one alone where the version is another, or either did harm."""
+    if old is None or old[-1] != new[-1] or old[-2] != "none" or new[-2] != "none":
+        return new
+    minutes = f"{float(old[1]) + float(new[1]):.1f}"
+    files, refused = (f"{_whole(old[i]) + _whole(new[i]):,}" for i in (2, 3))
+    slowest = f"{max(float(old[4]), float(new[4])):.3f}"
+    return [new[0], minutes, files, refused, slowest, f"{old[5]}, {new[5]}", *new[-2:]]
+
+
+def fuzzed(rows: Sequence[list[str]]) -> Found:
+    """What the rows of all loaders known come to."""
+    good = all(row[-2] == "none" for row in rows)
+    least, files = min(float(row[1]) for row in rows), sum(_whole(row[2]) for row in rows)
+    figure = f"{files:,} files; at least {least:.1f} processor minutes for each of {len(rows)} loaders"
+    whole = len(rows) == len(LOADERS) and least >= HOUR
+    return Found(f"{figure} of {len(LOADERS)}: {'none' if good else 'HARM'} found", good, [FUZZED, *rows], whole)
+
+
+def _whole(number: str) -> int:
+    return int(number.replace(",", ""))
+
+
+def samplers(ask: Ask) -> Found:
     """Both samplers against the exact law, and workers that repeat nothing."""
-    long = not math.isfinite(seconds)
+    long = not math.isfinite(ask.seconds)
     passed, good, last = pytest_counts("tests/test_privacy_noise.py", *(["-m", ""] if long else []))
     draws = "1e5 draws, 64 + 64 workers" if long else "1e4 draws of OpenDP's and 5e4 of ours, 4 workers"
-    return f"12 scales, {draws}: {f'{passed} tests passed' if good else last}", good, []
+    return Found(f"12 scales, {draws}: {f'{passed} tests passed' if good else last}", good, [])
 
 
-def canaries(_: float) -> Found:
+def canaries(_: Ask) -> Found:
     """Canaries, order, threads, boundaries, failures."""
     files = ["tests/test_trust_canary.py", "tests/test_trust_noise.py", "tests/test_house_hazards.py"]
     passed, good, last = pytest_counts(*files)
-    return f"20 canaries: {f'0 hits; {passed} tests passed' if good else last}", good, []
+    return Found(f"20 canaries: {f'0 hits; {passed} tests passed' if good else last}", good, [])
 
 
 @dataclass(frozen=True)
@@ -194,7 +304,7 @@ class Part:
 
     bar: str
     share: float
-    run: Callable[[float], Found]
+    run: Callable[[Ask], Found]
 
 
 PARTS: dict[str, Part] = {
@@ -235,8 +345,7 @@ def page(results: list[Result]) -> str:
     ]
     for r in results:
         run = [f"`{r.command}`", f"{r.seconds / 60:.1f} min", r.date, r.version]
-        shortened = "--minutes" in r.command
-        met = ("as far as was run" if shortened else "yes") if r.met else "**no**"
+        met = ("as far as was run" if r.shortened else "yes") if r.met else "**no**"
         lines.append(_row([r.bar, r.figure, met, *run]))
     for result in results:
         if result.details:
@@ -268,9 +377,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=float(os.environ.get("TRUST_MINUTES") or math.inf))
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, in replay, audit and fuzz")
+    parser.add_argument("--loaders", nargs="*", choices=LOADERS, default=list(LOADERS), help="those to fuzz")
     options = parser.parse_args()
     results, missed = known(), 0
-    for result in found(options.only, options.minutes):
+    for result in found(options.only, options.minutes, options.jobs, tuple(options.loaders)):
         results[result.part] = result
         missed += not result.met
         print(f"{result.part}: {result.figure}{'' if result.met else '  NOT MET'} ({result.seconds:.0f} s)", flush=True)
@@ -278,26 +389,28 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def found(parts: list[str], minutes: float) -> Iterator[Result]:
+def found(parts: list[str], minutes: float, jobs: int, loaders: tuple[str, ...]) -> Iterator[Result]:
     """The results of these parts, in so many minutes altogether."""
     limited = math.isfinite(minutes)
     shares = sum(PARTS[p].share for p in parts)
+    chosen = [] if parts == list(PARTS) else ["--only", *parts]
+    some = [] if loaders == tuple(LOADERS) else ["--loaders", *loaders]
+    asked = [f"--minutes {minutes:g}"] * limited + [f"--jobs {jobs}"] * (jobs > 1) + chosen + some
     for name in parts:
         begin = time.monotonic()
         seconds = 60 * minutes * PARTS[name].share / shares if limited else math.inf
-        figure, met, details = PARTS[name].run(seconds)
-        chosen = [] if parts == list(PARTS) else ["--only", *parts]
-        asked = ["python tests/trust.py", *[f"--minutes {minutes:g}"] * limited, *chosen]
+        figure, met, details, whole = PARTS[name].run(Ask(seconds, jobs, loaders))
         yield Result(
             part=name,
             bar=PARTS[name].bar,
             figure=figure,
             met=met,
-            command=" ".join(asked),
+            command=" ".join(["python tests/trust.py", *asked]),
             seconds=round(time.monotonic() - begin, 1),
             date=datetime.now(UTC).date().isoformat(),
             version=version(),
             details=details,
+            whole=whole,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
@@ -93,7 +93,7 @@ class MarginalGap:
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
         """Every candidate has an estimate of its answer's shape, a positive weight and a finite penalty."""
         check_query(self.query, domain)
-        answers = self.query.domain(domain)
+        answers = domain if self.query.is_identity else self.query.domain(domain)
         for clique in candidates:
             name = ", ".join(clique)
             if clique not in self.estimates or clique not in self.weights or clique not in self.penalties:
@@ -120,11 +120,18 @@ class MarginalGap:
 
     def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
         """The scores of the candidates, exactly."""
+        return self.scores(candidates, self.gaps(candidates, counts))
+
+    def gaps(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> list[int]:
+        """The L1 distances alone, in units of 2^-10."""
+        return [grid_gap(self.query.apply(c, counts[c]), self.estimates[c]) for c in candidates]
+
+    def scores(self, candidates: Sequence[Clique], gaps: Sequence[int]) -> GridScores:
+        """The scores of candidates whose distances are known."""
         weights, per_weight = _common([self.weights[c] for c in candidates])
         penalties, per_penalty = _common([self.penalties[c] for c in candidates])
         per_gap = max(1 << _GRID_BITS, per_penalty)  # both powers of two
         finer, coarser = per_gap >> _GRID_BITS, per_gap // per_penalty
-        gaps = (grid_gap(self.query.apply(c, counts[c]), self.estimates[c]) for c in candidates)
         values = tuple(
             w * (gap * finer - penalty * coarser)
             for w, gap, penalty in zip(weights, gaps, penalties, strict=True)
@@ -179,15 +186,17 @@ class Improvement:
 
     def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
         """The scores of the candidates, exactly: to measure each, then to read each that is readable."""
-        readable = self.readable(candidates)
-        plain = replace(self._measured, penalties=dict.fromkeys(candidates, 0.0))
-        parts = [self._measured(candidates, counts)]
+        readable, measured = self.readable(candidates), self._measured
+        gaps = dict(zip(candidates, measured.gaps(candidates, counts), strict=True))
+        parts = [measured.scores(candidates, list(gaps.values()))]
         if readable:
-            parts += [plain(readable, counts), self._read(candidates)(readable, counts)]
+            public = self._read(candidates)
+            own = zip(readable, public.gaps(readable, counts), strict=True)
+            parts.append(public.scores(readable, [gaps[r] - gap for r, gap in own]))
         grid = min(part.grid for part in parts)  # powers of two: the finest holds all
-        measured, *rest = ([v * int(part.grid / grid) for v in part.values] for part in parts)
-        read = [gap - own for gap, own in zip(*rest, strict=True)] if rest else []
-        return GridScores((*measured, *read), grid)
+        finer = [int(part.grid / grid) for part in parts]
+        values = tuple(v * f for part, f in zip(parts, finer, strict=True) for v in part.values)
+        return GridScores(values, grid)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,9 @@ there were many. Measurements combine with the same weights, which are those of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
@@ -40,7 +42,7 @@ class Coordinates:
         scales: Mapping[Clique, FloatArray],
         cells: int,
     ) -> None:
-        even = {c: float(s.flat[0]) for c, s in scales.items() if np.ptp(s) == 0.0}
+        even = {c: float(s.flat[0]) for c, s in scales.items() if float(s.max()) - float(s.min()) == 0.0}
         self.home: IntArray = np.zeros(cells, dtype=np.int64)
         self.share = np.zeros(cells)
         precision: dict[Clique, float] = {}
@@ -51,7 +53,7 @@ class Coordinates:
         self.size = 0
         for part in precision:
             offsets[part] = self.size
-            self.size += int(np.prod([domain.size(a) - 1 for a in part], dtype=np.int64))
+            self.size += math.prod(domain.size(a) - 1 for a in part)
         reflections = []
         for clique in scales:
             shape = domain.shape(axes[clique])
@@ -67,10 +69,10 @@ class Coordinates:
             for part in _parts(clique):
                 block = tuple(slice(1, None) if a in part else 0 for a in axes[clique])
                 ordered = [a for a in axes[clique] if a in part]
-                numbers = np.arange(int(np.prod([domain.size(a) - 1 for a in part], dtype=np.int64)))
-                numbers = numbers.reshape([domain.size(a) - 1 for a in part])
-                home[block] = offsets[part] + numbers.transpose([part.index(a) for a in ordered])
-                share[block] = np.sqrt(own / precision[part])
+                sizes = [domain.size(a) - 1 for a in part]
+                numbers = np.arange(offsets[part], offsets[part] + math.prod(sizes)).reshape(sizes)
+                home[block] = numbers if ordered == [*part] else numbers.transpose([part.index(a) for a in ordered])
+                share[block] = math.sqrt(own / precision[part])
             behind = n
             for size in shape:
                 behind //= size
@@ -92,9 +94,10 @@ class Coordinates:
         return np.bincount(self.home, weights=turned, minlength=self.size)[: self.size].astype(np.float64)
 
 
-def _parts(clique: Clique) -> list[Clique]:
+@lru_cache(maxsize=1024)
+def _parts(clique: Clique) -> tuple[Clique, ...]:
     """Every subset of a clique, the empty one first."""
-    return list(chain.from_iterable(combinations(clique, k) for k in range(len(clique) + 1)))
+    return tuple(chain.from_iterable(combinations(clique, k) for k in range(len(clique) + 1)))
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)

@@ -8,6 +8,7 @@ Both are tried and the smaller tree is kept. Everything here is a function of th
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import permutations
 
 import numpy as np
 from numba import njit
@@ -186,9 +187,8 @@ def adjacency_of(domain: Domain, cliques: Collection[Clique]) -> Adjacency:
     """The graph in which the attributes of a clique, measured or structurally constrained, are joined."""
     adjacency = np.zeros((len(domain), len(domain)), dtype=np.uint8)
     for clique in (*cliques, *(z.clique for z in domain.zeros)):
-        index = [domain.index(a) for a in clique]
-        adjacency[np.ix_(index, index)] = 1
-    np.fill_diagonal(adjacency, 0)
+        for i, j in permutations([domain.index(a) for a in clique], 2):  # few: an index of arrays takes longer to make
+            adjacency[i, j] = 1
     return adjacency
 
 
@@ -250,11 +250,11 @@ def eliminate(
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
     n = len(domain)
-    sizes = Sizes(domain)
+    sizes, adjacency = Sizes(domain), adjacency_of(domain, cliques)
     best: tuple[float, NDArray[np.int64], Adjacency] | None = None
     for rule in range(RULES):
         order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
-        cells = sizes.eliminated(adjacency_of(domain, cliques), rule, order, neighbours)
+        cells = sizes.eliminated(adjacency.copy(), rule, order, neighbours)
         if best is None or cells < best[0]:
             best = (cells, order, neighbours)
     assert best is not None

@@ -21,6 +21,7 @@ from margrave.models.graphical.propagation import Program
 from margrave.models.protocol import Model
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
 from margrave.schema.domain import Domain
+from margrave.schema.zeros import StructuralZeros
 from margrave.transcript import Transcript
 from margrave.typing import Clique, FloatArray
 
@@ -113,7 +114,7 @@ class GraphicalFit:
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The possible cells of the junction tree's cliques together (8 bytes each in the literature's measure)."""
-        return JunctionTree.of(domain, _with_zeros(domain, cliques)).cells()
+        return _tree(domain, domain.zeros, _with_zeros(domain, cliques)).cells()
 
     def cells_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
@@ -129,6 +130,21 @@ def _gap(left: int) -> float:
 
 def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ...]:
     return tuple(dict.fromkeys((*cliques, *(z.clique for z in domain.zeros))))
+
+
+@functools.lru_cache(maxsize=4)
+def _tree(domain: Domain, _: tuple[StructuralZeros, ...], cliques: tuple[Clique, ...]) -> JunctionTree:
+    """A junction tree. The last ones are kept: rounds ask for the size of what was fitted, and fit the same again.
+
+    Domains are equal whatever their zeros, so these are named besides.
+    """
+    return JunctionTree.of(domain, cliques)
+
+
+@functools.lru_cache(maxsize=4)
+def _program(domain: Domain, zeros: tuple[StructuralZeros, ...], cliques: tuple[Clique, ...]) -> Program:
+    """How factors on these cliques are calibrated."""
+    return Program(_tree(domain, zeros, cliques), cliques)
 
 
 TINY = 1e-280
@@ -147,7 +163,7 @@ class Problem:
         self.terms = {t.clique: t for t in terms}
         cliques = _with_zeros(domain, self.terms)
         self.cliques = cliques
-        self.program = program = Program(JunctionTree.of(domain, cliques), cliques)
+        self.program = program = _program(domain, domain.zeros, cliques)
         self.buffer = program.buffer()
         self.measured = sum(int(np.isfinite(t.scales).sum()) for t in terms)
         self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured
@@ -242,8 +258,9 @@ class Problem:
         if state.kind != "graphical":
             return {}
         cliques = (tuple(names) for names in state.facts["cliques"])
-        found = {c: np.nan_to_num(state.arrays[f"potential{i}"], neginf=0.0) for i, c in enumerate(cliques)}
-        return {c: theta for c, theta in found.items() if c in self.terms}
+        found = {c: state.arrays[f"potential{i}"] for i, c in enumerate(cliques)}
+        found = {c: theta for c, theta in found.items() if c in self.terms}
+        return {c: t if np.isfinite(t).all() else np.nan_to_num(t, neginf=0.0) for c, t in found.items()}
 
     def objective(self, point: FloatArray) -> tuple[float, FloatArray, Operator]:
         """F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, a rough inverse Hessian."""
@@ -319,5 +336,8 @@ def _explain(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
     theta = np.log(np.maximum(term.values, expected) / expected)
     for _ in range(30):
         moved = expected * np.exp(theta)
-        theta -= (moved + stiffness * theta - term.values) / (moved + stiffness)
+        step = (moved + stiffness * theta - term.values) / (moved + stiffness)
+        theta -= step
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break  # what is left is less than the square of it
     return np.where(known, theta, 0.0)

@@ -31,6 +31,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_workers(), thread_name_prefix="margrave")
 
 
+@cache
 def _workers() -> int:
     return min(8, os.cpu_count() or 1)
 
@@ -206,7 +207,8 @@ class Program:
         ]
         shape = describe(self.tree, order, self.known[node], outputs)
         room = int(starts[-1]) - self.length
-        wide = np.zeros(self.length + room + spare_cells(shape.dims, shape.strides, shape.n_in))
+        spare = spare_cells(shape.dims, shape.strides, shape.n_in) if shape.cells >= LARGE else 0
+        wide = np.zeros(self.length + room + spare)
         wide[: self.length] = buffer[: self.length]
         split_walk(shape, wide, self.length + room)
         scale = total / mass if node == 0 else 1.0

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,7 +16,7 @@ from margrave.models.mixture.answering import answers_of
 from margrave.models.mixture.model import Floats, MixtureModel, blocks_of
 from margrave.models.mixture.recipe import Recipe
 from margrave.models.mixture.targets import members_of, targets_from, targets_of
-from margrave.models.mixture.training import State, current, improve, network, practise, started
+from margrave.models.mixture.training import State, blended, current, improve, network, practise, started
 from margrave.models.protocol import Model
 from margrave.models.terms import Term
 from margrave.public import Public
@@ -85,10 +84,7 @@ def averaged(recipe: Recipe, before: Model | None, model: Model) -> Model:
     """The weights of the model, averaged with those of an average before; the network's input is the model's."""
     now = TRAINING[model]
     if before is not None:
-        keep = recipe.average
-        weights = jax.tree.map(
-            lambda old, new: keep * old + (1.0 - keep) * new, TRAINING[before].state.weights, now.state.weights
-        )
+        weights = blended(np.float32(recipe.average), TRAINING[before].state.weights, now.state.weights)
         now = now._replace(state=now.state._replace(weights=weights))
     found = _distribution(model.domain, model.total, _entries(recipe, model.domain, now.state))
     TRAINING[found] = now

@@ -39,8 +39,20 @@ class State(NamedTuple):
 
 def started(weights: Weights, noise: Floats, seed: int) -> State:
     """The state before the first step."""
-    weights = jax.tree.map(jnp.asarray, weights)
-    return State(weights, ADAM.init(weights), jnp.asarray(noise), jax.random.key(seed))
+    begun: State = _begun(weights, noise, np.uint32(seed))
+    return begun
+
+
+@jax.jit
+def _begun(weights: Weights, noise: jax.Array, seed: jax.Array) -> State:
+    """One call for all arrays: made one by one they take as long as the training of a small table."""
+    return State(weights, ADAM.init(weights), noise, jax.random.key(seed))
+
+
+@jax.jit
+def blended(keep: jax.Array, old: Weights, new: Weights) -> Weights:
+    """``keep · old + (1 − keep) · new``."""
+    return jax.tree.map(lambda one, other: keep * one + (1.0 - keep) * other, old, new)
 
 
 def network(widths: Sequence[int], rng: np.random.Generator) -> list[tuple[Floats, Floats]]:

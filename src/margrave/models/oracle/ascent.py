@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from margrave.models.oracle.objective import BoolMatrix, Objective
+from margrave.models.oracle.objective import Objective
 from margrave.models.oracle.sites import Site, Sites
 from margrave.typing import FloatArray, IntArray
 
@@ -15,6 +16,23 @@ SWEEPS = 40
 """The most times that every site is visited."""
 EQUAL = 1e-9
 """Values that differ by less are equal."""
+
+
+class Table(NamedTuple):
+    """What a visit of a site looks up: where its attributes are, and the queries that name any (None: all of them).
+
+    ``wrong[i]`` says by the code of its i-th attribute whether that keeps a record out of each of these queries,
+    ``kept`` how many codes of each choice do; ``none`` is a row of zeros. ``weighted`` are the weights of the queries
+    that a choice does not keep out of, ``bonus`` what its codes are worth by themselves in each problem.
+    """
+
+    columns: list[int]
+    named: IntArray | None
+    wrong: list[IntArray]
+    none: IntArray
+    kept: IntArray
+    weighted: FloatArray
+    bonus: FloatArray
 
 
 @dataclass(eq=False)
@@ -31,37 +49,32 @@ class Ascent:
     def climb(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """The records after as many sweeps as improve any of them; they must be possible, and stay so."""
         rows = rows.copy()
-        misses, value = self.objective.misses(rows), self.objective.values(rows)
+        misses = self.objective.misses(rows)
+        value = self.objective.values(rows, misses)
         for _ in range(SWEEPS):
             for i in rng.permutation(len(self.sites.sites)):
-                misses = self._visit(i, rows, misses, rng)
-            before, value = value, self.objective.values(rows)
+                self._visit(self.sites.sites[i], self._tables[i], rows, misses, rng)
+            before, value = value, self.objective.values(rows, misses)
             if not (value > before + EQUAL).any():
                 break
         return rows
 
-    def _visit(self, i: int, rows: IntArray, misses: IntArray, rng: np.random.Generator) -> IntArray:
-        """Give every record the best choice of a site; how many codes keep it out of each query afterwards."""
-        site, (named, kept, weighted) = self.sites.sites[i], self._tables[i]
-        columns = [self.objective.domain.index(a) for a in site.clique]
-        before = self._kept_out(site, named, rows)
-        elsewhere = (misses[:, named] - before) == 0
-        worth = elsewhere @ weighted + self._bonus(site)
+    def _visit(self, site: Site, table: Table, rows: IntArray, misses: IntArray, rng: np.random.Generator) -> None:
+        """Give every record the best choice of a site, in place; and how many codes keep it out of each query then."""
+        before = sum((wrong[rows[:, i]] for i, wrong in zip(table.columns, table.wrong, strict=True)), table.none)
+        missed = misses if table.named is None else misses[:, table.named]
+        worth = (missed == before) @ table.weighted + table.bonus
         allowed = site.allowed(self.objective.domain, rows)
         if allowed is not None:
             worth = np.where(allowed, worth, -np.inf)
         best = worth >= worth.max(axis=1, keepdims=True) - EQUAL
-        chosen = np.argmax(np.where(best, rng.random(best.shape), -1.0), axis=1)
-        rows[:, columns] = site.choices[chosen]
-        misses[:, named] += kept[:, chosen].T - before
-        return misses
-
-    def _kept_out(self, site: Site, named: IntArray, rows: IntArray) -> IntArray:
-        """How many codes of the site keep each record out of each query that names it."""
-        wrong = np.zeros((len(rows), len(named)), dtype=np.int64)
-        for a in site.clique:
-            wrong += ~self.objective.allows[a][named].T[rows[:, self.objective.domain.index(a)]]
-        return wrong
+        chosen = np.where(best, rng.random(best.shape), -1.0).argmax(axis=1)
+        rows[:, table.columns] = site.choices[chosen]
+        change = table.kept[chosen] - before
+        if table.named is None:
+            misses += change
+        else:
+            misses[:, table.named] += change
 
     def _bonus(self, site: Site) -> FloatArray:
         """What the codes of each choice are worth by themselves, in each problem."""
@@ -70,21 +83,25 @@ class Ascent:
         return whole + sum((numbers[:, site.choices[:, i]] for i, numbers in given), np.zeros((1, 1)))
 
     @cached_property
-    def _tables(self) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        """For each site the queries that name it, how many codes of each choice keep out of each, and the weights of
-        those that each choice does not keep out of."""
+    def _tables(self) -> list[Table]:
+        """What each site's visits look up."""
         tables = []
         for site in self.sites.sites:
             members = set(site.clique)
             naming = [j for j, q in enumerate(self.objective.queries) if not members.isdisjoint(q.clique)]
             named = np.array(naming, dtype=np.int64)
-            kept = np.zeros((len(named), len(site.choices)), dtype=np.int64)
-            for i, a in enumerate(site.clique):
-                kept += ~_columns(self.objective.allows[a][named], site.choices[:, i])
-            tables.append((named, kept, np.where(kept == 0, self.objective.weights[named, None], 0.0)))
+            wrong = [(~self.objective.allows[a][named]).T.astype(np.int64) for a in site.clique]
+            none = np.zeros((1, len(named)), dtype=np.int64)
+            kept = sum((w[site.choices[:, i]] for i, w in enumerate(wrong)), none)
+            tables.append(
+                Table(
+                    columns=[self.objective.domain.index(a) for a in site.clique],
+                    named=None if len(named) == len(self.objective.queries) else named,
+                    wrong=wrong,
+                    none=none,
+                    kept=kept,
+                    weighted=np.where(kept.T == 0, self.objective.weights[named, None], 0.0),
+                    bonus=self._bonus(site),
+                )
+            )
         return tables
-
-
-def _columns(matrix: BoolMatrix, codes: IntArray) -> BoolMatrix:
-    taken: BoolMatrix = matrix[:, codes]
-    return taken

@@ -74,9 +74,13 @@ class Objective:
             wrong += ~self.allows[attribute].T[rows[:, i]]
         return wrong
 
-    def values(self, rows: IntArray) -> FloatArray:
-        """The value of one record per problem; or, with a single problem or no bonus, of any number of records."""
-        value = np.asarray((self.misses(rows) == 0) @ self.weights, dtype=np.float64)
+    def values(self, rows: IntArray, misses: IntArray | None = None) -> FloatArray:
+        """The value of one record per problem; or, with a single problem or no bonus, of any number of records.
+
+        ``misses`` are those of the records, where they are known.
+        """
+        misses = self.misses(rows) if misses is None else misses
+        value = np.asarray((misses == 0) @ self.weights, dtype=np.float64)
         for attribute, numbers in self.bonus.items():
             codes = rows[:, self.domain.index(attribute)]
             value += numbers[0][codes] if self.problems == 1 else numbers[np.arange(len(rows)), codes]

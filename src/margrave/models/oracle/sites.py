@@ -89,10 +89,13 @@ class Sites:
             fits = np.ones(len(site.choices), dtype=np.bool_)
             for i, a in enumerate(site.clique):
                 if a in codes:
-                    fits &= np.isin(site.choices[:, i], codes[a])
-            if fits.any() and not fits.all():
+                    allowed = np.zeros(self.domain.size(a), dtype=np.bool_)
+                    allowed[list(codes[a])] = True
+                    fits &= allowed[site.choices[:, i]]
+            fitting = site.choices[fits]
+            if 0 < len(fitting) < len(site.choices):
                 columns = [self.domain.index(a) for a in site.clique]
-                rows[:, columns] = rng.choice(site.choices[fits], size=len(rows))
+                rows[:, columns] = fitting[rng.integers(len(fitting), size=len(rows))]
         return rows
 
 

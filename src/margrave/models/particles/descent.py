@@ -113,6 +113,7 @@ class Descent:
         self.shares = np.concatenate([np.empty(0), *(t.shares for t in self.targets)])
         sizes = [(t.points.size, t.shares.size) for t in self.targets]
         self.starts = np.cumsum([(0, 0), *sizes], axis=0)
+        self.rows: dict[tuple[int, ...], IntArray] = {}
         self.penalised = np.unique(np.concatenate([np.empty(0, np.int64), *(p.coordinates for p in self.penalties)]))
 
     def run(self, rng: np.random.Generator) -> None:
@@ -132,7 +133,7 @@ class Descent:
 
     def _step(self, batch: list[int], rate: float, rng: np.random.Generator, pool: ThreadPoolExecutor) -> None:
         blocks = self._blocks(rng)
-        rows = np.unique(np.concatenate([self.penalised, *(self.targets[s].coordinates for s in batch)]))
+        rows = self._rows(tuple(batch))
         gradients = np.zeros((len(rows), len(blocks) * kernels.BLOCK), dtype=np.float32)
         if batch:
             self._pull(self._lines(batch, rows, rng), blocks, gradients, pool)
@@ -146,6 +147,15 @@ class Descent:
             self._split(pool, kernels.adam, len(blocks), len(rows), *given)
         else:
             self._split(pool, kernels.step, len(blocks), len(rows), self.particles, *moved)
+
+    def _rows(self, batch: tuple[int, ...]) -> IntArray:
+        """The coordinates that a step moves; those of a single marginal are found once."""
+        if batch not in self.rows:
+            found = np.unique(np.concatenate([self.penalised, *(self.targets[s].coordinates for s in batch)]))
+            if len(batch) > 1:
+                return found
+            self.rows[batch] = found
+        return self.rows[batch]
 
     def _blocks(self, rng: np.random.Generator) -> IntArray:
         """The blocks of particles that a step moves."""

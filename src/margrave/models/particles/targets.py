@@ -24,6 +24,10 @@ NOTHING = 1e-9
 """Cells with less of the mass are left out."""
 
 
+SMALL = 100
+"""Below so many cells in all, a thread takes longer to start than the projections do."""
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A probability measure that the particles are to have on some coordinates.
@@ -79,6 +83,8 @@ def targets_of(
         coordinates = embedding.coordinates(signed.clique)
         return Target(signed.clique, coordinates, points[:, kept], shares[kept] / shares[kept].sum(), weight)
 
+    if sum(len(s.cells) for s in found) < SMALL:
+        return list(map(target, found, streams))
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(target, found, streams))
 
