@@ -13,6 +13,7 @@ from audit import quick
 from conformance import Estimated
 from fuzz import LOADERS
 from margrave.mechanisms import NAPSUMQ
+from scale import measured
 from trust import Ask, added, fuzzed, row_of, set_apart
 
 FACTS: dict[str, Any] = {"read": 900, "refused": 100, "seconds": 3600.0, "slowest": 0.5, "seed": 7, "harm": ""}
@@ -107,3 +108,9 @@ def test_the_page_tells_with_what_the_smallest_table_was_timed() -> None:
     assert set_apart(NAPSUMQ(connect=False, fit=Estimated(chains=2))) == (
         "connect=False, an estimate in place of the posterior"
     )
+
+
+def test_a_run_takes_no_more_memory_than_the_dry_run_names() -> None:
+    found = measured(20_000)
+    assert found["data_mb"] < found["peak_mb"] < found["planned_mb"]
+    assert found["cpu_s"] > 0

@@ -34,10 +34,12 @@ import margrave
 import mutants
 from audit import Bound, audit_loss, audit_noise, quick
 from conformance import Estimated, hurried
+from faults import DENIALS, KILLS
 from fuzz import LOADERS
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
 from margrave.privacy import Unit
 from margrave.schema import Schema
+from scale import measured
 from test_mechanisms_noninterference import CONFIGURATIONS
 from test_mechanisms_replay import BUDGETS, cases_of, drawn, ratios
 from test_trust_audit import Scaled
@@ -48,6 +50,13 @@ T, R = TypeVar("T"), TypeVar("R")
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs" / "trust-results.json", ROOT / "docs" / "trust-results.md"
 SECONDS_A_MUTANT = 8.0
+FAULTS = (*KILLS, *DENIALS)
+POINTS, SECONDS_A_POINT = 700, 0.25
+"""Of all kinds of fault together, about."""
+
+UNEVEN = 2.0
+"""How much more than its share ten times the rows may cost: caches are left behind."""
+
 RECORDINGS, NEIGHBOURS = 500, 20
 """Of the replay at full length: 10,000 pairs for each mechanism and unit. A recording costs as much as many replays."""
 
@@ -298,6 +307,52 @@ def canaries(_: Ask) -> Found:
     return Found(f"20 canaries: {f'0 hits; {passed} tests passed' if good else last}", good, [])
 
 
+def faulty(ask: Ask) -> Found:
+    """Runs that are killed, cut off from power, or denied disk or memory, at every point of their writing or a few."""
+    every = 1 if not math.isfinite(ask.seconds) else max(1, math.ceil(POINTS * SECONDS_A_POINT / ask.seconds))
+    rows, good, points = [["fault", "points", "found"]], True, 0
+    for kind, facts in zip(FAULTS, spread(partial(_played, every=every), FAULTS, ask.jobs), strict=True):
+        good, points = good and not facts["failed"], points + facts["points"]
+        rows.append([kind, str(facts["points"]), "; ".join(facts["failed"])[:300] or "nothing"])
+    tests = "tests/test_cli_ledger.py::test_killed_and_interrupted_from_outside"
+    shared = "tests/test_privacy_ledger_file.py::test_two_processes_share_one_cap"
+    passed, ended, last = pytest_counts(tests, shared, "-m", "")
+    rows.append(["kill -9 and Ctrl-C from outside; 2 processes × 100 runs on one cap", "", last])
+    told = "0 under-debits, 0 torn files, 0 repeated answers" if good else "HARM"
+    figure = f"{points} points, a second fault while resuming each: {told}; {passed} tests from outside passed"
+    return Found(figure, good and ended, rows, every == 1 and points >= 200)
+
+
+def _played(kind: str, every: int) -> dict[str, Any]:
+    """What came of one kind of fault."""
+    command = [sys.executable, "tests/faults.py", kind, "--every", str(every)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    died = {"points": 0, "failed": [f"it died: {done.stderr.strip()[-300:]}"]}
+    facts: dict[str, Any] = json.loads(done.stdout) if done.stdout else died
+    return facts
+
+
+def scaling(ask: Ask) -> Found:
+    """Time and memory of a whole call, from 1e4 rows to 1e7, or 1e6 where there is no time."""
+    sizes = [10**k for k in range(4, 8 if ask.seconds > 150 else 7)]
+    found = [measured(rows) for rows in sizes]
+    rows = [["rows", "table (MB)", "processor s", "memory (MB)", "named by the dry run (MB)", "3 × table + least (MB)"]]
+    least, longest = found[0], found[-1]
+    good = True
+    for f in found:
+        bound = least["peak_mb"] + 3 * f["data_mb"]
+        good = good and f["peak_mb"] <= min(bound, f["planned_mb"])
+        figures = (f["data_mb"], f["cpu_s"], f["peak_mb"], f["planned_mb"], bound)
+        rows.append([f"{f['rows']:,}", *(f"{x:,.1f}" for x in figures)])
+    seconds = [(f["cpu_s"] - least["cpu_s"]) / (f["rows"] - least["rows"]) for f in found[-2:]]
+    figure = (
+        f"10 times the rows cost {10 * seconds[1] / seconds[0]:.1f} times the time beyond that of {least['rows']:,};"
+        f" {longest['rows']:,} rows take {longest['peak_mb']:,.0f} MB,"
+        f" {longest['peak_mb'] / longest['data_mb']:.1f} times the table"
+    )
+    return Found(figure, good and seconds[1] <= UNEVEN * seconds[0], rows, len(sizes) == 4)
+
+
 @dataclass(frozen=True)
 class Part:
     """A part: its bar, its share of the time where that is limited, and what runs it."""
@@ -316,6 +371,10 @@ PARTS: dict[str, Part] = {
     ),
     "toy": Part("a whole call on a toy table takes at most 20 ms", 0.02, toy),
     "fuzz": Part("every loader one hour: no crash, no leaked value, no hang", 0.14, fuzzing),
+    "faults": Part(
+        "200 kills, full disks and lacks of memory: 0 under-debits, 0 torn files, 0 repeated measurements", 0.05, faulty
+    ),
+    "scale": Part("1e4 to 1e7 rows: time linear, memory ≤ 3 × data + the model, and named before", 0.05, scaling),
     "samplers": Part("χ² at 12 scales, 1e5 draws, 1e-6 each; 64 + 64 workers repeat nothing", 0.05, samplers),
     "canaries": Part("20 canaries in the rows: 0 in any file, word or live object", 0.03, canaries),
 }
