@@ -37,8 +37,8 @@ from margrave.transcript import Transcript
 from margrave.typing import Clique
 from margrave.workload import Workload
 
-READ_SHARE = 0.1
-"""Readings may take so much of the model's size: the rest is for what is measured. With more they slow every fit."""
+READ_SHARE = 0.25
+"""Readings may take so much of the model's size: the rest is for what is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
