@@ -63,6 +63,12 @@ def test_within_reach_are_those_that_fit_alone(toy: Toy, limit: int) -> None:
     for clique, counts in found.items():
         assert_allclose(counts, toy.marginal(clique, TOTAL), rtol=1e-9, atol=1e-12)
     assert set(model.within_reach(cliques)) == set(cliques)
+    cheapest = model.within_reach(cliques, limit, in_all=limit)
+    assert Plan(model, list(cheapest), limit).fits
+    assert set(cheapest) <= set(found)
+    cost = {c: Plan(model, [c], limit).cells for c in found}
+    assert bool(cheapest) == bool(found)
+    assert min(cost.values(), default=0) == min((cost[c] for c in cheapest), default=0)
 
 
 @seeded(30)

@@ -14,11 +14,11 @@ import pytest
 from conformance import codes_of, memory_table, run_on, some_rows
 from margrave.errors import InputError
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms import AIM
+from margrave.mechanisms import AIM, GEMPub, PEPPub, PMWPub
 from margrave.mechanisms.jam import JAM
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.library import Library, scaled
-from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness
+from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness, protect
 from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
@@ -206,6 +206,16 @@ def test_of_public_columns_nothing_is_asked_and_all_is_known() -> None:
 def test_public_columns_that_cannot_be(public: Public, unit: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         run_on(JAM(public=public), PRIVATE, unit, Budget.approx(1.0, 1e-9), SeededRandomness(0))
+
+
+@pytest.mark.parametrize("mechanism", [JAMPGM, PMWPub, PEPPub, GEMPub])
+def test_mechanisms_that_would_blur_what_is_known_name_the_one_that_does_not(mechanism: Any) -> None:
+    public = own_columns("a", "b", "c")
+    with protect(PRIVATE, unit=ReplaceRow(), budget=Budget.approx(1.0, 1e-9), randomness=SeededRandomness(0)) as gate:
+        with pytest.raises(InputError, match="columns of the private records") as refused:
+            mechanism(public=public).run(gate, rng=np.random.default_rng(0))
+        assert "jam" in str(refused.value)
+        assert gate.remaining == gate.rho
 
 
 # How far a reading is trusted.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Memory,
@@ -24,6 +23,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.penalty import SURVIVING, check_penalty, noise_of
+from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -65,11 +65,8 @@ class AIM:
 
     def __post_init__(self) -> None:
         check_penalty(self.penalty)
-        if not 1e-6 <= self.alpha <= 1 - 1e-6:
-            raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("AIM needs at least one round.")
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        check_rounds(self.rounds, "AIM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The downward closure of the workload."""

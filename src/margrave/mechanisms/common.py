@@ -29,6 +29,9 @@ Progress = Callable[[str, float], None]
 LOOKED_BACK = 15_000_000
 """The most cells that are computed at a time to see how far estimates were off, when a mechanism has ended."""
 
+LOOKED_BACK_IN_ALL = 100_000_000
+"""The most in all: AIM's models need a third of it; where many marginals are joined, a few would take most of a run."""
+
 FOR_TOTAL = Fraction(1, 50)
 """The share of the budget that the number of records costs, where it is not public and no marginal tells it."""
 
@@ -175,7 +178,7 @@ class Memory:
         supported = set(closure(transcript.cliques))
         left = {r: kept for r, kept in self._latest.items() if r not in supported}
         drift = [np.full(len(s.candidates), np.nan) for s in transcript.selections]
-        for r, expected in exact_answers(model, list(left), LOOKED_BACK).items():
+        for r, expected in exact_answers(model, list(left), LOOKED_BACK, LOOKED_BACK_IN_ALL).items():
             t, estimate = left[r]
             place = transcript.selections[t].candidates.index(r)
             drift[t][place] = np.abs(on_grid(estimate) - expected).sum()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
@@ -28,6 +27,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import Library, given, not_public, pairs_of
+from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
@@ -73,11 +73,8 @@ class JAM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
-        if not 1e-6 <= self.alpha <= 1 - 1e-6:
-            raise InputError(f"alpha is {float(self.alpha)}.", remedy="It is a share, between 0 and 1.")
-        object.__setattr__(self, "alpha", Fraction(self.alpha).limit_denominator(10**6))
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError("JAM needs at least one round.")
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        check_rounds(self.rounds, "JAM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The downward closure of the workload."""
@@ -117,7 +114,7 @@ class JAM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         check_size(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb)
-        public = given(self.public, domain)
+        public = given(self.public, domain, own_columns=True)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         private.prepare(self.reads(domain))

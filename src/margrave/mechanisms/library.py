@@ -73,12 +73,13 @@ class Library:
         self._margins: dict[Attribute, FloatArray] = {}
         self._columns: dict[Attribute, tuple[FloatArray, FloatArray, float]] = {}
         self._raked: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+        self._believed: dict[Clique, tuple[FloatArray, FloatArray]] = {}
         self._compared: list[tuple[Clique, float]] = []
         self._measured: set[Clique] = set()
 
     def learn(self, transcript: Transcript) -> None:
         """Set the columns right, and hold what was measured against what is public."""
-        self._raked, self._compared = {}, []
+        self._raked, self._believed, self._compared = {}, {}, []
         self._measured = pairs_of(transcript.cliques)
         for a in self._domain:
             self._margins[a] = self._margin(a, transcript.measurements)
@@ -90,12 +91,18 @@ class Library:
         """What is believed of a marginal, and how far: a value and a scale for each cell."""
         if self.exact:
             return self.counts[clique], np.full(self.counts[clique].shape, 0.5)
+        if clique not in self._believed:
+            self._believed[clique] = self._believe(clique)
+        return self._believed[clique]
+
+    def _believe(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
+        """Values and scales of a marginal whose records are not the private ones."""
+        least = max(self.each / 2, self._noise / FLOOR)
         if len(clique) == 1:
             values, scales, _ = self._columns[clique[0]]
-            return values, scales
+            return values, np.maximum(scales, least)
         values, scales = self._rake(clique)
         bias = self._bias(clique)
-        least = max(self.each / 2, self._noise / FLOOR)
         scales = np.maximum(np.sqrt(scales**2 + (bias * values) ** 2), least)
         worst = self._noise if bias < UNBIASED else self._noise / 2
         return values, np.where(scales > worst, np.inf, scales)
@@ -203,13 +210,23 @@ def pairs_of(cliques: Iterable[Clique]) -> set[Clique]:
     return {pair for r in cliques for pair in combinations(r, 2)}
 
 
-def given(public: Public | None, domain: Domain) -> Public:
-    """The public table, if there is one that fits the domain."""
+def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -> Public:
+    """The public table, if there is one that fits the domain.
+
+    ``own_columns``: the mechanism knows what to do with columns of the private records themselves. To others they would
+    be a sample of somebody else's, and what is known would be paid for and blurred.
+    """
     if public is None:
         raise InputError(
             "This mechanism needs a public table.",
             remedy="Give one: public=margrave.read_public(file, schema, attestation=...), or --public FILE"
             " --attestation TEXT.",
+        )
+    if public.same_records and not own_columns:
+        raise InputError(
+            "The public table holds columns of the private records themselves, which this mechanism makes no use of.",
+            remedy="Choose JAM (--mechanism jam), which asks nothing of them, or leave same_records out to have them"
+            " taken for other records.",
         )
     public.check(domain)
     return public

@@ -83,8 +83,13 @@ class Model(Protocol):
 class Reaching(Protocol):
     """A model that knows which of its marginals can be computed exactly."""
 
-    def within_reach(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
-        """Exact expected counts, ``limit`` cells of intermediate tables at a time, without those that need more."""
+    def within_reach(
+        self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = float("inf")
+    ) -> dict[Clique, FloatArray]:
+        """Exact expected counts, ``limit`` cells of intermediate tables at a time, without those that need more.
+
+        No more than ``in_all`` cells are computed: where that is not enough, the costliest marginals are left out.
+        """
         ...
 
 

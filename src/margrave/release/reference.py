@@ -59,12 +59,15 @@ class TableReference:
 
 
 def exact_answers(
-    model: Model, cliques: Sequence[Clique], limit: int | None = None
+    model: Model, cliques: Sequence[Clique], limit: int | None = None, in_all: float = float("inf")
 ) -> dict[Clique, FloatArray]:
-    """The model's exact marginals, as many at a time as ``limit`` lets it, without those that are out of reach."""
+    """The model's exact marginals, as many at a time as ``limit`` lets it, without those that are out of reach.
+
+    ``in_all``: how many cells a model that is ``Reaching`` computes for them at most.
+    """
     if isinstance(model, Reaching):
         with suppress(ReleaseError):
-            return model.within_reach(cliques, limit)
+            return model.within_reach(cliques, limit, in_all)
     if len(cliques) > BATCH:
         batches = (cliques[start : start + BATCH] for start in range(0, len(cliques), BATCH))
         return {r: m for batch in batches for r, m in exact_answers(model, batch, limit).items()}

@@ -35,6 +35,13 @@ Those before the last only say where the pull of the next is centred, and a roug
 a quarter of all calibrations is saved, and losses and errors stay what they were.
 """
 
+ROUGH = 10.0
+"""Where an estimate between rounds stops, in units of the tolerance, when scales differ from cell to cell.
+
+Such problems are stiff: the last digits take most of the steps, two or four times as many in all, and choices made by
+either estimate do as well.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphicalFit:
@@ -50,7 +57,8 @@ class GraphicalFit:
 
     ``tolerance`` is the certified gap to the optimum at which a step stops, per measured cell: at the optimum the loss
     itself is about a half per cell. Of several steps the last stops at 0.3 times that, the one before it at 3 times,
-    others at 30 times. ``max_calibrations`` bounds the passes over the junction tree in each step.
+    others at 30 times; a warm start from readings whose cells have scales of their own stops at 10 times.
+    ``max_calibrations`` bounds the passes over the junction tree in each step.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
@@ -87,7 +95,10 @@ class GraphicalFit:
         pull = self.shrinkage if warm is None else max(SHRINKAGE, self.shrinkage / self.steps)
         problem = Problem(domain, terms, total, pull / widest)
         steps = self.steps if warm is None else 1
-        point = self._step(problem, problem.start(warm), 1.0 if steps == 1 else _gap(steps - 1)).point
+        gap = 1.0 if steps == 1 else _gap(steps - 1)
+        if warm is not None and not all(np.ptp(t.scales) == 0.0 for t in terms):
+            gap = ROUGH
+        point = self._step(problem, problem.start(warm), gap).point
         potentials = problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)
         return GraphicalModel(domain, total, potentials, problem.program)
 

@@ -125,17 +125,29 @@ class GraphicalModel:
                 return plan.run(wanted)
         return self._counted(wanted, rng, scale)
 
-    def within_reach(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
-        """Exact expected counts of those marginals whose intermediate tables fit, as many at a time as fit together."""
+    def within_reach(
+        self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = np.inf
+    ) -> dict[Clique, FloatArray]:
+        """Exact expected counts of those marginals whose intermediate tables fit, as many at a time as fit together.
+
+        Those whose own tables are smallest come first: a few take most of the time.
+        """
+        limit = PROJECT_CELLS if limit is None else limit
         place = {a: i for i, a in enumerate(self.tree.order)}
-        left = sorted(dict.fromkeys(cliques), key=lambda c: (sorted((place[a] for a in c), reverse=True), len(c)))
+        costs: dict[Clique, int] = {}
+        for c in sorted(dict.fromkeys(cliques), key=lambda c: (sorted((place[a] for a in c), reverse=True), len(c))):
+            alone = Plan(self, [], limit)
+            if alone.add(c):
+                costs[c] = alone.cells
+        left = sorted(costs, key=lambda c: costs[c])
         found: dict[Clique, FloatArray] = {}
         while left:
-            plan = Plan(self, [], PROJECT_CELLS if limit is None else limit)
+            plan = Plan(self, [], int(min(limit, in_all)))
             together = [c for c in left if plan.add(c)]
             if not together:
                 break
             found |= plan.run(together)
+            in_all -= plan.cells
             left = [c for c in left if c not in found]
         return found
 
