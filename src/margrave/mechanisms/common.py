@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,9 +29,6 @@ Progress = Callable[[str, float], None]
 
 LOOKED_BACK = 15_000_000
 """The most cells that are computed at a time to see how far estimates were off, when a mechanism has ended."""
-
-LOOKED_BACK_IN_ALL = 100_000_000
-"""The most in all: AIM's models need a third of it; where many marginals are joined, a few would take most of a run."""
 
 FOR_TOTAL = Fraction(1, 50)
 """The share of the budget that the number of records costs, where it is not public and no marginal tells it."""
@@ -159,10 +157,12 @@ def workload_config(workload: Workload | None, ways: int = 3) -> Any:
 class Memory:
     """The estimates that choices were scored with, kept until it is known how far they were off: for error bounds.
 
-    Of each candidate only the latest is kept. **Privacy:** none spent; all of it follows from noisy answers.
+    Of each candidate only the latest is kept. ``in_all``: the most cells that are computed to see it, the cheapest
+    marginals first. **Privacy:** none spent; all of it follows from noisy answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_all: float = math.inf) -> None:
+        self._in_all = in_all
         self._latest: dict[Clique, tuple[int, FloatArray]] = {}
         self._surprise: dict[int, float] = {}
 
@@ -178,7 +178,7 @@ class Memory:
         supported = set(closure(transcript.cliques))
         left = {r: kept for r, kept in self._latest.items() if r not in supported}
         drift = [np.full(len(s.candidates), np.nan) for s in transcript.selections]
-        for r, expected in exact_answers(model, list(left), LOOKED_BACK, LOOKED_BACK_IN_ALL).items():
+        for r, expected in exact_answers(model, list(left), LOOKED_BACK, self._in_all).items():
             t, estimate = left[r]
             place = transcript.selections[t].candidates.index(r)
             drift[t][place] = np.abs(on_grid(estimate) - expected).sum()

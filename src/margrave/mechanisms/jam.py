@@ -40,6 +40,10 @@ from margrave.workload import Workload
 READ_SHARE = 0.25
 """Readings may take so much of the model's size: the rest is for what is measured."""
 
+LOOKED_BACK = 100_000_000
+"""The most cells that are computed to see how far estimates were off, at the end. Readings join many marginals, so that
+a few of these would take most of a run; AIM's models need a third of it on such tables, and have no limit."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JAM:
@@ -127,7 +131,7 @@ class JAM:
         library = Library(public, domain, closure, private.transcript.total(), first)
         library.learn(private.transcript)
         read, model = self._read(domain, library, private.transcript, relevance, rng)
-        memory = Memory()
+        memory = Memory(LOOKED_BACK)
         while private.remaining > 0:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
