@@ -97,12 +97,12 @@ class Library:
 
     def _believe(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
         """Values and scales of a marginal whose records are not the private ones."""
-        least = max(self.each / 2, self._noise / FLOOR)
         if len(clique) == 1:
             values, scales, _ = self._columns[clique[0]]
-            return values, np.maximum(scales, least)
+            return values, scales
         values, scales = self._rake(clique)
         bias = self._bias(clique)
+        least = max(self.each / 2, self._noise / FLOOR)
         scales = np.maximum(np.sqrt(scales**2 + (bias * values) ** 2), least)
         worst = self._noise if bias < UNBIASED else self._noise / 2
         return values, np.where(scales > worst, np.inf, scales)
