@@ -22,9 +22,11 @@ from benchmarks.adaptive import (
     errors,
     figures,
     grids,
+    missing,
     names,
     orderings,
     summary,
+    tables,
     tasks,
     work,
 )
@@ -265,6 +267,31 @@ def test_what_is_stored_is_drawn_and_what_is_not_is_left_out(tmp_path: Path) -> 
     assert "PEP, ε = 1: 0.2 (0.15 to 0.25)" in drawn["figure1"]
     assert drawn["figure1"].count("<circle") == 1 + 2  # the key, and two dots
     assert "MWEM" not in drawn["figure1"]
+
+
+def test_a_page_shows_what_was_run_and_lists_the_rest_once(tmp_path: Path) -> None:
+    facts = {"rounds": 20, "fit_wall_s": 1.0, "fit_cpu_s": 123.4, "earlier": 0, "commit": "0" * 40, "dirty": False,
+             "machine": {"cores": 2, "cpu": "one"}}  # fmt: skip
+    for name in ("pep", "mwem"):
+        for x in five(name, {}, 1.0, 0.25, 0.15):
+            append(tmp_path / f"adult_reduced_{name}.jsonl", {**x, **facts})
+    read = summary.read_all(tmp_path, tasks.TASKS)
+    made, drawn = tables.tables(read, tmp_path), figures.figures(read)
+    assert made["orderings"].count("\n") == 2  # a head, its line, and PEP ≤ MWEM
+    assert "| PEP ≤ MWEM | ADULT (reduced) | Figure 1 | default | 0 · 1 · 0 of 6; × 1.00 to 1.00 |" in made["orderings"]
+    assert "| MWEM | 2 | 0 of 7 |  | 20 | 1 | 123 | 0.2000 |" in made["runs"]
+    assert "tuned" not in made["numbers"].lower()
+    assert not any("not run" in text.lower() for text in made.values())
+    assert "as the library sets them" in figures.captioned(drawn).lower()
+
+    told = missing.missing(read, drawn, scaled=False)
+    assert "- tables: ACS (reduced) PA, ADULT, ACS PA, ADULT*, 100 columns\n" in told
+    assert "PEP ≤ MWEM (ACS (reduced) PA); PEP < RAP^softmax (ACS (reduced) PA, ADULT (reduced))" in told
+    contenders_left = next(x for x in told.splitlines() if x.startswith("- contenders"))
+    assert " · GEM · " in contenders_left
+    assert "PEP · " not in contenders_left
+    assert "ADULT (reduced), all of 17 settings" in told
+    assert "- the paper's figures: 1, 2, 3, 4, 5, 6, 7, 8\n" in told
 
 
 def test_marks_of_a_page_are_filled_anew() -> None:

@@ -27,7 +27,8 @@ from margrave.models.weights import averaged
 from margrave.models.weights.grid import Grid, Places
 from margrave.models.weights.known import Known, on_simplex
 from margrave.models.weights.records import Records
-from margrave.models.weights.shrink import shrunk
+from margrave.models.weights.settle import settle
+from margrave.models.weights.shrink import Spreads, shrunk
 from margrave.public import Public
 from margrave.schema import Codes, Domain, StructuralZeros
 from margrave.transcript import Answer, Entry, Measurement, PublicTotal, Transcript
@@ -261,21 +262,33 @@ def test_what_the_noise_explains_is_left_alone() -> None:
 # Answers believed beside a start.
 
 
-def likeliest(gaps: FloatArray, room: FloatArray, noise: FloatArray, sampling: float) -> float:
-    """The extra spread, not negative, under which gaps ~ N(0, room · (sampling + extra) + noise²), by a solver."""
+PARTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.3)
 
-    def unlikely(log_extra: float) -> float:
-        variance = room * (sampling + math.exp(log_extra)) + noise**2
-        return float((np.log(variance) + gaps**2 / variance).sum())
 
-    found = minimize_scalar(unlikely, bounds=(-16.0, 2.0), method="bounded", options={"xatol": 1e-6})
-    return math.exp(found.x)
+def belief(room: FloatArray, noise: FloatArray, sampling: float, gaps: FloatArray) -> FloatArray:
+    """The posterior mean over the gap, where truths are of two normal distributions around the start, by a solver."""
+
+    def densities(log_extra: float, part: float) -> tuple[FloatArray, FloatArray]:
+        near, far = (room * (sampling + extra) + noise**2 for extra in (math.exp(log_extra), 1.0))
+        density = [np.exp(-(gaps**2) / (2 * v)) / np.sqrt(v) for v in (near, far)]
+        return (1 - part) * density[0], part * density[1]
+
+    def unlikely(log_extra: float, part: float) -> float:
+        return -float(np.log(sum(densities(log_extra, part))).sum())
+
+    options = {"bounds": (-16.0, 0.0), "method": "bounded", "options": {"xatol": 1e-6}}
+    found = [minimize_scalar(unlikely, args=(part,), **options) for part in PARTS]
+    best = min(range(len(PARTS)), key=lambda i: float(found[i].fun))
+    near, far = densities(found[best].x, PARTS[best])
+    shares = [room * (sampling + extra) for extra in (math.exp(found[best].x), 1.0)]
+    believed = [v / (v + noise**2) for v in shares]
+    return np.asarray((near * believed[0] + far * believed[1]) / (near + far))
 
 
 @KINDS
 @pytest.mark.parametrize("off", [0.0, 1.0])
 def test_answers_are_drawn_towards_the_start_as_far_as_it_is_borne_out(kind: str, off: float) -> None:
-    """Against the posterior mean of a normal, its variance found by a solver; a start far off draws hardly."""
+    """Against the posterior mean, its variance found by a solver; a start far off draws hardly."""
     rng, domain = np.random.default_rng(12), domain_of([3, 2, 4])
     start = rng.dirichlet(np.ones(24)).reshape(3, 2, 4)
     truth = (1 - off) * start + off * rng.dirichlet(np.ones(24)).reshape(3, 2, 4)
@@ -292,15 +305,91 @@ def test_answers_are_drawn_towards_the_start_as_far_as_it_is_borne_out(kind: str
     cells = project_array(start, domain.attributes, ("c0", "c2"))
     room = np.concatenate([shares * (1 - shares), (cells * (1 - cells)).ravel()])
     gaps = np.concatenate([known.answers - shares, (known.marginals[0].shares - cells).ravel()])
-    extra = likeliest(gaps, room, np.full(gaps.size, scale / N), sampling)
-    variance = room * (sampling + extra)
-    expected = variance / (variance + (scale / N) ** 2) * gaps
-    assert extra > 0.02 if off else extra < 1e-3
+    believed = belief(room, np.full(gaps.size, scale / N), sampling, gaps)
+    expected = believed * gaps
+    assert np.median(believed) > 0.8 if off else np.median(believed) < 0.5
     np.testing.assert_allclose(found.answers - shares, expected[: shares.size], rtol=0.1, atol=2e-4)
     moved = (found.marginals[0].shares - cells).ravel()
     np.testing.assert_allclose(moved, expected[shares.size :], rtol=0.1, atol=2e-4)
     assert not found.scales.any()
     assert found.marginals[0].scale == 0.0
+
+
+def test_an_answer_that_the_start_cannot_explain_is_believed_and_the_others_are_not() -> None:
+    """Nine shares are as at the start, but for noise; of the tenth the start knows nothing."""
+    domain = domain_of([2] * 10)
+    queries = [LinearQuery((f"c{i}",), ((0,),)) for i in range(10)]
+    noise = np.array([0.03, -0.02, 0.04, -0.03, 0.01, 0.02, -0.04, 0.03, -0.01, 0.0])
+    entries = answered(queries, [*(0.5 + noise[:9]), 0.9], scale=30.0)
+    known = Known.of(domain, entries, float(N))
+    moved = shrunk(known, Grid.uniform(domain), 1e-4).answers - 0.5
+    np.testing.assert_array_less(np.abs(moved[1:]), 0.2 * np.abs(known.answers[1:] - 0.5))
+    assert moved[0] == pytest.approx(0.4, rel=0.02)  # the latest comes first
+
+
+def bundle(
+    domain: Domain, rng: np.random.Generator, scale: float
+) -> tuple[list[Entry], list[tuple[FloatArray, float]]]:
+    """Answers that contradict each other, of queries and marginals; their features with the answered shares."""
+    cells = int(np.prod(domain.sizes))
+    queries = [LinearQuery(("c0",), ((0,),)), LinearQuery(("c0", "c1"), ((0,), (1,))), LinearQuery(("c2",), ((0, 2),))]
+    shares = [0.7, 0.1, 0.8]
+    entries = answered(queries, shares, scale=scale)
+    features = [(mask_of(domain, q).reshape(-1).astype(float), s) for q, s in zip(queries, shares, strict=True)]
+    for clique in (("c0", "c2"), ("c1", "c2")):
+        shape = domain.shape(clique)
+        counts = np.rint(N * rng.dirichlet(np.ones(domain.cells(clique)))).reshape(shape).astype(np.int64)
+        entries.append(Measurement(clique, counts, scale, Fraction(1, 9)))
+        for place in np.ndindex(*counts.shape):
+            mask = mask_of(domain, LinearQuery(clique, tuple((i,) for i in place))).reshape(cells).astype(float)
+            features.append((mask, counts[place] / N))
+    return entries, features
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [20.0, 80.0])
+def test_answers_are_settled_where_weights_and_answers_pull_alike(kind: str, scale: float) -> None:
+    """RE(D || D_0) + sum (answer - q)² / (2 b), b = noise² / spread, against a solver that knows no lambdas."""
+    rng, domain = np.random.default_rng(21), domain_of([2, 3, 4])
+    start = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    entries, features = bundle(domain, rng, scale)
+    places, known = places_of(kind, domain, 3.0 * start), Known.of(domain, entries, float(N))
+    spreads = [rng.uniform(1e-3, 1e-2, a.shape) for a in (known.answers, *(m.shares for m in known.marginals))]
+    settle(places, known, Spreads([], spreads), sweeps=1000)
+
+    found = np.concatenate([spreads[0][::-1], *(s.ravel() for s in spreads[1:])])  # the latest query comes first
+    b, matrix = (scale / N) ** 2 / found, np.array([f for f, _ in features])
+    answers = np.concatenate([known.answers[::-1], *(m.shares.ravel() for m in known.marginals)])
+
+    def objective(logits: FloatArray) -> tuple[float, FloatArray]:
+        d = np.exp(logits - logits.max())
+        d /= d.sum()
+        gaps, ratio = answers - matrix @ d, np.log(d / start.ravel())
+        slope = ratio - matrix.T @ (gaps / b)
+        return float(d @ ratio + (gaps**2 / (2 * b)).sum()), d * (slope - d @ slope)
+
+    best = minimize(objective, np.log(start.ravel()), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000})
+    expected = np.exp(best.x - best.x.max())
+    np.testing.assert_allclose(places.weights / places.weights.sum(), expected / expected.sum(), atol=0.004)
+    assert np.abs(answers - matrix @ start.ravel()).max() > 0.2, "the answers ask for more than a touch"
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e150])
+def test_settled_weights_are_a_distribution_however_sure_or_vague_answers_are(kind: str, scale: float) -> None:
+    """Sure answers that contradict each other are met half-way, in numbers that are finite; vague ones tell nothing."""
+    rng, domain = np.random.default_rng(5), domain_of([2, 3, 4])
+    start = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    entries, _ = bundle(domain, rng, scale)
+    places, known = places_of(kind, domain, start), Known.of(domain, entries, float(N))
+    settle(places, known, Spreads.of(known, places_of(kind, domain, start), 1e-3), sweeps=25)
+    assert np.isfinite(places.weights).all()
+    assert (places.weights >= 0).all()
+    found = places.weights / places.weights.sum()
+    if scale >= 1e6:
+        np.testing.assert_allclose(found, start.ravel(), atol=1e-3)
+    else:
+        assert np.abs(found - start.ravel()).max() > 0.05
 
 
 def test_what_the_start_has_not_is_not_believed() -> None:

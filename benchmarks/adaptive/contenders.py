@@ -69,7 +69,6 @@ def public(table: str) -> dict[str, Contender]:
         f"gem-pub-{table}": Contender("GEMPub", SINGLE, public=table),
         f"pmw-pub-{table}": Contender("PMWPub", SINGLE, public=table),
         f"pep-pub-{table}": Contender("PEPPub", SINGLE, public=table),
-        **weighing(table),
     }
 
 
@@ -101,9 +100,11 @@ CONTENDERS: dict[str, Contender] = {
     "dual-query": Contender("DualQuery"),
     "fem": Contender("FEM"),
     **public("tenth"),
+    **weighing("tenth"),
     "gem-pub-reduced": Contender("GEMPub", SINGLE, public="reduced"),
     **public("us"),
     **public("ca"),
+    **weighing("ca"),
     **public("oh"),
     "gem-paper": Contender("GEM", SINGLE, fit="GeneratorFit", fitting=AS_PUBLISHED),
 }
@@ -120,8 +121,8 @@ LARGE = ("independent", "mst", "aim", "rap-softmax", "rap", "gem", "gem-marginal
 BY_TASK: dict[str, tuple[str, ...]] = {
     "adult_reduced": (*SMALL, "pmw-pub-tenth", "pep-pub-tenth", *weighing("tenth")),
     "acs_reduced": SMALL,
-    "adult": (*LARGE, *public("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
-    "acs": (*LARGE, *public("us"), *public("ca"), *public("oh")),
+    "adult": (*LARGE, *public("tenth"), *weighing("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
+    "acs": (*LARGE, *public("us"), *public("ca"), *weighing("ca"), *public("oh")),
     "adult_star": LARGE,
     "wide": ("independent", "mst", "gem", "gem-aim", "aim"),
 }

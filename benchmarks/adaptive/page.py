@@ -3,7 +3,7 @@
     python -m benchmarks.adaptive.page [--results DIR] [--docs DIR]
 
 Tables stand in the page between "<!-- table: NAME -->" and "<!-- end -->", and are written anew; so do the figures,
-which go to docs/adaptive/. What has not been run says so.
+which go to docs/adaptive/. What has not been run is listed at the page's end, and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.adaptive.figures import figures, layouts
+from benchmarks.adaptive.figures import captioned, figures, layouts
+from benchmarks.adaptive.missing import missing
 from benchmarks.adaptive.summary import read_all
-from benchmarks.adaptive.tables import EMPTY, tables
+from benchmarks.adaptive.tables import tables
 from benchmarks.adaptive.tasks import TASKS
 from environments import HERE, REPOSITORY
 from stored import filled
@@ -36,9 +37,10 @@ def main() -> int:
         (folder / f"{name}.svg").unlink(missing_ok=True)
     for name, text in drawn.items():
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
-    shown = {n: f"![{n}](adaptive/{n}.svg)" if n in drawn else EMPTY for n in layouts()}
+    scaled = (options.results / "scaling.jsonl").exists()
+    made = {"figures": captioned(drawn), "missing": missing(results, drawn, scaled=scaled)}
     page = options.docs / "adaptive.md"
-    page.write_text(filled(page.read_text(encoding="utf-8"), {**tables(results, options.results), **shown}))
+    page.write_text(filled(page.read_text(encoding="utf-8"), {**tables(results, options.results), **made}))
     return 0
 
 

@@ -14,6 +14,9 @@ from benchmarks.adaptive.grids import DEFAULT, Setting, grid
 from benchmarks.adaptive.tasks import EPSILONS
 from stored import Facts, read_lines
 
+HOW = ("default", "tuned")
+"""With the library's number of rounds, or with the best of the paper's grid."""
+
 FEWEST = 2
 """Runs of one setting below which it does not count."""
 

@@ -11,55 +11,86 @@ from benchmarks.adaptive.errors import METRICS
 from benchmarks.adaptive.grids import DEFAULT, grid, label
 from benchmarks.adaptive.names import LABELS
 from benchmarks.adaptive.orderings import compared, rows
-from benchmarks.adaptive.summary import Point, Results
-from benchmarks.adaptive.tasks import EPSILONS, RUNS, TITLES
+from benchmarks.adaptive.summary import HOW, Point, Results
+from benchmarks.adaptive.tasks import EPSILONS, TITLES
 from stored import Facts, read_lines
 
-EMPTY = "Not run yet."
+ABOUT_SCALING = (
+    "MWEM and PEP on tables of 50,000 random records whose columns have ten codes each. *Base* is the process before "
+    "its first question:\n\n"
+)
 
 
 def tables(results: Mapping[str, Results], folder: Path) -> dict[str, str]:
-    """All of them, by their names in the page."""
-    made = {"orderings": orderings(results), "commits": commits(results), "plain": plain(results["adult"])}
-    for task, found in results.items():
-        made[f"tuned-{task}"] = errors(found, "tuned")
-        made[f"default-{task}"] = errors(found, "default")
-        made[f"runs-{task}"] = runs(found)
-    return made | {"scaling": scaling(list(read_lines(folder / "scaling.jsonl")))}
+    """All of them, by their names in the page. What has no line is in none of them, and in ``missing``."""
+    lines = list(read_lines(folder / "scaling.jsonl"))
+    return {
+        "stored": stored(results),
+        "orderings": orderings(results),
+        "numbers": numbers(results),
+        "plain": plain(results["adult"]),
+        "scaling": ABOUT_SCALING + scaling(lines) if lines else "",
+        "runs": "\n\n".join(f"{TITLES[t]}:\n\n{runs(found)}" for t, found in results.items() if found.lines),
+        "commits": commits(results),
+    }
 
 
 def markdown(head: Sequence[str], body: Sequence[Sequence[object]]) -> str:
-    """A table; words in its place where it has no lines."""
+    """A table; nothing where it has no lines."""
     if not body:
-        return EMPTY
+        return ""
     out = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return "\n".join([*out, *("| " + " | ".join(map(str, line)) + " |" for line in body)])
 
 
+def stored(results: Mapping[str, Results]) -> str:
+    """How many runs there are of each table, and at which epsilons."""
+    parts = []
+    for task, found in results.items():
+        done = [x for name in found.lines for x in found.finished(name)]
+        if done:
+            at = ", ".join(f"{e:g}" for e in sorted({x["epsilon"] for x in done}))
+            parts.append(f"{TITLES[task]}, {len(done)} runs of {len(found.lines)} contenders at ε = {at}")
+    return f"Stored so far: {'; '.join(parts)}."
+
+
 def orderings(results: Mapping[str, Results]) -> str:
-    """Each of the paper's findings: what was measured of it, and whether it holds."""
+    """Each of the paper's findings that can be held against runs: what was measured of it, and whether it holds."""
     body = []
     for ordering, task in rows(results):
-        found = {m: compared(ordering, results[task], "tuned", m) for m in METRICS}
-        default = compared(ordering, results[task], "default", "max")
-        body.append(
-            (ordering.words, TITLES[task], ordering.where, found["max"].measured, f"**{found['max'].outcome}**",
-             found["mean"].outcome, found["rmse"].outcome, default.measured, default.outcome)
-        )  # fmt: skip
-    head = ("the paper", "table", "where", "max error, tuned", "", "mean", "RMSE", "max error, defaults", "")
-    return markdown(head, body)
+        for how in HOW:
+            found = {m: compared(ordering, results[task], how, m) for m in METRICS}
+            if found["max"].verdicts:
+                outcomes = f"**{found['max'].outcome}**", found["mean"].outcome, found["rmse"].outcome
+                body.append(
+                    (ordering.words, TITLES[task], ordering.where, how, found["max"].measured, *outcomes)
+                )
+    return markdown(("the paper", "table", "where", "rounds", "max error", "", "mean", "RMSE"), body)
+
+
+def numbers(results: Mapping[str, Results]) -> str:
+    """The errors on every table that was run: by default, and tuned where something of a grid was."""
+    parts = []
+    for task, found in results.items():
+        shown = [(how.capitalize(), errors(found, how)) for how in HOW]
+        parts += [f"### {TITLES[task]}"] * any(text for _, text in shown)
+        parts += [f"{how}:\n\n{text}" for how, text in shown if text]
+    return "\n\n".join(parts)
 
 
 def errors(found: Results, how: str) -> str:
-    """Max and mean errors of every contender by epsilon."""
+    """Max and mean errors of every contender by epsilon. Contenders without a grid are tuned beside others only."""
+    points = {name: {m: found.of(how, name, m) for m in ("max", "mean")} for name in BY_TASK[found.task]}
+    points = {name: by for name, by in points.items() if by["max"]}
+    if how == "tuned" and not any(grid(name, found.task) for name in points):
+        return ""
     body: list[tuple[object, ...]] = []
-    for name in BY_TASK[found.task]:
-        by = {m: found.of(how, name, m) for m in ("max", "mean")}
-        if by["max"]:
-            cells = (f"{told(by['max'].get(e), 4)}{chosen(by['max'].get(e), how)}" for e in EPSILONS)
-            body.append((LABELS[name], "max", *cells))
-            body.append(("", "mean · 10³", *(told(by["mean"].get(e), 3, 1000) for e in EPSILONS)))
-    return markdown(("", "error", *(f"ε = {e:g}" for e in EPSILONS)), body)
+    epsilons = [e for e in EPSILONS if any(e in by["max"] for by in points.values())]
+    for name, by in points.items():
+        cells = (f"{told(by['max'].get(e), 4)}{chosen(by['max'].get(e), how)}" for e in epsilons)
+        body.append((LABELS[name], "max", *cells))
+        body.append(("", "mean · 10³", *(told(by["mean"].get(e), 3, 1000) for e in epsilons)))
+    return markdown(("", "error", *(f"ε = {e:g}" for e in epsilons)), body)
 
 
 def told(point: Point | None, digits: int, times: float = 1.0) -> str:
@@ -73,31 +104,35 @@ def chosen(point: Point | None, how: str) -> str:
 
 
 def runs(found: Results) -> str:
-    """What is stored of every contender, what is missing, and what a default run took."""
+    """What is stored of every contender, and what a default run took and came to."""
     body = []
-    for name in BY_TASK[found.task]:
-        lines, options = found.lines.get(name, []), grid(name, found.task)
+    for name in (n for n in BY_TASK[found.task] if n in found.lines):
+        lines, options = found.lines[name], grid(name, found.task)
         done = found.finished(name)
-        wanted = (len(options) + (name != "gem-plain")) * len(EPSILONS) * RUNS
         tried = {tuple(x["setting"].items()) for x in done if x["setting"] in options}
-        other = len(lines) - len(done)
-        body.append(
-            (LABELS[name], f"{len(done)} of {wanted}", f"{len(tried)} of {len(options)}" if options else "none",
-             other or "", *cost(done))
-        )  # fmt: skip
-    head = ("", "runs", "settings of the grid", "without a result", "rounds", "wall, s", "CPU, s")
+        share = f"{len(tried)} of {len(options)}" if options else "none"
+        body.append((LABELS[name], len(done), share, len(lines) - len(done) or "", *cost(done)))
+    head = ("", "runs", "settings of the grid", "without a result", "rounds", "wall, s", "CPU, s", "max error")
     return markdown(head, body)
 
 
-def cost(done: Sequence[Facts]) -> tuple[str, str, str]:
-    """Medians of rounds and seconds at epsilon = 1 by default, without the first run of a process if there are more."""
-    lines = [x for x in done if x["epsilon"] == 1.0 and x["setting"] == DEFAULT]
-    lines = [x for x in lines if x["earlier"]] or lines
+def cost(done: Sequence[Facts]) -> tuple[str, ...]:
+    """Rounds and seconds at epsilon = 1 by default, without the first run of a process if there are more; the error.
+
+    Medians; the error is the mean of all.
+    """
+    every = [x for x in done if x["epsilon"] == 1.0 and x["setting"] == DEFAULT]
+    lines = [x for x in every if x["earlier"]] or every
     keys = ("rounds", "fit_wall_s", "fit_cpu_s")
     if not lines:
-        return "", "", ""
+        return "", "", "", ""
     rounds, wall, cpu = (statistics.median(x[k] for x in lines) for k in keys)
-    return f"{rounds:g}", f"{wall:.2g}", f"{cpu:.2g}"
+    return f"{rounds:g}", seconds(wall), seconds(cpu), f"{statistics.fmean(x['errors']['max'] for x in every):.4f}"
+
+
+def seconds(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def plain(found: Results) -> str:

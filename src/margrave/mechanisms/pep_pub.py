@@ -20,14 +20,15 @@ from margrave.release import Release
 class PEPPub(PEP):
     """PEP on the support of a public table: of the weights on its records that explain the answers, those nearest it.
 
-    Round t moves ``D_{t−1}`` to weights that differ by gamma at most from every answer, and as little as can be from
-    the public shares ``P``: D_t(x) ∝ P(x) exp(Σ_i lambda_i q_i(x)).
+    Round t finds weights near the public shares ``P`` and near every answer: D_t(x) ∝ P(x) exp(Σ_i lambda_i q_i(x)).
 
     Records that the public table lacks get no weight, so its support bounds how close the release can come: see
     ``margrave.evaluate.best_mixture_error``. It takes domains of any size.
 
     ``public``: the public table, which must have all columns. It is told in the certificate, by its hash.
-    ``shrink``: answers are drawn towards the public table's shares first, as far as the answers so far bear those out;
+    ``shrink``: answers are believed beside the public table's shares as far as the answers so far bear those out, and
+    met half-way where they contradict each other, in ``max_iterations`` sweeps over all of them at most; without, as in
+    the paper, the weights differ by ``gamma`` at most from every answer, after ``max_iterations`` steps at most.
     ``anneal``: a round that taught less than its noise halves the number of those left. Without these two it is the
     paper's form, which at a small budget ended further from the truth than the public table that it began with.
     ``max_model_mb``: None, unlike for PEP: the records are in memory already. Everything else is as in ``PEP``.

@@ -16,7 +16,8 @@ from margrave.models.weights.grid import Grid, Places
 from margrave.models.weights.known import Known
 from margrave.models.weights.model import WeightsModel
 from margrave.models.weights.records import Records
-from margrave.models.weights.shrink import shrunk
+from margrave.models.weights.settle import settle
+from margrave.models.weights.shrink import Spreads, shrunk
 from margrave.models.weights.updates import multiply, project
 from margrave.public import Public
 from margrave.schema.domain import Domain
@@ -108,11 +109,12 @@ class EntropyProjectionFit:
     ``public``: D_0 is the public table's distribution; without, the uniform one on the domain. ``gamma``: the
     tolerance, in standard deviations of each answer's noise. The paper's bounds the noise of all answers at once, and
     grows with their number: ``gamma_of_paper``. ``max_iterations``: steps in a round at most (25 is the paper's).
-    ``shrink``: answers are first drawn towards what D_0 says, as far as they bear it out (``shrunk``), and met without
-    a tolerance.
+    ``shrink``: answers are believed beside D_0 as far as they bear it out, and met half-way (``settle``, in
+    ``max_iterations`` sweeps over all answers at most); gamma then has no say.
 
     Between rounds (``warm``) it goes on from the model of the round before; without, from the start, with
-    ``max_iterations`` for each answer of the transcript. Memory: twice the weights.
+    ``max_iterations`` for each answer of the transcript. With ``shrink`` it always begins at the start. Memory: twice
+    the weights.
 
     **Privacy:** none spent; post-processing of noisy answers.
 
@@ -141,13 +143,16 @@ class EntropyProjectionFit:
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> WeightsModel:
         """The projection of the model of the round before, or of the start."""
-        state, total = _state_of(domain, warm, self.public), transcript.total()
-        places = _start(domain, self.public, state)
-        known = _known(domain, transcript, total, self.public, self.shrink)
-        rounds = 1 if state is not None else max(1, len(known))
-        project(
-            places, known, gamma=self.gamma, least=0.5 / (total + 1.0), iterations=rounds * self.max_iterations
-        )
+        state = None if self.shrink else _state_of(domain, warm, self.public)
+        total = transcript.total()
+        places, known = _start(domain, self.public, state), Known.of(domain, transcript, total)
+        if self.shrink:
+            found = Spreads.of(known, *_believed(domain, total, self.public))
+            settle(places, known, found, sweeps=self.max_iterations)
+        else:
+            rounds = 1 if state is not None else max(1, len(known))
+            least = 0.5 / (total + 1.0)
+            project(places, known, gamma=self.gamma, least=least, iterations=rounds * self.max_iterations)
         _normalise(places)
         return WeightsModel(_kind_of(self.public), places, total, known=len(transcript))
 
@@ -187,10 +192,13 @@ def _known(
 ) -> Known:
     """What was answered; drawn towards the start if asked."""
     known = Known.of(domain, entries, total)
-    if not (shrink and len(known)):
-        return known
+    return shrunk(known, *_believed(domain, total, public)) if shrink and len(known) else known
+
+
+def _believed(domain: Domain, total: float, public: Public | None) -> tuple[Places, float]:
+    """The start, and by how much a sample of ``total`` records of the same population differs from it."""
     start = Grid.uniform(domain) if public is None else Records.one_by_one(domain, public)
-    return shrunk(known, start, 1.0 / max(total, 1.0) + (0.0 if public is None else 1.0 / start.weights.size))
+    return start, 1.0 / max(total, 1.0) + (0.0 if public is None else 1.0 / start.weights.size)
 
 
 def _average_of(state: ModelState | None) -> FloatArray | None:
