@@ -12,7 +12,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.adaptive.tables import EMPTY
 from benchmarks.transport.__main__ import RESULTS
 from benchmarks.transport.figures import NAMES, figures
 from benchmarks.transport.summary import Results
@@ -42,7 +41,7 @@ def write(results: Results, docs: Path) -> None:
         (folder / f"{name}.svg").unlink(missing_ok=True)
     for name, text in drawn.items():
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
-    shown = {n: f"![{n}](transport/{n}.svg)" if n in drawn else EMPTY for n in NAMES}
+    shown = {n: f"![{n}](transport/{n}.svg)" if n in drawn else "Not run yet." for n in NAMES}
     page = docs / "transport.md"
     page.write_text(filled(page.read_text(encoding="utf-8"), {**tables(results), **shown}), encoding="utf-8")
 
