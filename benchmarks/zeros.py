@@ -47,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, action="append", help="may be given again (default: 0.1, 1 and 10)")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--variant", nargs="+", choices=["plain", "zeros"], default=["plain", "zeros"])
     parser.add_argument("--data", type=Path, default=default_data(), help="default: $MARGRAVE_DATA, or ../shared/data")
     parser.add_argument("--output", type=Path, help="append one JSON line a run to this file")
     options = parser.parse_args()
@@ -59,8 +60,8 @@ def main() -> int:
     print(f"{len(PAIRS)} pairs, {ruled_out} combinations that do not occur (mined: for the benchmark only)")
     for epsilon in options.epsilon or (0.1, 1.0, 10.0):
         for repeat in range(options.repeats):
-            for name, schema in (("plain", plain), ("zeros", declared)):
-                line = run(schema, declared, codes, epsilon)
+            for name in options.variant:
+                line = run(plain if name == "plain" else declared, declared, codes, epsilon)
                 line = {"variant": name, "epsilon": epsilon, "repeat": repeat, "impossible": ruled_out, **line}
                 print(json.dumps(line), flush=True)
                 if options.output:
