@@ -41,9 +41,10 @@ def write(results: Results, docs: Path) -> None:
         (folder / f"{name}.svg").unlink(missing_ok=True)
     for name, text in drawn.items():
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
-    shown = {n: f"![{n}](transport/{n}.svg)" if n in drawn else "Not run yet." for n in NAMES}
+    shown = {n: f"![{n}](transport/{n}.svg)" if n in drawn else "" for n in NAMES}
+    parts = {name: text or "Not run yet." for name, text in {**tables(results), **shown}.items()}
     page = docs / "transport.md"
-    page.write_text(filled(page.read_text(encoding="utf-8"), {**tables(results), **shown}), encoding="utf-8")
+    page.write_text(filled(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
 
 
 if __name__ == "__main__":
