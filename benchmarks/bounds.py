@@ -4,7 +4,7 @@
     python benchmarks/bounds.py --table
 
 All three-way marginals, 80 MB, delta 1e-9, add or remove one row. Lines go to results/bounds/TABLE_epsE.jsonl; --table
-prints the medians of what is stored. True errors are not private: nothing here is for a release.
+prints the tables of docs/bounds.md. True errors are not private: nothing here is for a release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,43 +181,41 @@ def append(path: Path, line: Facts) -> None:
 
 
 def table(results: Path) -> str:
-    """One line a table, epsilon, form and kind: shares over all runs, medians of the runs' medians."""
-    groups: dict[tuple[str, float, str, str], list[Facts]] = {}
-    for path in sorted(results.glob("*.jsonl")):
-        for line in (json.loads(text) for text in path.read_text().splitlines()):
-            for form, facts in line["bounds"].items():
-                for kind in ("supported", "unsupported"):
-                    groups.setdefault((line["data"], line["epsilon"], form, kind), []).append(facts[kind])
+    """The tables of docs/bounds.md: shares over all runs, medians of the runs' medians."""
     rows = [
-        "| table | epsilon | form | marginals | runs | held | none | says nothing | bound / error | bound | error |",
+        "| table | epsilon | runs | marginals | held | bound / error, ours | the paper's | on the same, ours |"
+        " the paper's | says nothing, ours | the paper's |",
         "|" + " --- |" * 11,
     ]
-    for (name, epsilon, form, kind), runs in groups.items():
-        told = max(1, sum(r["bounded"] for r in runs))
-        shares = (
-            f"{100 * sum(r['held'] for r in runs) / told:.1f} %",
-            f"{100 * (1 - sum(r['bounded'] for r in runs) / max(1, sum(r['marginals'] for r in runs))):.1f} %",
-            f"{100 * sum(r['vacuous'] for r in runs) / told:.1f} %",
-        )
-        keys = ("median_ratio", "median_bound", "median_error")
-        medians = [median([r[k] for r in runs if r[k] is not None]) for k in keys]
-        cells = (name, f"{epsilon:g}", form, kind, str(len(runs)), *shares, *(str(m) for m in medians))
-        rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*rows, "", *same_marginals(results)])
-
-
-def same_marginals(results: Path) -> list[str]:
-    """A table of what `alike` found: medians of the runs' medians, and how many bounds are looser in all."""
-    rows = ["| table | epsilon | marginals | runs | both say something | ours | paper | looser |", "|" + " --- |" * 8]
+    inside = []
     for path in sorted(results.glob("*.jsonl")):
         lines = [json.loads(text) for text in path.read_text().splitlines()]
-        for kind in ("supported", "unsupported"):
-            runs = [line["alike"][kind] for line in lines if "alike" in line]
-            if runs:
-                medians = [median([r[k] for r in runs if r[k] is not None]) for k in ("marginals", "ours", "paper")]
-                facts = (lines[0]["data"], f"{lines[0]['epsilon']:g}", kind, len(runs), *medians)
-                rows.append("| " + " | ".join(map(str, (*facts, sum(r["looser"] for r in runs)))) + " |")
-    return rows
+        name, epsilon = lines[0]["data"].split("/")[-1], f"{lines[0]['epsilon']:g}"
+        rows += [_row(name, epsilon, kind, lines) for kind in ("supported", "unsupported")]
+        cells, covered = (sum(line["intervals"][k] for line in lines) for k in ("cells", "inside"))
+        inside.append(f"{100 * covered / cells:.1f} % ({name}, {epsilon})")
+    return "\n".join([*rows, "", f"In their 95 % intervals, of the cells of supported marginals: {', '.join(inside)}."])
+
+
+def _row(name: str, epsilon: str, kind: str, lines: Sequence[Facts]) -> str:
+    """One kind of marginals, in all runs of a table at an epsilon."""
+    ours, paper = ([line["bounds"][form][kind] for line in lines] for form in ("ours", "paper"))
+    told, held = (sum(run[key] for run in ours) for key in ("bounded", "held"))
+    same = [line["alike"][kind] for line in lines if line["alike"][kind]["marginals"]]
+    ratios = [_middle(run["median_ratio"] for run in form) for form in (ours, paper)]
+    ratios += [_middle(run[form] for run in same) for form in ("ours", "paper")]
+    nothing = []
+    for form in (ours, paper):
+        some = sum(run["bounded"] - run["vacuous"] for run in form)
+        nothing.append(f"{100 * (1 - some / sum(run['marginals'] for run in form)):.1f} %")
+    marginals = f"{statistics.median(run['marginals'] for run in ours):.0f} {kind}"
+    share = "all" if held == told else f"{100 * held / told:.2f} %"
+    return "| " + " | ".join([name, epsilon, str(len(lines)), marginals, share, *ratios, *nothing]) + " |"
+
+
+def _middle(values: Iterable[float | None]) -> str:
+    found = [v for v in values if v is not None]
+    return f"{statistics.median(found):.1f}" if found else ""
 
 
 if __name__ == "__main__":
