@@ -85,7 +85,8 @@ class Recorder:
 
     def choose(self, scores: Sequence[int], temperature: Fraction) -> int:
         answer = self.source.choose(scores, temperature)
-        self.steps.append(Chosen(len(scores), answer, tuple(int(s) for s in scores), temperature))
+        known = scores.tolist() if isinstance(scores, np.ndarray) else scores  # of the type they have: it is checked
+        self.steps.append(Chosen(len(scores), answer, tuple(known), temperature))
         return answer
 
 
