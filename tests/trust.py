@@ -395,8 +395,8 @@ def page(results: list[Result]) -> str:
     lines = [
         "# What was run, and what it found",
         "",
-        "Written by `make trust` from `trust-results.json`; not edited by hand. *Reached* says how much was run; a run",
-        "shortened by `--minutes` meets its bar only as far as that goes. The threats behind the bars are in",
+        "Written by `make trust` from `trust-results.json`; what was put in by hand says so. *Reached* says how",
+        "much was run; a run shortened by `--minutes` meets its bar only as far as that goes. The threats behind the bars are in",
         "[the table of hazards](hazards.md), the limits in [the promise](promise.md).",
         "",
         "| bar | reached | met | run with | took | date | version |",

@@ -43,7 +43,6 @@ class _Steps:
     def __init__(self, places: Places, known: Known) -> None:
         self.places, self.known = places, known
         self.selected = places.selected_by(known.queries)
-        self.sums = self.selected.sums()
         self.mass = within_range(places, float(places.weights.sum()))
         self.by_query = np.zeros((len(known.queries), 1))
         self.by_marginal = [np.zeros(m.shares.size) for m in known.marginals]
