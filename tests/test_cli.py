@@ -126,6 +126,19 @@ def test_sampling_a_part_that_is_none(here: Path, capsys: pytest.CaptureFixture[
     assert not (here / "a.csv").exists()
 
 
+def test_public_rows_are_completed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "--release", "r.margrave")
+    Path("register.csv").write_text("sex,age\n1,2\n0,1\n1,0\n")
+    said = ["--complete", "register.csv", "--attestation", "the public register"]
+    ok(capsys, "sample", "r.margrave", "-o", "a.csv", *said)
+    rows = pyarrow.csv.read_csv("a.csv")
+    assert rows.column_names == ["age", "sex", "job"]
+    assert (rows["sex"].to_pylist(), rows["age"].to_pylist()) == ([1, 0, 1], [2, 1, 0])
+    for wrong in (said[:2], said[2:], [*said, "-n", "3"], [*said, "--where", "sex=1"]):
+        assert run(["sample", "r.margrave", "-o", "b.csv", *wrong]) == 2
+        assert not (here / "b.csv").exists()
+
+
 def test_the_bounds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(capsys, "--release", "r.margrave")
     release = Release.load("r.margrave")

@@ -6,6 +6,7 @@ import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
 from margrave.cli.output import check_format, check_outputs, write_table
+from margrave.data.files import read_frame
 from margrave.errors import InputError
 from margrave.release import Release
 from margrave.release.evidence import Condition, Value
@@ -21,6 +22,8 @@ from margrave.release.evidence import Condition, Value
     metavar="COLUMN=VALUE",
     help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
 )
+@click.option("--complete", metavar="FILE", default=None, help="Public rows to complete: CSV or Parquet, some columns.")
+@click.option("--attestation", metavar="TEXT", default=None, help="Where those rows come from and why they are public.")
 @click.option("--seed", type=int, default=None, help="Makes the rows repeatable.")
 @overwrite_option
 @json_option
@@ -29,6 +32,8 @@ def sample_command(
     rows: int | None,
     output: str,
     where: tuple[str, ...],
+    complete: str | None,
+    attestation: str | None,
     seed: int | None,
     overwrite: bool,
     as_json: bool,
@@ -36,10 +41,19 @@ def sample_command(
     """Draw rows from RELEASE. Nothing is spent."""
     check_format(output)
     check_outputs({"-o": output}, overwrite=overwrite)
+    other_rows = bool(where) or rows is not None
+    if other_rows if complete is not None else attestation is not None:
+        raise InputError(
+            "--complete takes its rows from the file, and --attestation belongs to it.",
+            remedy="Leave out --rows and --where, or --complete and --attestation.",
+        )
     release = Release.load(release_path)
-    conditions = dict(parse_where(text) for text in where)
-    source = release.condition(conditions) if conditions else release
-    table = source.sample(rows, seed=seed)
+    if complete is not None:
+        table = release.complete(read_frame(complete), attestation=attestation or "", seed=seed)
+    else:
+        conditions = dict(parse_where(text) for text in where)
+        source = release.condition(conditions) if conditions else release
+        table = source.sample(rows, seed=seed)
     write_table(table, output, overwrite=overwrite)
     if as_json:
         echo_json({"rows": table.num_rows, "columns": table.num_columns, "output": output})

@@ -82,6 +82,10 @@ class Answers:
         """Always a ReleaseError: there is no distribution to condition."""
         raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
 
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """Always a ReleaseError: there is no distribution to draw from."""
+        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
+
     def posterior(self) -> None:
         """None: there is no distribution."""
         return

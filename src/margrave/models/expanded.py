@@ -9,12 +9,16 @@ import numpy as np
 
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal
+from margrave.models.completing import check_given, joined, nothing_like
 from margrave.models.evidence import allowed_codes
 from margrave.models.loading import floats_of
 from margrave.models.protocol import ModelState
 from margrave.models.sampling import deal, draw
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+Within = Callable[[IntArray, FloatArray, np.random.Generator], AnyArray]
+"""``deal``, or ``draw``."""
 
 
 class Reweightable(Protocol):
@@ -37,6 +41,7 @@ class Reweightable(Protocol):
         self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
     ) -> Codes: ...
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes: ...
     def state(self) -> ModelState: ...
 
 
@@ -100,16 +105,33 @@ class ExpandedModel:
         """Synthetic records: groups from the coarse model, then codes within them by their shares."""
         coarse = self.coarse.sample(rows, rng=rng, independent=independent)
         within = draw if independent else deal
-        columns: dict[Attribute, AnyArray] = {}
-        for attribute in self._domain:
-            column = coarse.column(attribute)
-            if attribute in self.groups:
-                groups = self.groups[attribute]
-                table = np.zeros((int(groups.max()) + 1, len(groups)))
-                table[groups, np.arange(len(groups))] = self.shares[attribute]
-                column = within(column.astype(np.int64), table, rng)
-            columns[attribute] = column
+        columns = {a: self._within(a, coarse.column(a), within, rng) for a in self._domain}
         return Codes.of(self._domain, columns)
+
+    def _within(self, attribute: Attribute, column: AnyArray, within: Within, rng: np.random.Generator) -> AnyArray:
+        """Codes of an attribute for the coarse model's."""
+        if attribute not in self.groups:
+            return column
+        groups = self.groups[attribute]
+        table = np.zeros((int(groups.max()) + 1, len(groups)))
+        table[groups, np.arange(len(groups))] = self.shares[attribute]
+        return within(column.astype(np.int64), table, rng)
+
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack: by the groups of their codes, then codes within groups."""
+        check_given(self._domain, rows)
+        for a in rows.domain:
+            if a in self.groups:
+                impossible = self.shares[a][rows.column(a)] <= 0
+                if impossible.any():
+                    raise nothing_like(len(np.unique(rows.column(a)[impossible])))
+        values = rows.values.copy()
+        for i, a in enumerate(rows.domain):
+            values[i] = self.groups[a][values[i]] if a in self.groups else values[i]
+        known = Domain(rows.domain.attributes, tuple(self.coarse.domain.size(a) for a in rows.domain))
+        coarse = self.coarse.complete(Codes(known, values), rng=rng)
+        lacking = [a for a in self._domain if a not in rows.domain]
+        return joined(self._domain, rows, {a: self._within(a, coarse.column(a), deal, rng) for a in lacking})
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> ExpandedModel:
         """The model given that each attribute takes one of the codes listed."""

@@ -74,6 +74,13 @@ class Model(Protocol):
         """The model given that each named attribute takes one of the codes listed."""
         ...
 
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack, drawn given the codes that they have; in the rows' order.
+
+        An ``InputError`` where the model holds none like one of them.
+        """
+        ...
+
     def state(self) -> ModelState:
         """The model as plain data, for the release file."""
         ...

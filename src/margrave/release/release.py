@@ -19,6 +19,7 @@ from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
 from margrave.release.certificate import build_certificate, current_versions
+from margrave.release.completing import completed
 from margrave.release.draws import Draws, draws_of
 from margrave.release.evidence import Condition, codes_of
 from margrave.release.price import Price, price_of
@@ -85,6 +86,22 @@ class Release:
         """
         evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
         return Conditional(self.schema, self.model.condition(evidence), evidence)
+
+    def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
+        """Public rows with the columns that they lack: each drawn given what the row has, by the model.
+
+        ``rows`` is a data frame with some of the schema's columns, say a public register of the very people whose
+        income is private, and ``attestation`` says where it comes from and why it is public. They come out in their
+        order, with all columns: numbers and dates as they were given, categories as the schema spells them. ``seed``
+        makes the others repeatable. A model of weighted records can only complete rows like its own.
+
+        **Privacy:** none spent. The rows given are not protected: they come out as they are, and each with values drawn
+        for rows like it, which say no more of its person than the release says of everybody alike.
+
+        Raises an InputError where the rows have no column of the schema, or all, or one that it does not know; or
+        values together that the schema rules out.
+        """
+        return completed(self.schema, self.model, rows, attestation, np.random.default_rng(seed))
 
     def refit(self, fit: Fit, *, seed: int | None = None, max_model_mb: float = 2048.0) -> Release:
         """The release with another model of the same noisy answers.

@@ -26,43 +26,65 @@ def decode_in_order(
     columns: Mapping[str, Column],
     codes: Mapping[str, IntArray],
     rng: np.random.Generator,
+    known: Mapping[str, Drawn] | None = None,
 ) -> dict[str, pa.Array]:
-    """Values of the columns on a line that a constraint orders; nothing for all others."""
-    found: dict[str, pa.Array] = {}
+    """Values of the columns on a line that a constraint orders, and of the ``known`` ones; nothing for all others."""
+    known = known or {}
+    found = {name: _line(columns[name]).written(*points) for name, points in known.items()}
     for constraint in constraints:
         chain = [columns[c] for c in constraint.columns] if isinstance(constraint, Ordered) else []
         lines = [c for c in chain if isinstance(c, LINES)]
         if lines:
-            drawn = drawn_in_order(lines, [codes[c.name] for c in lines], rng)
+            settled = {i: known[c.name] for i, c in enumerate(lines) if c.name in known}
+            drawn = drawn_in_order(lines, [codes[c.name] for c in lines], rng, settled)
             found.update({c.name: c.written(*d) for c, d in zip(lines, drawn, strict=True)})
     return found
 
 
+def _line(column: Column) -> Numeric:
+    assert isinstance(column, LINES)
+    return column
+
+
 def drawn_in_order(
-    columns: Sequence[Numeric], codes: Sequence[IntArray], rng: np.random.Generator
+    columns: Sequence[Numeric],
+    codes: Sequence[IntArray],
+    rng: np.random.Generator,
+    settled: Mapping[int, Drawn] | None = None,
 ) -> list[Drawn]:
     """Points for the codes of columns that are ordered from first to last, and which are missing.
 
-    Rows out of order are drawn again, all of their columns. What is not in order after ``ROUNDS`` (bins that hardly
-    overlap) takes the least values that are. Codes must be possible under the order.
+    Rows out of order are drawn again, all of their columns but the ``settled`` ones, whose points are given. What is
+    not in order after ``ROUNDS`` (bins that hardly overlap) takes the least values that are. Codes must be possible
+    under the order; where a settled value leaves no room in another column's bin, that one leaves its bin.
     """
-    found = [drawn_one(c, own, rng) for c, own in zip(columns, codes, strict=True)]
+    settled = settled or {}
+    found = [
+        settled[i] if i in settled else drawn_one(c, own, rng)
+        for i, (c, own) in enumerate(zip(columns, codes, strict=True))
+    ]
     for _ in range(ROUNDS):
         wrong = np.flatnonzero(out_of_order(found))
         if not wrong.size:
             return found
-        for column, own, (values, _) in zip(columns, codes, found, strict=True):
-            values[wrong] = drawn_one(column, own[wrong], rng)[0]
+        for i, (column, own, (values, _)) in enumerate(zip(columns, codes, found, strict=True)):
+            if i not in settled:
+                values[wrong] = drawn_one(column, own[wrong], rng)[0]
     wrong = np.flatnonzero(out_of_order(found))
-    below = np.full(wrong.size, -np.inf)
+    below, floor = np.full(wrong.size, -np.inf), np.full(wrong.size, -np.inf)
     for i, (column, own, (values, null)) in enumerate(zip(columns, codes, found, strict=True)):
-        at = np.where(null[wrong], 0, own[wrong])
-        least, greatest = (e[at] for e in column.cells.extremes)
-        # the last may be above a hole that an atom leaves in its bin; of three or more columns none has atoms
-        chosen = greatest if i == len(columns) - 1 else np.maximum(least, below)
-        chosen = np.minimum(chosen, greatest)
-        values[wrong] = np.where(null[wrong], values[wrong], chosen)
-        below = np.where(null[wrong], below, np.maximum(below, chosen))
+        empty = null[wrong]
+        if i in settled:
+            floor = np.where(empty, floor, np.maximum(floor, values[wrong]))
+        else:
+            least, greatest = (e[np.where(empty, 0, own[wrong])] for e in column.cells.extremes)
+            # the last may be above a hole that an atom leaves in its bin; of three or more columns none has atoms
+            chosen = greatest if i == len(columns) - 1 else np.maximum(least, below)
+            chosen = np.minimum(chosen, greatest)
+            for j, (later, gone) in settled.items():
+                chosen = np.where(gone[wrong] | (j < i), chosen, np.minimum(chosen, later[wrong]))
+            values[wrong] = np.where(empty, values[wrong], np.maximum(chosen, floor))
+        below = np.where(empty, below, np.maximum(below, values[wrong]))
     return found
 
 

@@ -20,7 +20,7 @@ from margrave.schema.constraints import Constraint, check_constraints, check_pos
 from margrave.schema.discrete import Categorical, Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
-from margrave.schema.ordered import decode_in_order
+from margrave.schema.ordered import Drawn, decode_in_order
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.values import chunks
 from margrave.schema.zeros import StructuralZeros, joined
@@ -206,8 +206,13 @@ class Schema:
         """
         return self.preflight(frame).require()
 
-    def decode(self, codes: Codes, *, rng: np.random.Generator) -> pa.Table:
+    def decode(
+        self, codes: Codes, *, rng: np.random.Generator, known: Mapping[str, Drawn] | None = None
+    ) -> pa.Table:
         """A table of values drawn for the codes, nulls where they say missing. Its types follow from the schema alone.
+
+        ``known`` holds the values of some columns on a line, as points and where they are missing: those are not drawn,
+        and what a constraint orders is drawn to be in order with them.
 
         **Privacy:** none spent: it reads no rows.
 
@@ -221,7 +226,7 @@ class Schema:
                 "These codes are not of this schema.", remedy="Decode with the schema that made them."
             )
         whole = {c.name: codes.column(c.name).astype(np.int64) for c in self.columns}
-        ordered = decode_in_order(self.constraints, {c.name: c for c in self.columns}, whole, rng)
+        ordered = decode_in_order(self.constraints, {c.name: c for c in self.columns}, whole, rng, known or {})
         drawn = [
             ordered[c.name] if c.name in ordered else c.decode(whole[c.name], rng) for c in self.columns
         ]

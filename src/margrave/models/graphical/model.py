@@ -11,6 +11,7 @@ from margrave.marginal import Marginal
 from margrave.marginal.counting import count_cliques
 from margrave.models.evidence import allowed_codes
 from margrave.models.graphical.balance import balanced
+from margrave.models.graphical.completing import complete
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_calibrate, wide
 from margrave.models.graphical.plan import Plan
@@ -226,6 +227,10 @@ class GraphicalModel:
         for attribute, codes in evidence.items():
             weights[attribute] = allowed_codes(self._domain, attribute, codes)
         return self.reweighted(weights)
+
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack; combinations · (cells of what is left of the tree) steps."""
+        return complete(self._domain, self.potentials, rows, rng)
 
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> GraphicalModel:
         """The model with each code of an attribute made likelier by a factor (0 forbids it), with the same total."""

@@ -125,6 +125,10 @@ class MaxEntropyModel:
         """The model at the centre given that each attribute takes one of the codes listed."""
         return self._at_centre.condition(evidence)
 
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack, by the model at the centre."""
+        return self._at_centre.complete(rows, rng=rng)
+
     def posterior(self) -> StoredPosterior:
         """The draws of θ that came with it."""
         return StoredPosterior(self)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Marginal
+from margrave.models.completing import Given, joined, nothing_like
 from margrave.models.evidence import allowed_codes
 from margrave.models.loading import total_of
 from margrave.models.mixture.answering import answers_of
@@ -18,6 +19,9 @@ from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
 Floats = NDArray[np.float32]
+
+BATCH = 1 << 22
+"""Weights of components, for the combinations of known codes that are looked at together."""
 
 
 class MixtureModel:
@@ -118,6 +122,37 @@ class MixtureModel:
             sums = table[block].sum(axis=0)
             table[block] = np.divide(table[block], sums, out=np.zeros_like(table[block]), where=sums > 0)
         return MixtureModel(self._domain, self._total, table.T, weights)
+
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack: a component by Bayes' rule, then codes of its own.
+
+        O(combinations · components · columns).
+        """
+        given = Given.of(self._domain, rows)
+        batch = max(1, BATCH // len(self.weights))
+        component = np.zeros(len(rows), dtype=np.int64)
+        with np.errstate(divide="ignore"):
+            weights, table = np.log(self.weights), np.log(self.table)
+        impossible = 0
+        for start in range(0, len(given), batch):
+            codes = given.codes.take(np.arange(start, min(start + batch, len(given))))
+            scores = np.tile(weights, (len(codes), 1))
+            for attribute in codes.domain:
+                block = blocks_of(self._domain)[attribute]
+                scores += table[block][codes.column(attribute)]
+            highest = scores.max(axis=1, keepdims=True)
+            impossible += int((highest == -np.inf).sum())
+            mine = np.flatnonzero((given.which >= start) & (given.which < start + batch))
+            posterior = np.exp(scores - np.where(highest > -np.inf, highest, 0.0))
+            component[mine] = deal(given.which[mine] - start, posterior, rng)
+        if impossible:
+            raise nothing_like(impossible)
+        drawn: dict[Attribute, AnyArray] = {}
+        for attribute in given.lacking:
+            table = np.ascontiguousarray(self.table[blocks_of(self._domain)[attribute]].T)
+            known = {a: rows.column(a) for a in rows.domain} | drawn
+            drawn[attribute] = deal(component, table, rng, spread_order(self._domain, known, len(rows), rng))
+        return joined(self._domain, rows, drawn)
 
     def state(self) -> ModelState:
         """The probabilities and the weights: what made them is left behind."""

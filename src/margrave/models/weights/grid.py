@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from margrave.errors import ModelTooLargeError
 from margrave.marginal import LinearQuery
+from margrave.models.completing import Given, drawn_within
 from margrave.models.weights import kernels
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+
+BATCH = 1 << 24
+"""Weights that are copied at a time to complete records."""
 
 
 class Places(Protocol):
@@ -54,6 +58,10 @@ class Places(Protocol):
 
     def codes(self, places: AnyArray) -> Codes:
         """The records that lie in these places."""
+        ...
+
+    def like(self, given: Given, rng: np.random.Generator) -> IntArray:
+        """For each row a place that has its known codes, drawn by the weights; −1 where none has any weight."""
         ...
 
 
@@ -156,6 +164,26 @@ class Grid:
         """The records that lie in these cells."""
         found = np.unravel_index(places.astype(np.int64), self.domain.sizes)
         return Codes.of(self.domain, dict(zip(self.domain, found, strict=True)))
+
+    def like(self, given: Given, rng: np.random.Generator) -> IntArray:
+        """For each row a cell that has its known codes; the weights of those cells are copied, a batch at a time."""
+        known, lacking = given.codes.domain.attributes, given.lacking
+        shape, cells = self.domain.shape(lacking), self.domain.cells(lacking)
+        whole = self.weights.reshape(self.domain.sizes)
+        whole = whole.transpose([self.domain.index(a) for a in (*known, *lacking)])
+        found = np.empty(len(given.which), dtype=np.int64)
+        batch = max(1, BATCH // cells)
+        for start in range(0, len(given), batch):
+            codes = given.codes.take(np.arange(start, min(start + batch, len(given))))
+            mine = np.flatnonzero((given.which >= start) & (given.which < start + batch))
+            weights = whole[tuple(codes.column(a) for a in known)].reshape(-1)
+            starts = np.arange(len(codes)) * cells
+            drawn = drawn_within(weights, starts, starts + cells, given.which[mine] - start, rng)
+            at = dict(zip(lacking, np.unravel_index(np.maximum(drawn, 0) % cells, shape), strict=True))
+            at |= {a: given.codes.column(a)[given.which[mine]] for a in known}
+            places = np.ravel_multi_index([at[a].astype(np.int64) for a in self.domain], self.domain.sizes)
+            found[mine] = np.where(drawn < 0, -1, places)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

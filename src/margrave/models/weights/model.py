@@ -8,6 +8,7 @@ import numpy as np
 
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Marginal
+from margrave.models.completing import Given, joined, nothing_like
 from margrave.models.evidence import allowed_codes
 from margrave.models.loading import floats_of, total_of
 from margrave.models.protocol import Model, ModelState
@@ -100,6 +101,15 @@ class WeightsModel:
         if not places.weights.any():
             raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
         return WeightsModel(self.kind, places, self._total)
+
+    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """The rows with the columns that they lack, from the places that have their codes; O(rows + places)."""
+        given = Given.of(self.domain, rows)
+        found = self.places.like(given, rng)
+        if (found < 0).any():
+            raise nothing_like(len(np.unique(given.which[found < 0])))
+        places = self.places.codes(found)
+        return joined(self.domain, rows, {a: places.column(a) for a in given.lacking})
 
     def state(self) -> ModelState:
         """The weights, and the records that they are of, unless they are all that there can be."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import LinearQuery
+from margrave.models.completing import Given, drawn_within
 from margrave.models.weights import kernels
 from margrave.public import Public
 from margrave.schema.domain import Codes, Domain
@@ -95,6 +96,18 @@ class Records:
     def codes(self, places: AnyArray) -> Codes:
         """The records at these positions."""
         return Codes(self.domain, self.values[:, places])
+
+    def like(self, given: Given, rng: np.random.Generator) -> IntArray:
+        """For each row a record that has its known codes; all records are sorted by them."""
+        known = given.codes.domain
+        mine = self.values[[self.domain.index(a) for a in known]]
+        which = Given.of(known, Codes(known, np.concatenate([given.codes.values, mine], axis=1))).which
+        wanted, which = which[: len(given)], which[len(given) :]
+        order = np.argsort(which, kind="stable")
+        starts = np.searchsorted(which[order], wanted, side="left")
+        ends = np.searchsorted(which[order], wanted, side="right")
+        found = drawn_within(self.weights[order], starts, ends, given.which, rng)
+        return np.where(found < 0, -1, order[found])
 
     def _layout(self, clique: Clique) -> tuple[IntArray, IntArray]:
         members = np.array([self.domain.index(a) for a in clique], dtype=np.int64)

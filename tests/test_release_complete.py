@@ -1,0 +1,319 @@
+"""Public rows completed by a release: the conditional distribution of every model, constraints, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import stats
+
+from fake_model import release as fake_release
+from margrave.errors import DataError, InputError, MargraveError, ModelTooLargeError, ReleaseError
+from margrave.models import AnswersFit, ExpandedModel, GraphicalModel, MaxEntropyFit, MixtureModel, Model
+from margrave.models.graphical import completing
+from margrave.models.mixture import model as mixture
+from margrave.models.weights import grid
+from margrave.models.weights.grid import Grid
+from margrave.models.weights.model import WeightsModel
+from margrave.models.weights.records import Records
+from margrave.release import Release
+from margrave.schema import Categorical, Codes, Date, Depends, Domain, Integer, Ordered, Schema
+from margrave.transcript import Measurement, PublicTotal, Transcript
+from strategies import Toy, domain_of, generators, seeded, toys
+
+DOMAIN = domain_of([3, 4, 2, 3])
+ROWS = 240_000
+
+
+def joint() -> Any:
+    """Any distribution: 72 cells, some of them nobody's."""
+    rng = np.random.default_rng(5)
+    table = rng.gamma(0.7, size=DOMAIN.sizes)
+    table[1, 2] = 0.0
+    return table / table.sum()
+
+
+def loops() -> GraphicalModel:
+    """Pairs around a circle, and across it."""
+    rng = np.random.default_rng(2)
+    pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3"), ("c0", "c3"), ("c0", "c2")]
+    return GraphicalModel(DOMAIN, 100.0, {p: rng.normal(size=DOMAIN.shape(p)) for p in pairs})
+
+
+def merged() -> ExpandedModel:
+    """Codes of c1 in three groups."""
+    groups = {"c1": np.array([0, 1, 1, 2])}
+    coarse = Domain(DOMAIN.attributes, (3, 3, 2, 3))
+    rng = np.random.default_rng(3)
+    pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3")]
+    model = GraphicalModel(coarse, 100.0, {p: rng.normal(size=coarse.shape(p)) for p in pairs})
+    return ExpandedModel(DOMAIN, model, groups, {"c1": np.array([1.0, 0.25, 0.75, 1.0])})
+
+
+def noisy_pairs() -> Model:
+    rng = np.random.default_rng(4)
+    pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3")]
+    values = [np.rint(rng.uniform(20, 90, DOMAIN.shape(p))).astype(np.int64) for p in pairs]
+    known = (PublicTotal(800), *(Measurement(p, v, 3.0, Fraction(1)) for p, v in zip(pairs, values, strict=True)))
+    return MaxEntropyFit(sampler="laplace")(DOMAIN, Transcript(known), rng=rng)
+
+
+def mixed() -> MixtureModel:
+    rng = np.random.default_rng(6)
+    return MixtureModel(DOMAIN, 100.0, rng.random((5, sum(DOMAIN.sizes))) ** 3, rng.random(5))
+
+
+def records() -> WeightsModel:
+    cells = np.flatnonzero(joint().ravel())
+    values = np.array(np.unravel_index(cells, DOMAIN.sizes))
+    return WeightsModel("support", Records(DOMAIN, values.astype(np.uint16), joint().ravel()[cells]), 100.0)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "graphical": loops,
+    "merged codes": merged,
+    "maximum entropy": noisy_pairs,
+    "mixture": mixed,
+    "histogram": lambda: WeightsModel("histogram", Grid(DOMAIN, joint().ravel().copy()), 100.0),
+    "records": records,
+}
+
+
+@pytest.mark.parametrize("known", [(), ("c0",), ("c1", "c3"), ("c0", "c1", "c2")], ids="-".join)
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_drawn_follows_the_model_given_what_is_known(name: str, known: tuple[str, ...]) -> None:
+    model = MODELS[name]()
+    shares = np.asarray(model.project(DOMAIN.attributes).values, dtype=float)
+    rng = np.random.default_rng(1)
+    inner = DOMAIN.project(known)
+    # equally many rows of every combination that there is
+    cells = np.flatnonzero(np.asarray(model.project(known).values).ravel() > 0) if known else np.zeros(1, int)
+    chosen = np.repeat(cells, ROWS // len(cells))
+    order = rng.permutation(len(chosen))
+    found = np.array(np.unravel_index(chosen[order], inner.sizes)).reshape(len(known), -1) if known else None
+    rows = Codes(inner, np.empty((0, len(chosen))) if found is None else found)
+    whole = model.complete(rows, rng=rng)
+    for a in known:
+        assert_array_equal(whole.column(a), rows.column(a))
+    counts = np.zeros(DOMAIN.sizes)
+    np.add.at(counts, tuple(whole.values.astype(np.int64)), 1)
+    lacking = tuple(i for i, a in enumerate(DOMAIN) if a not in known)
+    given = shares.sum(axis=lacking, keepdims=True)
+    expected = np.where(given > 0, shares / np.where(given > 0, given, 1), 0) * (ROWS // len(cells))
+    assert counts[expected < 1e-9].sum() == 0
+    sure = expected > 5
+    # dealt, not drawn: deviations are no larger than those of independent draws, and mostly far smaller
+    excess = float(((counts - expected)[sure] ** 2 / expected[sure]).sum())
+    assert excess < stats.chi2.isf(1e-6, int(sure.sum()))
+
+
+@given(toys(), generators())
+@seeded(150)
+def test_any_small_graphical_model(toy: Toy, rng: np.random.Generator) -> None:
+    if not toy.possible:
+        return
+    domain, table = toy.domain, toy.joint(1.0)
+    model = GraphicalModel(domain, 1.0, toy.potentials)
+    known = tuple(a for a in domain if rng.random() < 0.5)
+    cells = rng.choice(table.size, size=300, p=table.ravel() / table.sum())
+    drawn = Codes(domain, np.array(np.unravel_index(cells, domain.sizes)).reshape(len(domain), -1))
+    inner = domain.project(known)
+    rows = Codes(inner, drawn.values[[domain.index(a) for a in known]])
+    whole = model.complete(rows, rng=rng)
+    for a in known:
+        assert_array_equal(whole.column(a), rows.column(a))
+    assert (table[tuple(whole.values.astype(np.int64))] > 0).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_batches_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Codes.of(DOMAIN.project(["c0", "c1"]), {"c0": np.repeat([0, 2], 6000), "c1": np.tile([0, 1, 3], 4000)})
+    whole = MODELS[name]().complete(rows, rng=np.random.default_rng(1))
+    for module in (completing, mixture, grid):
+        monkeypatch.setattr(module, "BATCH", 1)
+    parts = MODELS[name]().complete(rows, rng=np.random.default_rng(2))
+    for a in ("c2", "c3"):
+        one, other = (np.bincount(x.column(a), minlength=DOMAIN.size(a)) for x in (whole, parts))
+        assert np.abs(one - other).max() < 200
+
+
+@pytest.mark.parametrize("name", ["histogram", "records"])
+def test_rows_like_none_of_the_model_are_refused(name: str) -> None:
+    rows = Codes.of(DOMAIN.project(["c0", "c1"]), {"c0": np.array([1, 1, 0]), "c1": np.array([2, 2, 0])})
+    with pytest.raises(InputError, match="no records like 1 of the combinations"):
+        MODELS[name]().complete(rows, rng=np.random.default_rng())
+
+
+def test_a_mixture_without_a_component_for_a_row_is_refused() -> None:
+    model = MixtureModel(domain_of([2, 2]), 10.0, np.array([[1, 0, 1, 0], [1, 0, 0, 1]]))
+    with pytest.raises(InputError, match="no records like 1"):
+        model.complete(Codes.of(domain_of([2]), {"c0": np.array([0, 1])}), rng=np.random.default_rng())
+
+
+def test_a_graphical_model_of_impossible_cells_refuses_them() -> None:
+    theta = np.array([[0.0, 1.0], [-np.inf, -np.inf]])
+    model = GraphicalModel(domain_of([2, 2]), 10.0, {("c0", "c1"): theta})
+    with pytest.raises(InputError, match="no records like 1"):
+        model.complete(Codes.of(domain_of([2]), {"c0": np.array([0, 1])}), rng=np.random.default_rng())
+
+
+def test_potentials_far_beyond_floats_are_no_matter() -> None:
+    theta = np.array([[5000.0, 5001.0], [-5000.0, -5000.0]])
+    model = GraphicalModel(domain_of([2, 2]), 10.0, {("c0", "c1"): theta})
+    whole = model.complete(Codes.of(domain_of([2]), {"c0": np.repeat([0, 1], 10_000)}), rng=np.random.default_rng())
+    shares = [whole.column("c1")[:10_000].mean(), whole.column("c1")[10_000:].mean()]
+    assert shares == pytest.approx([np.e / (1 + np.e), 0.5], abs=2e-4)
+
+
+def test_other_codes_and_columns_are_refused() -> None:
+    for model in (make() for make in MODELS.values()):
+        for strange in (Domain.of({"other": 2}), Domain.of({"c0": 4})):
+            rows = Codes(strange, np.zeros((1, 3)))
+            with pytest.raises(InputError, match="not the release's"):
+                model.complete(rows, rng=np.random.default_rng())
+
+
+def test_too_much_work_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completing, "MOST", 10)
+    with pytest.raises(ModelTooLargeError, match="3 different combinations"):
+        loops().complete(Codes.of(domain_of([3]), {"c0": np.array([0, 1, 2])}), rng=np.random.default_rng())
+
+
+def test_a_fit_of_answers_alone_draws_nothing() -> None:
+    model = AnswersFit()(DOMAIN, Transcript((PublicTotal(10),)), rng=np.random.default_rng())
+    with pytest.raises(ReleaseError):
+        model.complete(Codes(DOMAIN.project(["c0"]), np.zeros((1, 2))), rng=np.random.default_rng())
+
+
+SCHEMA = Schema(
+    [
+        Categorical("city", ["Bern", "Basel", "Genf"]),
+        Categorical("canton", ["BE", "BS", "GE"]),
+        Integer("age", 0, 99, bins=5),
+        Date("admitted", date(2024, 1, 1), date(2024, 12, 31), bins=6),
+        Date("discharged", date(2024, 1, 1), date(2024, 12, 31), bins=4),
+    ],
+    constraints=[
+        Depends("city", "canton", {"Bern": "BE", "Basel": "BS", "Genf": "GE"}),
+        Ordered(["admitted", "discharged"]),
+    ],
+)
+
+
+def hospital() -> Release:
+    """A release of a schema with constraints: uniform but for what cannot be."""
+    rng = np.random.default_rng(0)
+    domain = SCHEMA.domain
+    potentials: dict[tuple[str, ...], Any] = {
+        domain.clique(z.clique): np.where(z.possible, rng.normal(size=z.possible.shape), -np.inf) for z in domain.zeros
+    }
+    potentials["canton", "age"] = rng.normal(size=domain.shape(("canton", "age")))
+    return replace(fake_release(), schema=SCHEMA, model=GraphicalModel(domain, 500.0, potentials))
+
+
+def register(n: int = 2000) -> pa.Table:
+    rng = np.random.default_rng(8)
+    city = rng.integers(0, 3, n)
+    days = [date(2024, 1, 1) + timedelta(int(d)) for d in rng.integers(0, 366, n)]
+    return pa.table(
+        {
+            "canton": [["BE", "BS", "GE"][i] for i in city],
+            "discharged": days,
+            "age": rng.integers(0, 100, n),
+        }
+    )
+
+
+def test_a_register_comes_out_as_it_is_beside_what_keeps_every_constraint() -> None:
+    rows = register()
+    whole = hospital().complete(rows, attestation="the public register", seed=1)
+    assert whole.column_names == ["city", "canton", "age", "admitted", "discharged"]
+    for name in rows.column_names:
+        assert whole[name].to_pylist() == rows[name].to_pylist()
+    assert all(a <= d for a, d in zip(whole["admitted"].to_pylist(), whole["discharged"].to_pylist(), strict=True))
+    of = {"Bern": "BE", "Basel": "BS", "Genf": "GE"}
+    assert [of[c] for c in whole["city"].to_pylist()] == whole["canton"].to_pylist()
+    # days are drawn anew, and not the first of the bin that is early enough
+    assert len(set(whole["admitted"].to_pylist())) > 200
+    again = hospital().complete(rows.to_pandas(), attestation="the public register", seed=1)
+    assert again == whole
+    assert hospital().complete(rows, attestation="the public register", seed=2) != whole
+
+
+def test_a_first_date_that_is_known_comes_first() -> None:
+    rows = register().rename_columns(["canton", "admitted", "age"])
+    whole = hospital().complete(rows, attestation="the public register")
+    assert whole["admitted"].to_pylist() == rows["admitted"].to_pylist()
+    assert all(a <= d for a, d in zip(whole["admitted"].to_pylist(), whole["discharged"].to_pylist(), strict=True))
+
+
+def test_what_the_schema_cannot_hold_is_drawn_for_its_code() -> None:
+    rows = pa.table({"age": [12, 130, -4], "canton": ["BE", "BS", "GE"]})
+    whole = hospital().complete(rows, attestation="the public register")
+    ages = whole["age"].to_pylist()
+    assert ages[0] == 12
+    assert 80 <= ages[1] <= 99
+    assert 0 <= ages[2] <= 19
+
+
+def test_no_rows_are_no_rows() -> None:
+    whole = hospital().complete(register().slice(0, 1), attestation="the public register")
+    assert whole.num_rows == 1
+    with pytest.raises(InputError, match="no records"):
+        hospital().complete(register().slice(0, 0), attestation="the public register")
+
+
+@pytest.mark.parametrize(
+    ("rows", "attestation", "error", "words"),
+    [
+        (pa.table({"age": [1], "salary": [3]}), "public", InputError, "'salary', which the release does not know"),
+        (pa.table({"salary": [3]}), "public", InputError, "'salary'"),
+        (pa.table({}), "public", InputError, "none of the release's columns"),
+        (pa.table({"age": [1]}), " ", InputError, "without a word on why it is public"),
+        (pa.table({"city": ["Bern"], "canton": ["GE"]}), "public", InputError, "1 of the rows have values"),
+        (3, "public", DataError, "frame"),
+    ],
+)
+def test_what_cannot_be_completed_is_refused(
+    rows: Any, attestation: str, error: type[MargraveError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        hospital().complete(rows, attestation=attestation)
+
+
+def test_a_table_with_all_columns_has_nothing_to_draw() -> None:
+    release = hospital()
+    with pytest.raises(InputError, match="all of the release's columns"):
+        release.complete(release.sample(5), attestation="public")
+
+
+@given(st.integers(0, 2**32 - 1))
+@seeded(40)
+def test_ordered_dates_of_any_bins(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, last = (int(b) for b in rng.integers(1, 40, 2))
+    schema = Schema(
+        [
+            Date("from", date(2024, 1, 1), date(2024, 12, 31), bins=first),
+            Date("to", date(2024, 1, 1), date(2024, 12, 31), bins=last),
+        ],
+        constraints=[Ordered(["from", "to"])],
+    )
+    (zeros,) = schema.domain.zeros
+    theta = np.where(zeros.possible, 0.0, -np.inf)
+    model = GraphicalModel(schema.domain, 9.0, {zeros.clique: theta})
+    release = replace(fake_release(), schema=schema, model=model)
+    name = ["from", "to"][int(rng.integers(2))]
+    days = [date(2024, 1, 1) + timedelta(int(d)) for d in rng.integers(0, 366, 400)]
+    whole = release.complete(pa.table({name: days}), attestation="public")
+    assert whole[name].to_pylist() == days
+    assert all(a <= b for a, b in zip(whole["from"].to_pylist(), whole["to"].to_pylist(), strict=True))
