@@ -527,7 +527,7 @@ def remembering(mechanism: Any, kind: type[Remembered] = Remembered) -> Any:
     by it."""
     if "fit" not in {f.name for f in fields(mechanism)}:
         return mechanism
-    fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
+    fit = mechanism.estimator() if hasattr(mechanism, "estimator") else mechanism.fit
     return replace(mechanism, fit=kind(fit))
 
 

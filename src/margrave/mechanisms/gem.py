@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -42,8 +42,10 @@ class GEM:
 
     ``workload``: None means all three-way marginals; ``queries``: linear queries instead of its cells. ``granularity``:
     a round asks for a "query" (a cell), as the paper does, or for a whole "marginal", as others have. ``rounds``: T,
-    from the budget by default (``best_rounds``). ``alpha``: how a round's budget goes to choosing and to measuring, as
-    alpha² to (1 − alpha)². ``fit``: the network and its training.
+    by default ``Rounds``'. ``alpha``: how a round's budget goes to choosing and to measuring, as alpha² to
+    (1 − alpha)²; None means the paper's 0.67 for single queries, and 1/2 for whole marginals. ``fit``: the network and
+    its training; None means ``GeneratorFit()``, and for whole marginals one that goes three times as far in a step and
+    releases the last network: there are few rounds, and each teaches much.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -54,14 +56,15 @@ class GEM:
     workload: Workload | None = None
     queries: Queries | None = None
     granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
-    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
-    alpha: Fraction = parameter(Fraction(67, 100), "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
-    fit: GeneratorFit = field(default_factory=GeneratorFit)
+    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
+    alpha: Fraction | None = parameter(None, "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
+    fit: GeneratorFit | None = None
 
     def __post_init__(self) -> None:
         check_rounds(self.rounds, "GEM")
         is_whole(self.granularity)
-        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        if self.alpha is not None:
+            object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
@@ -79,9 +82,20 @@ class GEM:
             "queries": queries_config(self.queries),
             "granularity": self.granularity,
             "rounds": self.rounds,
-            "alpha": float(self.alpha),
-            "fit": repr(self.fit),
+            "alpha": float(self.share),
+            "fit": repr(self.estimator()),
         }
+
+    @property
+    def share(self) -> Fraction:
+        """alpha, or what it is by default."""
+        usual = Fraction(1, 2) if is_whole(self.granularity) else Fraction(67, 100)
+        return usual if self.alpha is None else self.alpha
+
+    def estimator(self) -> GeneratorFit:
+        """The fit, or what it is by default."""
+        usual = GeneratorFit(rate=3e-3, average=0.0) if is_whole(self.granularity) else GeneratorFit()
+        return usual if self.fit is None else self.fit
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
@@ -89,17 +103,17 @@ class GEM:
         """Choose, measure, train, T times."""
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
-        domain = private.domain
-        check_size(self.fit, domain, one_way(domain))
+        domain, fit = private.domain, self.estimator()
+        check_size(fit, domain, one_way(domain))
         rounds, memory = self._rounds(domain), Memory()
         count = rounds.begin(private)
-        model = self.fit(domain, private.transcript, rng=rng)
+        model = fit(domain, private.transcript, rng=rng)
         average: Model | None = None
         for t in range(count):
             rounds.ask(private, model, count - t, rng=rng, memory=memory)
-            model = self.fit(domain, private.transcript, rng=rng, warm=model)
+            model = fit(domain, private.transcript, rng=rng, warm=model)
             if 2 * (t + 1) > count:
-                average = self.fit.averaged(average, model)
+                average = fit.averaged(average, model)
             progress("measuring", (t + 1) / count)
         assert average is not None  # of one round at least
         return release_of(private, average, self.config(), memory)
@@ -107,14 +121,15 @@ class GEM:
     def _rounds(self, domain: Domain) -> Rounds:
         queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
         whole = is_whole(self.granularity)
-        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha)
+        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.share)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GEMPub(GEM):
     """GEM whose network is trained without privacy on a public table first: on its three-way marginals.
 
-    ``public``: the public records; they may lack columns. Everything else is as in ``GEM``.
+    ``public``: the public records; they may lack columns. ``fit``: None means ``GeneratorFit()``, also for whole
+    marginals: larger steps lose what the public records taught. Everything else is as in ``GEM``.
 
     **Privacy:** the gate's whole budget, for its unit. The public records are not protected.
 
@@ -125,8 +140,12 @@ class GEMPub(GEM):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.public is not None and self.fit.public is not self.public:
+        if self.public is not None and self.fit is not None and self.fit.public is not self.public:
             object.__setattr__(self, "fit", replace(self.fit, public=self.public))
+
+    def estimator(self) -> GeneratorFit:
+        """The fit, taught by the public records."""
+        return GeneratorFit(public=self.public) if self.fit is None else self.fit
 
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""

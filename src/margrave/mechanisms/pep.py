@@ -41,8 +41,8 @@ class PEP:
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
     queries at the same price, which on a table of 48,842 rows left a smaller largest error at epsilon 0.1 and twice
-    the mean error at any. ``rounds``: None means one per column of marginals, of queries as many as the budget is
-    worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
+    the mean error at any. ``rounds``: None means one per column for marginals (two for pairs), for queries what the
+    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
     ``gamma``: the tolerance in standard deviations of an answer's noise (``EntropyProjectionFit.gamma_of_paper`` is
     the paper's). ``max_iterations``: steps in a round at most; 25 in the paper's experiments. ``anneal``: halve the
     rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
@@ -56,7 +56,7 @@ class PEP:
     workload: Workload | None = None
     queries: Queries | None = None
     granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
-    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )

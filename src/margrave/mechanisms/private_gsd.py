@@ -53,7 +53,7 @@ class PrivateGSD:
     queries: Queries | None = None
     adaptive: bool = parameter(False, "Measure the worst in rounds, instead of the whole workload at once.")
     granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
-    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )

@@ -51,7 +51,7 @@ class RAP:
     queries: Queries | None = None
     granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
     each: int = parameter(1, "Marginals a round, or queries.", above=0)
-    rounds: int | None = parameter(None, "Rounds; by default one per column, or what queries are worth.", above=0)
+    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
     alpha: Fraction = parameter(Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
     fit: RelaxedFit = field(default_factory=RelaxedFit)
 

@@ -72,8 +72,16 @@ class Rounds:
 
     @property
     def planned(self) -> int | None:
-        """How many rounds there will be, if that is known: of whole marginals one per column, as in MWEM+PGM."""
-        return self.count or (len(self.queries.domain) if self.whole else None)
+        """How many rounds there will be, if that is known.
+
+        Of whole marginals one per column, as in MWEM+PGM, where they are of three columns and more; and so many of
+        smaller ones that each column meets four others on average (twice as many pairs), but no more than there are.
+        """
+        if self.count is not None or not self.whole:
+            return self.count
+        columns, marginals = len(self.queries.domain), self.queries.cliques
+        met = sum(len(r) * (len(r) - 1) for r in marginals) / len(marginals)
+        return max(columns, min(len(marginals), math.ceil(4 * columns / max(met, 1.0))))
 
     def reads(self) -> list[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
