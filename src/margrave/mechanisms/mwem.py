@@ -43,7 +43,7 @@ class MWEM:
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
     queries at the same price, which on a table of 48,842 rows left a smaller largest error at epsilon 0.1 and twice
     the mean error at any. ``rounds``: None means one per column for marginals (two for pairs), for queries what the
-    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
+    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round.
     ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``average``: release
     the average over rounds (Hardt et al.) and not the last (Liu et al.). ``anneal``: halve the rounds that are left
     where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of these weights.

@@ -42,7 +42,7 @@ class PEP:
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
     queries at the same price, which on a table of 48,842 rows left a smaller largest error at epsilon 0.1 and twice
     the mean error at any. ``rounds``: None means one per column for marginals (two for pairs), for queries what the
-    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round's budget.
+    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round.
     ``gamma``: the tolerance in standard deviations of an answer's noise (``EntropyProjectionFit.gamma_of_paper`` is
     the paper's). ``max_iterations``: steps in a round at most; 25 in the paper's experiments. ``anneal``: halve the
     rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
