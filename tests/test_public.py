@@ -23,7 +23,7 @@ from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
 from margrave.schema import Codes, Domain
-from margrave.transcript import Measurement, Transcript
+from margrave.transcript import Measurement, PublicTotal, Transcript
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 3}
 DOMAIN = Domain.of(SIZES)
@@ -351,3 +351,48 @@ def test_a_reading_gains_where_the_estimate_is_wrong_and_not_where_it_is_right(p
     independent = np.multiply.outer(truth["a",], truth["b",]) / 20_000
     assert library.gain(("a", "b"), independent) > 0.1 * np.abs(truth["a", "b"] - independent).sum()
     assert library.gain(("a", "b"), truth["a", "b"].astype(float)) < 0
+
+
+# Room in the model for what tells most.
+
+
+WIDE = Domain.of(dict.fromkeys("abcdef", 12))
+LARGE = 2 * 144 * 8 / 2**20
+"""The size, in MB, of a model of two pairs."""
+
+
+def twins(rows: int, seed: int) -> Codes:
+    """Columns of chance, but for b, which is a."""
+    values = np.random.default_rng(seed).integers(0, 12, (6, rows))
+    values[1] = values[0]
+    return Codes(WIDE, values)
+
+
+def test_a_reading_of_columns_that_follow_from_each_other_is_strong() -> None:
+    relevance = dict.fromkeys([*((a,) for a in WIDE), *combinations("abcdef", 2)], 1.0)
+    library = Library(Public(twins(5000, 1), WORD), WIDE, relevance, 5000.0, 20.0)
+    counts = count_cliques(twins(5000, 2), [(a,) for a in WIDE])
+    columns = Transcript(
+        (PublicTotal(5000), *(Measurement(c, v.astype(np.int64), 20.0, Fraction(1)) for c, v in counts.items()))
+    )
+    library.learn(columns)
+    read, strong, _ = JAM(max_model_mb=10.0)._read(WIDE, library, columns, relevance, np.random.default_rng(0))
+    assert strong == {("a", "b")}
+    assert ("a", "b") in read
+
+
+def test_what_is_strong_keeps_its_room_and_others_give_way() -> None:
+    jam, measured = JAM(max_model_mb=LARGE), (("a", "c"), ("b", "c"))
+    found = jam._that_fit(WIDE, measured, [("d", "e"), ("a", "b")], 1.0, keep=[("a", "b")])
+    assert found == [("a", "b")]
+    assert jam._that_fit(WIDE, measured, [("d", "e"), ("a", "b")], 1.0, keep=[]) == []
+    everything = [("d", "e"), ("a", "b")]
+    assert jam._that_fit(WIDE, measured, everything, 1.0, keep=everything) == everything
+
+
+def test_nothing_is_measured_that_would_take_the_room_of_what_is_strong() -> None:
+    jam, candidates = JAM(max_model_mb=2 * LARGE), (("b", "c"), ("c", "d"), ("c",))
+    free = jam._candidates(WIDE, candidates, (("a", "c"),), [("a", "b")], 1.0, keep=[])
+    bound = jam._candidates(WIDE, candidates, (("a", "c"),), [("a", "b")], 1.0, keep=[("a", "b")])
+    assert free == [("b", "c"), ("c", "d"), ("c",)]
+    assert bound == [("c", "d"), ("c",)]  # b, c would join three columns
