@@ -47,7 +47,8 @@ def combine(
     no floor, and T < 0 leaves the interval unknown (NaN). As ``rows`` grows, v̄ vanishes and T = (1 + 1/m) b.
 
     ``centre`` is q̂, the mean estimate from as many tables of the distribution whose refits the data sets come from
-    (:meth:`Draws.released`). Then q̄ − q̂ is the bias that refitting shows, and the estimate is 2 q̂ − q̄, with T as it is.
+    (:meth:`Draws.released`). Then q̄ − q̂ is the bias that refitting shows; the estimate is 2 q̂ − q̄, and (q̄ − q̂)² is
+    added to T, with df as it is: a correction may be off by about as much as it corrects.
 
     >>> found = combine([1.0, 2.0, 3.0], [0.1, 0.2, 0.3], rows=100, total=100)
     >>> found.estimate, round(found.variance, 4), round(found.df, 4)
@@ -77,7 +78,7 @@ def combine(
     df = max((m - 1) * share**2, LEAST_DF)
     count = m if data_sets is None else data_sets
     estimate = float(q.mean()) if centre is None else centre - bias
-    return Estimate(name, estimate, variance, df, within, between, m, count, ratio, floored, bias)
+    return Estimate(name, estimate, variance + bias**2, df, within, between, m, count, ratio, floored, bias)
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ def wald(
 ) -> WaldTest:
     """Test that k quantities have the values ``null``: m estimates (m × k) and their covariances (m × k × k).
 
-    ``centre`` is q̂ as for :func:`combine`: 2 q̂ − q̄ is then tested in the place of q̄.
+    ``centre`` is q̂ as for :func:`combine`: 2 q̂ − q̄ is then tested in the place of q̄, and with c = q̄ − q̂ the matrix
+    c cᵀ is added to T.
 
     With B and V̄ the matrices of b and v̄, and A = (1 + 1/m) B:
 
@@ -140,17 +142,23 @@ def wald(
     within = v.mean(axis=0)
     half = _inverse_root(within)
     mean = q.mean(axis=0)
-    d = half @ ((mean if centre is None else 2.0 * centre - mean) - null)
+    bias = np.zeros(k) if centre is None else mean - centre
+    d, c = half @ (mean - 2.0 * bias - null), half @ bias
     spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half  # A, in units of V̄
     if method == "full":
-        statistic, second = _full(d, spread, m, ratio)
+        statistic, second = _full(d, c, spread, m, ratio)
     else:
-        statistic, second = _proportional(d, spread, m, ratio)
+        statistic, second = _proportional(d, c, spread, m, ratio)
     p = float(special.fdtrc(k, second, statistic))
     return WaldTest(tuple(names), statistic, (float(k), second), p, method)
 
 
-def _full(d: FloatArray, spread: FloatArray, m: int, ratio: float | None) -> tuple[float, float]:
+def _length(d: FloatArray, c: FloatArray, variances: FloatArray) -> float:
+    """``dᵀ (T + c cᵀ)⁻¹ d`` for a diagonal T (Sherman and Morrison 1950)."""
+    return float((d * d / variances).sum() - (d * c / variances).sum() ** 2 / (1.0 + (c * c / variances).sum()))
+
+
+def _full(d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None) -> tuple[float, float]:
     k = len(d)
     values, vectors = np.linalg.eigh(spread - np.eye(k))
     if ratio is None and values[0] <= 0:
@@ -159,14 +167,16 @@ def _full(d: FloatArray, spread: FloatArray, m: int, ratio: float | None) -> tup
             remedy="Name the number of real records, or draw more data sets.",
         )
     total = np.maximum(values, ratio or 0.0)
-    statistic = float(((vectors.T @ d) ** 2 / total).sum())
+    statistic = _length(vectors.T @ d, vectors.T @ c, total)
     g = vectors.T @ spread @ vectors / np.sqrt(np.outer(total, total))
     nu = (m - 1) * (k + k * k) / float(np.trace(g @ g) + np.trace(g) ** 2)
     nu = min(max(nu, float(k)), float(m - 1))
     return statistic * (nu - k + 1) / (k * nu), nu - k + 1
 
 
-def _proportional(d: FloatArray, spread: FloatArray, m: int, ratio: float | None) -> tuple[float, float]:
+def _proportional(
+    d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None
+) -> tuple[float, float]:
     k, t = len(d), len(d) * (m - 1)
     r = max(float(np.trace(spread)) / k, 1.0 + (ratio or 0.0))
     if r <= 1.0:
@@ -175,7 +185,7 @@ def _proportional(d: FloatArray, spread: FloatArray, m: int, ratio: float | None
             remedy="Name the number of real records, or draw more data sets.",
         )
     w = 4.0 + (t - 4.0) * (1.0 - (1.0 - 2.0 / t) / r) ** 2
-    return float(d @ d) / (k * (r - 1.0)), w
+    return _length(d, c, np.full(k, r - 1.0)) / k, w
 
 
 def _check_wald(q: FloatArray, v: FloatArray, method: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ Remedy = Literal["report", "drop"]
 
 _FEW_DF = 4.0
 _FAR = 3.0
-"""Standard errors of bias beyond which taking it off is no remedy."""
+"""Standard errors (without the bias itself) of bias beyond which taking it off is no remedy."""
 _MAX_TEXTS = 3
 
 
@@ -189,12 +189,12 @@ def _notes_on_estimates(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:
-    told = ["The bias that refits of the release show was taken off each estimate."]
-    far = [e.name for e in estimates if e.known and abs(e.bias) > _FAR * e.standard_error]
+    told = ["The bias that refits of the release show was taken off each estimate, and widens its interval."]
+    far = [e.name for e in estimates if e.known and e.bias**2 > _FAR**2 * (e.variance - e.bias**2)]
     if far:
         told.append(
-            f"{', '.join(far)}: that bias is more than {_FAR:g} standard errors. The noise hides too much of this for"
-            " any interval from this release to be trusted."
+            f"{', '.join(far)}: that bias is more than {_FAR:g} standard errors without it. The noise hides too much of"
+            " this for any interval from this release to be trusted."
         )
     return told
 
