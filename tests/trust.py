@@ -64,7 +64,7 @@ HOUR = 60.0
 """Minutes that each loader is fuzzed for, at full length."""
 
 NAMED = ("schema", "csv", "release")
-"""Loaders that the bar names. Parquet comes through the same engine as CSV, and a posterior is part of a release file."""
+"""Loaders that the bar names. Parquet comes through CSV's engine, and a posterior is part of a release file."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ PARTS: dict[str, Part] = {
         "at mu = 2, 5,000 runs a world: no alarm on sound code, noise 1.14 times too small is caught", 0.16, audits
     ),
     "toy": Part("a whole call on a toy table takes at most 20 ms", 0.02, toy),
-    "fuzz": Part("the loaders of schema, CSV and release one hour each: no crash, no leaked value, no hang", 0.14, fuzzing),
+    "fuzz": Part("loaders of schema, CSV, release one hour each: no crash, no leaked value, no hang", 0.14, fuzzing),
     "faults": Part(
         "200 kills, full disks and lacks of memory: 0 under-debits, 0 torn files, 0 repeated measurements", 0.05, faulty
     ),
