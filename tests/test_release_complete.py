@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 from fake_model import release as fake_release
+from margrave.data import read_table
 from margrave.errors import DataError, InputError, MargraveError, ModelTooLargeError, ReleaseError
+from margrave.mechanisms import AIM, MST
 from margrave.models import AnswersFit, ExpandedModel, GraphicalModel, MaxEntropyFit, MixtureModel, Model
 from margrave.models.graphical import completing
 from margrave.models.mixture import model as mixture
@@ -25,6 +28,7 @@ from margrave.models.weights import grid
 from margrave.models.weights.grid import Grid
 from margrave.models.weights.model import WeightsModel
 from margrave.models.weights.records import Records
+from margrave.privacy import AddRemoveRow, Budget, protect
 from margrave.release import Release
 from margrave.schema import Categorical, Codes, Date, Depends, Domain, Integer, Ordered, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
@@ -317,3 +321,15 @@ def test_ordered_dates_of_any_bins(seed: int) -> None:
     whole = release.complete(pa.table({name: days}), attestation="public")
     assert whole[name].to_pylist() == days
     assert all(a <= b for a, b in zip(whole["from"].to_pylist(), whole["to"].to_pylist(), strict=True))
+
+
+def test_a_fitted_release_keeps_constraints_and_survives_its_file(tmp_path: Path) -> None:
+    """From rows to a release with merged codes or without, saved, read, and put beside a register."""
+    rows = hospital().sample(3000, seed=4)
+    for mechanism in (AIM(rounds=8), MST()):
+        with protect(read_table(rows, SCHEMA), unit=AddRemoveRow(), budget=Budget.approx(4.0, 1e-6)) as private:
+            mechanism.run(private).save(tmp_path / "it.margrave", overwrite=True)
+        whole = Release.load(tmp_path / "it.margrave").complete(register(), attestation="public")
+        of = {"Bern": "BE", "Basel": "BS", "Genf": "GE"}
+        assert [of[c] for c in whole["city"].to_pylist()] == whole["canton"].to_pylist()
+        assert all(a <= d for a, d in zip(whole["admitted"].to_pylist(), whole["discharged"].to_pylist(), strict=True))
