@@ -186,8 +186,9 @@ def test_other_codes_and_columns_are_refused() -> None:
                 model.complete(rows, rng=np.random.default_rng())
 
 
-def test_too_much_work_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completing, "MOST", 10)
+@pytest.mark.parametrize("limit", ["MOST", "LARGEST"])
+def test_too_much_work_is_refused_before_it_begins(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completing, limit, 10)
     with pytest.raises(ModelTooLargeError, match="3 different combinations"):
         loops().complete(Codes.of(domain_of([3]), {"c0": np.array([0, 1, 2])}), rng=np.random.default_rng())
 

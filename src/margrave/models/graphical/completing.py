@@ -22,6 +22,9 @@ from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
 BATCH = 1 << 23
 """Cells of all tables of a batch together (64 MB)."""
 
+LARGEST = 1 << 27
+"""Cells of the tables of one combination (1 GB)."""
+
 MOST = 20_000_000_000
 """Cells of all tables of all batches together: minutes of work."""
 
@@ -46,7 +49,7 @@ def complete(
     order, neighbours = eliminate(inner, [tuple(a for a in r if a in inner) for r in touching])
     scopes = [tuple(given.lacking[u] for u in (*neighbours[v], v)) for v in order]
     cells = sum(inner.cells(s) for s in scopes)
-    if cells * len(given) > MOST:
+    if cells > LARGEST or cells * len(given) > MOST:
         raise ModelTooLargeError(
             f"Completing {len(given):,} different combinations takes {cells:,} cells of the model for each.",
             remedy="Complete fewer rows, or give more of their columns: fewer are left to draw then.",
