@@ -18,7 +18,7 @@ from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Query
 from margrave.models import MODELS, GraphicalModel, MaxEntropyFit, MaxEntropyModel
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.coordinates import coordinates, from_odds, to_odds, weights_of
+from margrave.models.max_entropy.coordinates import coordinates, from_cells, to_cells, weights_of
 from margrave.models.max_entropy.density import Posterior, log_partition, moments
 from margrave.models.max_entropy.diagnostics import mixing
 from margrave.models.max_entropy.laplace import laplace
@@ -216,49 +216,60 @@ def posterior_of(rng: np.random.Generator) -> tuple[Canonical, Posterior]:
 
 
 def test_coordinates_are_a_change_of_variables() -> None:
-    """The log determinant is that of the Jacobian by automatic differentiation, and u is standard normal along axes."""
+    """The density of u is that of θ and of the sums, by the Jacobian of automatic differentiation; along axes through
+    the mode it is standard normal."""
     canonical, posterior = posterior_of(np.random.default_rng(8))
     around = laplace(posterior, canonical)
     made = coordinates(posterior, around, even(canonical.domain))
     rng = np.random.default_rng(1)
+
+    def joint(u: jax.Array) -> jax.Array:
+        """(θ, s) of u."""
+        return jnp.concatenate(from_cells(posterior.layout, made.weights, made.cells(u)[0]))
+
     for _ in range(5):
-        u = jnp.asarray(rng.normal(0, 2, posterior.size))
-        _theta, log_determinant = made.theta(u)
-        jacobian = jax.jacobian(lambda x: made.theta(x)[0])(u)
-        assert np.linalg.slogdet(jacobian)[1] == pytest.approx(float(log_determinant), abs=1e-9)
+        u = jnp.asarray(rng.normal(0, 2, made.size))
+        theta, more = made.theta(u)
+        both = joint(u)
+        assert np.abs(both[: posterior.size] - theta).max() < 1e-9
+        volume = np.linalg.slogdet(jax.jacobian(joint)(u))[1]
+        of_sums = -0.5 * float(jnp.sum((both[posterior.size :] / made.sums) ** 2))
+        assert volume + of_sums == pytest.approx(float(more), abs=1e-9)
     of_u = jax.jit(made.along(posterior.log_density))
     fine = jnp.linspace(-4, 4, 8001)
-    odds = jax.jit(
-        jax.vmap(lambda x: to_odds(posterior.layout, made.weights, made.theta(jnp.full(posterior.size, x))[0]))
-    )(fine)
-    offsets = odds - made.mode
+    offsets = jax.jit(jax.vmap(lambda x: made.cells(jnp.full(made.size, x))[0]))(fine) - made.mode
     mode = fine[np.abs(np.asarray(offsets)).argmin(axis=0)]  # where g_j = 0
-    for j in range(posterior.size):
+    for j in range(made.size):
         values = np.array([of_u(mode.at[j].set(x)) + x**2 / 2 for x in (-2.0, -1.0, 0.0, 1.0, 2.0)])
         assert np.ptp(values) < 0.1
 
 
 @pytest.mark.parametrize("name", CLIQUES)
-def test_log_odds_and_parameters_are_inverse_and_keep_volume(name: str) -> None:
+def test_cells_and_parameters_are_inverse_and_keep_volume(name: str) -> None:
     canonical = Canonical(domain_of(ZEROS), CLIQUES[name], REFERENCE)
     laid = layout(canonical)
-    theta = jnp.asarray(np.random.default_rng(2).normal(0, 2, len(laid.order) + 1))
+    rng = np.random.default_rng(2)
+    theta = jnp.asarray(rng.normal(0, 2, len(laid.order) + 1))
+    sums = jnp.asarray(rng.normal(0, 1, laid.groups[-1].stop))
     weights = weights_of(laid, even(canonical.domain))
-    c = jax.jit(lambda t: to_odds(laid, weights, t))(theta)
-    assert np.abs(jax.jit(lambda x: from_odds(laid, weights, x))(c) - theta).max() < 1e-9
-    assert c[-1] == theta[-1]
-    jacobian = jax.jit(jax.jacfwd(lambda x: from_odds(laid, weights, x)))(c)
+    c = jax.jit(lambda t, s: to_cells(laid, weights, t, s))(theta, sums)
+    found = jax.jit(lambda x: from_cells(laid, weights, x))(c)
+    assert np.abs(found[0] - theta).max() < 1e-9
+    assert np.abs(found[1] - sums).max() < 1e-9
+    assert c[len(laid.order)] == theta[-1]
+    jacobian = jax.jit(jax.jacfwd(lambda x: jnp.concatenate(from_cells(laid, weights, x))))(c)
     assert abs(np.linalg.slogdet(jacobian)[1]) < 1e-9
 
 
 def test_a_coordinate_is_the_log_probability_of_its_cell() -> None:
-    """On a tree: log P(v, w) − log P(reference of v | w), whatever hangs below."""
+    """On a tree, whatever hangs below: also of the cells of the reference code, which come last."""
     domain = domain_of()
     canonical = Canonical(domain, (("a", "b"), ("b", "c"), ("c", "d"), ("b", "e")), REFERENCE)
     laid = layout(canonical)
     theta = np.random.default_rng(2).normal(0, 2, len(canonical.kept))
     weights = weights_of(laid, even(domain))
-    c = np.asarray(jax.jit(lambda t: to_odds(laid, weights, t))(jnp.asarray(theta[laid.order])))
+    none = jnp.zeros(laid.groups[-1].stop)
+    c = np.asarray(jax.jit(lambda t: to_cells(laid, weights, t, none))(jnp.asarray(theta[laid.order])))
     model = GraphicalModel(domain, 1.0, canonical.potentials(theta))
     told = {frozenset(canonical.query(canonical.kept[j]).items()): c[i] for i, j in enumerate(laid.order)}
     root = {tuple(canonical.query(canonical.kept[j])) for j in laid.order[laid.nodes[0].own]}
@@ -266,14 +277,14 @@ def test_a_coordinate_is_the_log_probability_of_its_cell() -> None:
     for clique in canonical.cliques:
         if clique in root:
             continue  # both of its columns are outside the separator
-        table = model.project(clique).values
+        logs = np.log(model.project(clique).values)
         for v, w in itertools.product(*[canonical.order(x)[1:] for x in clique]):
-            value = told[frozenset(zip(clique, (int(v), int(w))))]
-            r, s = (canonical.reference[x] for x in clique)
-            given = [np.log(table[v, w]) - np.log(table[r, w] / table[:, w].sum()),
-                     np.log(table[v, w]) - np.log(table[v, s] / table[v].sum())]  # fmt: skip
-            assert np.abs(np.array(given) - value).min() < 1e-9
+            assert abs(told[frozenset(zip(clique, (int(v), int(w))))] - logs[v, w]) < 1e-9
             checked += 1
+        references = [np.delete(logs[r], s) for r, s in [[REFERENCE[x] for x in clique]]]
+        references += [np.delete(logs[:, s], r) for r, s in [[REFERENCE[x] for x in clique]]]
+        last = c[len(laid.order) :]
+        assert any(all(np.abs(last - x).min() < 1e-9 for x in row) for row in references)
     assert checked >= 6
 
 

@@ -2,17 +2,23 @@
 
 Where the noise hides whether a cell is empty, its potential can be anything from what its noisy count says down to
 what the prior allows: an edge with a long plateau. In θ such edges move with every other parameter of the same codes.
-Two changes of variables hold them still and make them easy to walk.
+Three changes of variables hold them still and make them easy to walk.
 
-1. c: one coordinate a query, the logarithm of about how likely its cell is. Leaves to root, what the nodes below say of
-   a node's cells (messages) is added to its log odds; root to leaves, the log probability of the separator's codes. So
-   c_(S,v) = log P(v_R, others at reference | v_Q) − log P(all at reference | v_Q) + log P(v_Q), where Q is the part
-   of S in the node's separator and R the rest, if R is all of the node's attributes outside the separator. Of others
-   the codes are averaged over with fixed weights where they are fewer than those of R, else at reference. Each step
-   adds functions of other nodes, or of queries with more attributes in R: dθ / dc has determinant 1.
-2. c_j = g_j(u_j) with g_j increasing, so that the density along coordinate j, through the mode, is a standard normal's.
+1. Odds: leaves to root, what the nodes below say of a node's cells (messages) is added to its parameters, so that
+   o_(S,v) = log P(v_R, others at reference | v_Q) − log P(all at reference | v_Q), where Q is the part of S in the
+   node's separator and R the rest, if R is all of the node's attributes outside the separator. Of others the codes are
+   averaged over with fixed weights where they are fewer than those of R, else at reference.
+2. c: the logarithm of how likely a cell is, for the reference code as for every other. Odds against a reference cell
+   that may be empty would all move with it. Where R is one attribute, all its codes at one Q are a group with weights
+   exp(c); their shares are what the odds say, and the logarithm s of their sum over P(v_Q) is free: one more variable,
+   independent of θ, s ~ N(0, σ²). With c_r for the reference code, c_v = o_v + c_r and c_r = s + log P(v_Q) −
+   log Σ_v exp(o_v). With σ the spread that the sum has if every cell is known by its own noisy count alone, weights
+   are about independent, as the Gamma variables are whose shares are Dirichlet.
+3. c_j = g_j(u_j) with g_j increasing, so that the density along coordinate j, through the mode, is a standard normal's.
 
-Both are exact: the density of u is that of θ times the derivatives of all g_j.
+All are exact. Each step of the first two adds functions of other nodes, of queries with more attributes in R, or of the
+group's odds: d(θ, s) / dc has determinant 1. So the density of u is that of θ, times that of s, times the derivatives
+of all g_j.
 """
 
 from __future__ import annotations
@@ -25,16 +31,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import PchipInterpolator
+from scipy.linalg import block_diag
 from scipy.special import log_ndtr
 
 from margrave.models.max_entropy.density import Density, Point, Posterior
 from margrave.models.max_entropy.laplace import Laplace
-from margrave.models.max_entropy.tree import Layout, Node
+from margrave.models.max_entropy.tree import IMPOSSIBLE, Layout, Node
 from margrave.typing import Attribute, FloatArray
 
 Weights = Sequence[Sequence[FloatArray]]
 """What ``weights_of`` gives."""
 
+LOOSEST = 1.0
+"""The largest σ of a group's sum."""
 REACH = 4.5
 """Between −REACH and REACH the functions g_j bend; beyond, they go on straight."""
 FAINTEST = -1e4
@@ -49,25 +58,37 @@ FARTHEST = 8.0
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["weights", "mode", "information", "log_slopes", "heights"],
+    data_fields=["weights", "sums", "mode", "information", "log_slopes", "heights"],
     meta_fields=["layout"],
 )
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """c = mode + g(u), with log g_j' linear between knots: ``log_slopes`` and ``heights`` are log g_j' and g_j there.
 
-    ``information`` is the negative Hessian of the log density in c at the mode.
+    ``sums`` are the σ of the groups' sums. ``information`` is the negative Hessian of the log density in c at the mode.
     """
 
     layout: Layout
     weights: Weights
+    sums: FloatArray
     mode: FloatArray
     information: FloatArray
     log_slopes: FloatArray
     heights: FloatArray
 
+    @property
+    def size(self) -> int:
+        """The number of coordinates: those of a point θ, and one for every group."""
+        return len(self.mode)
+
     def theta(self, u: Point) -> tuple[Point, jax.Array]:
-        """The point θ, and the log determinant of dθ / du."""
+        """The point θ, and the log density that u has besides that of θ: of the sums, and of d(θ, s) / du."""
+        c, log_slopes = self.cells(u)
+        theta, sums = from_cells(self.layout, self.weights, c)
+        return theta, jnp.sum(log_slopes) + _log_density_of(sums, jnp.asarray(self.sums))
+
+    def cells(self, u: Point) -> tuple[Point, Point]:
+        """c, and log g_j'(u_j) of every coordinate."""
         step = 2 * REACH / (KNOTS - 1)
         place = jnp.clip((u + REACH) / step, 0.0, KNOTS - 1 - 1e-9)
         k = place.astype(int)
@@ -77,10 +98,9 @@ class Coordinates:
         part = place - k
         bend = (high - low) * part
         inside = heights[j, k] + jnp.exp(low) * step * part * _relative(bend)
-        log_slope = low + bend
+        log_slopes = low + bend
         beyond = u - jnp.clip(u, -REACH, REACH)
-        c = jnp.asarray(self.mode) + inside + beyond * jnp.exp(log_slope)
-        return from_odds(self.layout, self.weights, c), jnp.sum(log_slope)
+        return jnp.asarray(self.mode) + inside + beyond * jnp.exp(log_slopes), log_slopes
 
     def first_root(self) -> FloatArray:
         """A root of a covariance for u to start from: that of the Laplace approximation, drawn halfway to I.
@@ -97,8 +117,8 @@ class Coordinates:
         """The log density of u, given that of θ."""
 
         def of_u(u: Point) -> jax.Array:
-            theta, log_determinant = self.theta(u)
-            return log_density(theta) + log_determinant
+            theta, more = self.theta(u)
+            return log_density(theta) + more
 
         return of_u
 
@@ -114,9 +134,11 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     """Coordinates fitted to the density along each c_j through the mode; ``shares``: of every column's codes."""
     layout = posterior.layout
     weights = weights_of(layout, shares)
-    mode = np.asarray(_to_odds(layout, weights, jnp.asarray(around.mode)))
+    sums = _spreads(posterior, weights, around)
+    mode = np.asarray(_to_cells(layout, weights, jnp.asarray(around.mode)))
     slope = np.asarray(_slope(layout, weights, jnp.asarray(mode)))
-    information = slope.T @ np.linalg.inv(around.factor @ around.factor.T) @ slope
+    known = block_diag(np.linalg.inv(around.factor @ around.factor.T), np.diag(sums**-2))
+    information = slope.T @ known @ slope
     spread = 1.0 / np.sqrt(np.diag(information))
     reach = np.maximum(FARTHEST * posterior.prior, 10 * spread)
     grid = np.linspace(-1.0, 1.0, PROBES)
@@ -124,32 +146,65 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
 
     slopes, heights = np.empty((len(mode), KNOTS)), np.empty((len(mode), KNOTS))
     for j in range(len(mode)):
-        values = np.asarray(_line(posterior, weights, jnp.asarray(mode), jnp.asarray(j), jnp.asarray(probes[j])))
+        values = np.asarray(
+            _line(posterior, weights, jnp.asarray(sums), jnp.asarray(mode), jnp.asarray(j), jnp.asarray(probes[j]))
+        )
         slopes[j], heights[j] = _straighten(probes[j], values)
-    return Coordinates(layout, weights, mode, information, slopes, heights)
+    return Coordinates(layout, weights, sums, mode, information, slopes, heights)
+
+
+def _spreads(posterior: Posterior, weights: Weights, around: Laplace) -> FloatArray:
+    """For every group the σ of its sum: √(Σ variances of its cells) / records, at the mode."""
+    layout, known = posterior.layout, posterior.sufficient
+    variance = np.diag(known.covariance)[layout.order]
+    within = np.exp(np.asarray(_log_places(layout, weights, jnp.asarray(around.mode))))
+    records = np.maximum(known.total * within, 1.0)
+    codes = np.concatenate([n.odds.members.sum(axis=1) for n in layout.nodes])
+    noise = np.concatenate([n.odds.members @ variance[n.own] for n in layout.nodes])
+    noise *= (codes + 1) / codes  # as much for the reference code as for the others
+    spreads: FloatArray = np.minimum(LOOSEST, np.sqrt(records + noise) / records)
+    return spreads
+
+
+def _log_density_of(sums: jax.Array, spreads: jax.Array) -> jax.Array:
+    """log N(s; 0, σ²), up to a constant."""
+    value: jax.Array = -0.5 * jnp.sum((sums / spreads) ** 2)
+    return value
 
 
 @partial(jax.jit, static_argnums=0)
 def _slope(layout: Layout, weights: Weights, c: Point) -> jax.Array:
-    """dθ / dc."""
-    slope: jax.Array = jax.jacfwd(lambda x: from_odds(layout, weights, x))(c)
+    """d(θ, s) / dc."""
+    slope: jax.Array = jax.jacfwd(lambda x: jnp.concatenate(from_cells(layout, weights, x)))(c)
     return slope
 
 
 @jax.jit
-def _line(posterior: Posterior, weights: Weights, mode: Point, j: jax.Array, lengths: Point) -> jax.Array:
+def _line(
+    posterior: Posterior, weights: Weights, spreads: Point, mode: Point, j: jax.Array, lengths: Point
+) -> jax.Array:
     """The log density where coordinate j of c is so far from the mode."""
 
     def at(length: jax.Array) -> jax.Array:
-        return posterior.log_density(from_odds(posterior.layout, weights, mode.at[j].add(length)))
+        theta, sums = from_cells(posterior.layout, weights, mode.at[j].add(length))
+        return posterior.log_density(theta) + _log_density_of(sums, spreads)
 
     values: jax.Array = jax.lax.map(at, lengths)
     return values
 
 
-def from_odds(layout: Layout, weights: Weights, c: Point) -> Point:
-    """θ of c; coordinates after the queries' stay what they are."""
-    odds = _downwards(layout, weights, c, -1.0)
+def from_cells(layout: Layout, weights: Weights, c: Point) -> tuple[Point, Point]:
+    """θ and s of c; coordinates of θ after the queries' stay what they are, those of groups come last in c."""
+    groups = layout.groups
+    size = len(c) - groups[-1].stop
+    cells, references = c[: len(layout.order)], c[size:]
+    odds = {
+        k: cells[n.own] - n.odds.first * (references[groups[k]] @ n.odds.members) for k, n in enumerate(layout.nodes)
+    }
+    sums = [
+        _log_sum(n, cells[n.own], references[g]) - place
+        for n, g, place in zip(layout.nodes, groups, _places(layout, weights, odds), strict=True)
+    ]
     messages: dict[int, jax.Array] = {}
     theta: dict[int, jax.Array] = {}
     for k in reversed(range(len(layout.nodes))):
@@ -157,11 +212,33 @@ def from_odds(layout: Layout, weights: Weights, c: Point) -> Point:
         told, added = _told(node, messages)
         theta[k] = _parameters(node, weights[k], odds[k] - added)
         messages[k] = _message(node, theta[k], told)
-    return jnp.concatenate([*_in_order(layout, theta), c[len(layout.order) :]])
+    return jnp.concatenate([*_in_order(layout, theta), c[len(layout.order) : size]]), jnp.concatenate(sums)
 
 
-def to_odds(layout: Layout, weights: Weights, theta: Point) -> Point:
-    """c of θ."""
+def to_cells(layout: Layout, weights: Weights, theta: Point, sums: Point) -> Point:
+    """c of θ and s."""
+    odds = _odds(layout, weights, theta)
+    groups = layout.groups
+    cells, references = {}, []
+    for k, (node, place) in enumerate(zip(layout.nodes, _places(layout, weights, odds), strict=True)):
+        reference = sums[groups[k]] + place - _log_sum(node, odds[k], jnp.zeros(len(node.odds.members)))
+        cells[k] = odds[k] + node.odds.first * (reference @ node.odds.members)
+        references.append(reference)
+    return jnp.concatenate([*_in_order(layout, cells), theta[len(layout.order) :], *references])
+
+
+@partial(jax.jit, static_argnums=0)
+def _to_cells(layout: Layout, weights: Weights, theta: Point) -> Point:
+    return to_cells(layout, weights, theta, jnp.zeros(layout.groups[-1].stop))
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_places(layout: Layout, weights: Weights, theta: Point) -> Point:
+    return jnp.concatenate(_places(layout, weights, _odds(layout, weights, theta)))
+
+
+def _odds(layout: Layout, weights: Weights, theta: Point) -> dict[int, jax.Array]:
+    """Every node's odds."""
     messages: dict[int, jax.Array] = {}
     odds: dict[int, jax.Array] = {}
     for k in reversed(range(len(layout.nodes))):
@@ -169,11 +246,14 @@ def to_odds(layout: Layout, weights: Weights, theta: Point) -> Point:
         told, added = _told(node, messages)
         odds[k] = _values(node, weights[k], theta[node.own]) + added
         messages[k] = _message(node, theta[node.own], told)
-    found = _downwards(layout, weights, jnp.concatenate(_in_order(layout, odds)), 1.0)
-    return jnp.concatenate([*_in_order(layout, found), theta[len(layout.order) :]])
+    return odds
 
 
-_to_odds = jax.jit(to_odds, static_argnums=0)
+def _log_sum(node: Node, cells: jax.Array, references: jax.Array) -> jax.Array:
+    """log Σ exp over the cells of every group and its reference code."""
+    outside = IMPOSSIBLE * (1 - jnp.asarray(node.odds.members))
+    value: jax.Array = jnp.logaddexp(jax.scipy.special.logsumexp(cells + outside, axis=1), references)
+    return value
 
 
 def _in_order(layout: Layout, parts: Mapping[int, jax.Array]) -> list[jax.Array]:
@@ -213,19 +293,17 @@ def _parameters(node: Node, weights: Sequence[FloatArray], values: jax.Array) ->
     return theta
 
 
-def _downwards(layout: Layout, weights: Weights, values: Point, sign: float) -> dict[int, jax.Array]:
-    """Log odds with the log probability of separators' codes added (sign 1: from log odds) or taken out (sign −1).
+def _places(layout: Layout, weights: Weights, odds: Mapping[int, jax.Array]) -> list[jax.Array]:
+    """log P(v_Q) of every node's groups, root to leaves.
 
-    Probabilities are those of the log odds alone: exact where every separator lies in a measured clique, and always
+    Probabilities are those of the odds alone: exact where every separator lies in a measured clique, and always
     functions of what is nearer the root.
     """
     separators: dict[int, jax.Array] = {0: jnp.ones(1)}
-    found: dict[int, jax.Array] = {}
+    found = []
     for k, node in enumerate(layout.nodes):
-        likely = node.odds.first * jnp.log(jnp.asarray(node.odds.within) @ separators[k] + LEAST)
-        found[k] = values[node.own] + sign * likely
-        odds = values[node.own] if sign > 0 else found[k]
-        logits = node.base + jnp.asarray(node.queries) @ _parameters(node, weights[k], odds)
+        found.append(jnp.log(jnp.asarray(node.odds.within) @ separators[k] + LEAST))
+        logits = node.base + jnp.asarray(node.queries) @ _parameters(node, weights[k], odds[k])
         share = jax.nn.softmax(logits.reshape(node.separator_cells, -1), axis=1)
         cells = (separators[k][:, None] * share).ravel()
         for c, meets in zip(node.children, node.meets, strict=True):

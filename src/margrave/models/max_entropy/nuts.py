@@ -65,10 +65,10 @@ class Chains:
         self, posterior: Posterior, coordinates: Coordinates, root: FloatArray, chains: int, rng: np.random.Generator
     ) -> None:
         self._target = posterior, coordinates
-        self._centre, self._root = np.zeros(posterior.size), root
+        self._centre, self._root = np.zeros(len(root)), root
         none = np.zeros(0)
         self._chains = [
-            _Chain(key, root @ rng.standard_normal(posterior.size), 0.5 * posterior.size**-0.25, none, none, none)
+            _Chain(key, root @ rng.standard_normal(len(root)), 0.5 * len(root) ** -0.25, none, none, none)
             for key in jax.random.split(jax.random.key(int(rng.integers(2**31))), chains)
         ]
         self.draws = np.zeros((chains, 0, posterior.size))
@@ -135,7 +135,7 @@ def _chunk(
 ) -> tuple[Any, Any, tuple[Any, Any, Any]]:
     """A chunk of iterations: where it ends, the state of the step size, and points u, divergences and steps."""
     of_u = coordinates.along(posterior.log_density)
-    metric = jnp.ones(posterior.size)
+    metric = jnp.ones(len(centre))
 
     def log_density(at: jax.Array) -> jax.Array:
         return of_u(centre + root @ at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,14 +49,18 @@ class Odds:
     """What tells a node's log odds from its own queries, one entry or row for each of them.
 
     The log odds of (S, v) are those of cell ``up``, S at v and the rest at reference codes, against cell ``down``,
-    where R is at reference codes too. ``within`` marks the cells of the separator that agree with v. ``first`` is 1
-    where R is one attribute, else 0. ``levels`` come with the largest R first.
+    where R is at reference codes too. Where R is one attribute, ``first`` is 1, and queries with the same attribute and
+    the same codes of Q are a group: the codes of one attribute in one place. ``group`` says which one a query is of,
+    ``members`` (groups, queries) marks them, ``within`` the cells of the separator that agree with a group's Q.
+    ``levels`` come with the largest R first.
     """
 
     up: IntArray
     down: IntArray
-    within: FloatArray
     first: FloatArray
+    group: IntArray
+    members: FloatArray
+    within: FloatArray
     levels: tuple[Level, ...]
 
 
@@ -88,6 +93,12 @@ class Layout:
 
     nodes: tuple[Node, ...]
     order: IntArray
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """Where each node's groups of odds stand among all, in the order of the nodes."""
+        ends = np.cumsum([0, *(len(n.odds.members) for n in self.nodes)]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
     def work(self) -> int:
@@ -193,22 +204,31 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
     """The odds of some queries of a node whose cells are those of ``ordered``."""
     domain = canonical.domain
     shape, outer = domain.shape(ordered), domain.shape(separator)
-    up, down, within = [], [], np.zeros((len(queries), domain.cells(separator)))
-    for i, query in enumerate(queries):
+    up, down = [], []
+    for query in queries:
         at = {**canonical.reference, **query}
         back = {**canonical.reference, **{a: v for a, v in query.items() if a in separator}}
         up.append(int(np.ravel_multi_index([at[a] for a in ordered], shape)))
         down.append(int(np.ravel_multi_index([back[a] for a in ordered], shape)))
-        where = tuple(query[a] if a in query else slice(None) for a in separator)
-        mark = np.zeros(outer)
-        mark[where] = 1.0
-        within[i] = mark.ravel()
     inside = [frozenset((a, v) for a, v in q.items() if a in separator) for q in queries]
     outside = [frozenset((a, v) for a, v in q.items() if a not in separator) for q in queries]
     rank = {a: (domain.size(a), i) for i, a in enumerate(ordered)}
     levels = [_level(inside, outside, size, rank) for size in sorted({len(r) for r in outside}, reverse=True)]
-    first = np.array([float(len(r) == 1) for r in outside])
-    return Odds(np.array(up, dtype=np.int64), np.array(down, dtype=np.int64), within, first, tuple(levels))
+    kinds = [(next(iter(r))[0], q) if len(r) == 1 else None for r, q in zip(outside, inside, strict=True)]
+    groups = list(dict.fromkeys(kind for kind in kinds if kind is not None))
+    within = np.zeros((len(groups), *outer))
+    for g, (_, place) in enumerate(groups):
+        at = dict(place)
+        within[(g, *(at.get(a, slice(None)) for a in separator))] = 1.0
+    return Odds(
+        up=np.array(up, dtype=np.int64),
+        down=np.array(down, dtype=np.int64),
+        first=np.array([float(kind is not None) for kind in kinds]),
+        group=np.array([0 if kind is None else groups.index(kind) for kind in kinds], dtype=np.int64),
+        members=np.array([[float(kind == g) for kind in kinds] for g in groups]).reshape(len(groups), len(kinds)),
+        within=within.reshape(len(groups), -1),
+        levels=tuple(levels),
+    )
 
 
 def _level(
