@@ -75,8 +75,19 @@ def test_conditioning_holds_in_every_row(made: Release) -> None:
     rows = part.sample(400, seed=0)
     assert set(np.asarray(rows["sex"])) == {1}
     assert set(np.asarray(rows["age"])) <= {0, 3}
-    assert part.marginal(["job"]).total() == pytest.approx(part.model.total)
     assert part.evidence == {"sex": (1,), "age": (0, 3)}
+
+
+def test_a_part_has_as_many_rows_as_the_model_expects_of_it(made: Release) -> None:
+    """Neither all records, nor the product of the columns' shares."""
+    counts = made.marginal(["age", "sex", "job"]).values
+    inside = counts[[0, 3], 1].sum(axis=0)
+    apart = counts[[0, 3]].sum() * counts[:, 1].sum() / counts.sum()
+    assert abs(inside.sum() - apart) > 2
+    part = made.condition({"sex": 1, "age": [0, 3]})
+    assert np.abs(part.marginal(["job"]).values - inside).max() < 1e-9
+    assert len(part.sample(seed=0)) == round(inside.sum())
+    assert part.total == pytest.approx(inside.sum())
 
 
 @pytest.mark.parametrize("evidence", [{"sex": 7}, {"sex": []}, {"nobody": 1}, {"age": [1, 99]}])

@@ -71,7 +71,7 @@ class Model(Protocol):
         ...
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
-        """The model given that each named attribute takes one of the codes listed."""
+        """The model given that each named attribute takes one of the codes listed, scaled to any number of records."""
         ...
 
     def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:

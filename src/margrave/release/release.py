@@ -85,7 +85,12 @@ class Release:
         **Privacy:** none spent.
         """
         evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
-        return Conditional(self.schema, self.model.condition(evidence), evidence)
+        model, total = self.model, self.model.total
+        for a, codes in evidence.items():  # one after the other: single columns tell the share of all together
+            narrowed, counts = model.condition({a: codes}), model.project((a,)).values
+            total *= float(counts[list(codes)].sum() / counts.sum())
+            model = narrowed
+        return Conditional(self.schema, model, evidence, total)
 
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
         """Public rows with the columns that they lack: each drawn given what the row has, by the model.
@@ -274,26 +279,29 @@ class Release:
 class Conditional:
     """A release given the values of some columns: rows and marginals of that part alone.
 
-    ``evidence`` names the codes that each conditioned column may take.
+    ``evidence`` names the codes that each conditioned column may take, ``total`` is how many records do, by the
+    release's model. ``model`` is the distribution within that part, scaled to any number of records.
     """
 
     schema: Schema
     model: Model
     evidence: Mapping[Attribute, tuple[int, ...]]
+    total: float
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Synthetic rows of that part: ``n`` of them, or as many as the model expects.
 
         **Privacy:** none spent.
         """
-        return _rows(self.schema, self.model, n, seed)
+        return _rows(self.schema, self.model, round(self.total) if n is None else n, seed)
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Expected counts within that part.
 
         **Privacy:** none spent.
         """
-        return self.model.project(self.schema.domain.clique(attributes))
+        found = self.model.project(self.schema.domain.clique(attributes))
+        return replace(found, values=found.values * (self.total / found.total()))
 
 
 def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:

@@ -52,7 +52,7 @@ class MaxEntropyFit:
 
     sampler: Literal["nuts", "laplace"] = "nuts"
     chains: int = 4
-    warmup: int = 300
+    warmup: int = 200
     max_draws: int = 6000
     r_hat: float = 1.01
     effective: float = 400.0
