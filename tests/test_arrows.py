@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "margrave"
 
 RANK = {
-    "errors": 0, "typing": 0, "files": 0, "schema": 0,
+    "errors": 0, "typing": 0, "files": 0, "parameters": 0, "schema": 0,
     "marginal": 1,
     "data": 2, "workload": 2,
     "transcript": 3, "public": 3,
@@ -24,7 +24,7 @@ RANK = {
 
 # Imports between equals that are meant: everything else must point to a lower rank.
 BESIDE = {
-    ("schema", "errors"), ("schema", "typing"), ("schema", "files"), ("files", "errors"),
+    ("schema", "errors"), ("schema", "typing"), ("schema", "files"), ("files", "errors"), ("parameters", "errors"),
     ("release", "models"),  # a saved release names the kind of its model
     ("cli", "api"), ("cli", "report"),
 }  # fmt: skip

@@ -100,7 +100,7 @@ def test_rounds_of_single_queries() -> None:
         ({"granularity": "query"}, "in rounds only"),
         ({"queries": Queries.cells(DOMAIN, PAIRS)}, "in rounds only"),
         ({"granularity": "cell", "adaptive": True}, "cannot measure"),
-        ({"rounds": 0}, "at least one round"),
+        ({"rounds": 0}, "rounds is 0. It is above 0"),
         ({"alpha": Fraction(1)}, "alpha"),
     ],
 )

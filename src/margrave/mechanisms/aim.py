@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.penalty import SURVIVING, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -64,6 +65,7 @@ class AIM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         check_penalty(self.penalty)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         check_rounds(self.rounds, "AIM")

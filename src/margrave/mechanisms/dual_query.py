@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import MOST_ROUNDS, queries_config
 from margrave.models import Objective, Oracle, empirical
+from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit, sensitivity
 from margrave.privacy.choice import price_of
 from margrave.release import Release
@@ -71,6 +72,7 @@ class DualQuery:
     nodes: int = parameter(200, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", above=-1)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if not (self.eta > 0 and np.isfinite(self.eta)) or self.samples < 1 or self.nodes < 0:
             raise InputError("DualQuery needs an eta above 0, at least 1 sample, and nodes of 0 or more.")
         if self.rounds is not None and self.rounds < 2:

@@ -24,6 +24,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import queries_config
 from margrave.models import Objective, Oracle, empirical
+from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Codes, Domain
@@ -69,6 +70,7 @@ class FEM:
     nodes: int = parameter(0, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", above=-1)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if (self.rounds is not None and self.rounds < 1) or self.samples < 1 or self.nodes < 0:
             raise InputError("FEM needs at least 1 round, at least 1 sample, and nodes of 0 or more.")
         if not (self.sigma > 0 and np.isfinite(self.sigma)):

@@ -19,6 +19,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import AnswersFit, Fit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -42,6 +43,9 @@ class GaussianMechanism:
 
     workload: Workload | None = None
     fit: Fit = field(default_factory=AnswersFit)
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """The workload."""

@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.library import given
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import GeneratorFit, Model
+from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.public import Public
 from margrave.release import Release
@@ -61,6 +62,7 @@ class GEM:
     fit: GeneratorFit | None = None
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         check_rounds(self.rounds, "GEM")
         is_whole(self.granularity)
         if self.alpha is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of
 from margrave.models import Fit, GraphicalFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -30,6 +31,9 @@ class Independent:
 
     max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """All one-way marginals."""

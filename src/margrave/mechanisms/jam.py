@@ -29,6 +29,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.library import Library, given, not_public, pairs_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
@@ -82,6 +83,7 @@ class JAM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         check_rounds(self.rounds, "JAM")
 

@@ -29,6 +29,7 @@ from margrave.mechanisms.library import given, scaled
 from margrave.mechanisms.penalty import expected_noise
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.release import Release
@@ -72,6 +73,7 @@ class JAMPGM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
         check_rounds(self.rounds, "JAM-PGM")
 

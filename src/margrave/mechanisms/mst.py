@@ -13,6 +13,7 @@ import numpy as np
 from margrave.marginal import IDENTITY, Query
 from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of, silent
 from margrave.models import Fit, GraphicalFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -37,6 +38,9 @@ class MST:
     rare: float = parameter(3.0, "Codes counted below so many noise scales are merged.")
     max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """All one-way and two-way marginals."""

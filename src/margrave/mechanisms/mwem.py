@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.models.weights import averaged
+from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -67,6 +68,7 @@ class MWEM:
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         check_rounds(self.rounds, type(self).__name__)
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))

@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import check_rounds
 from margrave.models import Fit, GraphicalFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -55,6 +56,7 @@ class MWEMPGM:
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         check_rounds(self.rounds, "MWEM+PGM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:

@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.mst import parts, spanning_tree
 from margrave.models import GraphicalFit, MaxEntropyFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -56,6 +57,7 @@ class NAPSUMQ:
     fit: MaxEntropyFit = field(default_factory=lambda: MaxEntropyFit())
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if not 0 < self.choosing < 1:
             raise InputError(f"choosing is {self.choosing}.", remedy="It is a share of the budget, such as 1/3.")
         object.__setattr__(self, "choosing", Fraction(self.choosing).limit_denominator(10**6))

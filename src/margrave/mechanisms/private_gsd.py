@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import Fit, GeneticFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -60,6 +61,7 @@ class PrivateGSD:
     fit: Fit = field(default_factory=GeneticFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         check_rounds(self.rounds, "Private-GSD")
         if not is_whole(self.granularity) and not self.adaptive:
             raise InputError("Single queries are measured in rounds only.", remedy="Set adaptive=True (--adaptive).")

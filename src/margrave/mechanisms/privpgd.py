@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.models import Fit, ParticleFit
 from margrave.models.particles import Constraint, Penalty
+from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -58,6 +59,7 @@ class PrivPGD:
     for_constraints: Fraction = Fraction(1, 25)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "constraints", tuple(self.constraints))
         object.__setattr__(self, "for_constraints", Fraction(self.for_constraints).limit_denominator(10**6))
         if not 0 < self.for_constraints < 1:

@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
 from margrave.models import RelaxedFit
+from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release
 from margrave.schema.domain import Domain
@@ -56,6 +57,7 @@ class RAP:
     fit: RelaxedFit = field(default_factory=RelaxedFit)
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if (self.rounds is not None and self.rounds < 1) or self.each < 1:
             raise InputError("RAP needs at least one round, of at least one query.")
         is_whole(self.granularity)

@@ -15,6 +15,7 @@ from margrave.models.oracle.sites import MAX_JOINED, Site, Sites
 from margrave.models.protocol import Model
 from margrave.models.sampling import deal
 from margrave.models.weights.model import WeightsModel, empirical
+from margrave.parameters import check_parameters
 from margrave.schema.domain import Codes, Domain
 from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -67,6 +68,7 @@ class GeneticFit:
     crossovers: int = 50
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         counts = [self.generations, self.window, *(x for x in (self.records, self.elite) if x is not None)]
         if min(counts) < 1 or min(self.mutations, self.crossovers) < 0 or self.mutations + self.crossovers < 1:
             raise InputError("A genetic search needs records, generations, a window, an elite and children above 0.")

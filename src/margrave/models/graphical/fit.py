@@ -20,6 +20,7 @@ from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Program
 from margrave.models.protocol import Model
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
+from margrave.parameters import check_parameters
 from margrave.schema.domain import Domain
 from margrave.schema.zeros import StructuralZeros
 from margrave.transcript import Transcript
@@ -71,6 +72,7 @@ class GraphicalFit:
     steps: int = 3
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if not (
             self.shrinkage >= SHRINKAGE and self.tolerance > 0 and self.max_calibrations >= 1 and self.steps >= 1
         ):

@@ -251,6 +251,8 @@ def _odds(layout: Layout, weights: Weights, theta: Point) -> dict[int, jax.Array
 
 def _log_sum(node: Node, cells: jax.Array, references: jax.Array) -> jax.Array:
     """log Σ exp over the cells of every group and its reference code."""
+    if not len(node.odds.members):
+        return jnp.zeros(0)
     outside = IMPOSSIBLE * (1 - jnp.asarray(node.odds.members))
     value: jax.Array = jnp.logaddexp(jax.scipy.special.logsumexp(cells + outside, axis=1), references)
     return value

@@ -17,6 +17,7 @@ from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.model import Merged
 from margrave.models.protocol import Model
 from margrave.models.terms import Term, common_groups, compress, terms_of
+from margrave.parameters import check_parameters
 from margrave.schema.domain import Domain
 from margrave.transcript import PublicTotal, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -62,6 +63,7 @@ class MaxEntropyFit:
     accept: bool = False
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if self.sampler not in {"nuts", "laplace"} or self.reference not in {"common", "first"}:
             raise InputError(
                 "The sampler is 'nuts' or 'laplace', the reference 'common' or 'first'.", remedy="Use one of them."

@@ -226,7 +226,7 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
         first=np.array([float(kind is not None) for kind in kinds]),
         group=np.array([0 if kind is None else groups.index(kind) for kind in kinds], dtype=np.int64),
         members=np.array([[float(kind == g) for kind in kinds] for g in groups]).reshape(len(groups), len(kinds)),
-        within=within.reshape(len(groups), -1),
+        within=within.reshape(len(groups), domain.cells(separator)),
         levels=tuple(levels),
     )
 

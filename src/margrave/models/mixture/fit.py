@@ -11,6 +11,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.models.mixture.recipe import Recipe
 from margrave.models.protocol import Model
+from margrave.parameters import check_parameters
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Transcript
@@ -61,6 +62,7 @@ class GeneratorFit:
     pretraining: int = 2000
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         whole = min(self.inputs, self.components, self.steps, self.cold, self.pretraining, *self.hidden, 1)
         shares = all(0 <= x < 1 for x in (self.memory, self.average))
         if whole < 1 or not shares or not self.rate > 0 or not self.threshold >= 0:
@@ -142,6 +144,7 @@ class RelaxedFit:
     pretraining: int = 2000
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         rate = 0.1 if self.rate is None else self.rate
         whole = min(self.components, self.steps, self.cold, self.pretraining)
         if whole < 1 or not min(rate, self.spread) > 0 or not self.threshold >= 0 or not 0 <= self.memory < 1:

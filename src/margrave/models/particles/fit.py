@@ -19,6 +19,7 @@ from margrave.models.particles.projection import ENTRIES, FEWEST, STEPS
 from margrave.models.particles.targets import refuse_queries, targets_of
 from margrave.models.protocol import Model
 from margrave.models.weights.model import WeightsModel, empirical
+from margrave.parameters import check_parameters
 from margrave.schema.domain import Domain
 from margrave.transcript import Transcript
 from margrave.typing import AnyArray, Clique, FloatArray
@@ -87,6 +88,7 @@ class ParticleFit:
     warm_epochs: int = 50
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if self.particles is not None and self.particles < 1:
             raise InputError(f"There cannot be {self.particles} particles.", remedy="Ask for 1 or more.")
         if min(self.directions, self.warm_epochs) < 1:

@@ -19,6 +19,7 @@ from margrave.models.weights.records import Records
 from margrave.models.weights.settle import settle
 from margrave.models.weights.shrink import Spreads, shrunk
 from margrave.models.weights.updates import multiply, project
+from margrave.parameters import check_parameters
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
@@ -57,6 +58,7 @@ class MultiplicativeWeightsFit:
     shrink: bool = False
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if not (0.0 < self.step < math.inf and self.passes >= 0 and 0.0 <= self.threshold < math.inf):
             raise InputError("Multiplicative weights need step > 0, passes >= 0 and threshold >= 0.")
 
@@ -127,6 +129,7 @@ class EntropyProjectionFit:
     shrink: bool = False
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         if not (0.0 <= self.gamma < math.inf and self.max_iterations >= 1):
             raise InputError("An entropy projection needs gamma >= 0 and max_iterations >= 1.")
 
