@@ -34,7 +34,7 @@ def test_the_workload_error_by_hand() -> None:
     found = evaluate(REAL, SYNTHETIC, workload)
     # shares of (a, b): real .5 .25 0 .25, synthetic .5 0 0 .5; of a: real .75 .25, synthetic .5 .5
     assert found.errors == {("a",): pytest.approx(0.5), ("a", "b"): pytest.approx(0.5)}
-    assert found.workload_error == pytest.approx((3 * 0.5 + 1 * 0.5) / 2)
+    assert found.workload_error == pytest.approx((3 * 0.5 + 1 * 0.5) / 4)
     assert found.one_way == {"a": pytest.approx(0.25), "b": pytest.approx(0.0)}
     assert found.two_way == {("a", "b"): pytest.approx(0.25)}
     assert (found.real_rows, found.synthetic_rows) == (4, 2)

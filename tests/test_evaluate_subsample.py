@@ -47,7 +47,7 @@ def closed_form() -> Subsampling:
     real = table(np.arange(700))
     found = Subsampling(700)
     for clique, counts in real.count(WORKLOAD.cliques).items():
-        found.add(counts, WORKLOAD.weights[clique] / 3)
+        found.add(counts, WORKLOAD.weights[clique] / 3.5)
     return found
 
 

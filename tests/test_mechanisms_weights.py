@@ -19,7 +19,7 @@ from fake_model import TableModel
 from margrave.data import MemoryTable
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms import MWEM, PEP, Mechanism, PEPPub, PMWPub
+from margrave.mechanisms import MWEM, MWEMPGM, PEP, RAP, Mechanism, PEPPub, PMWPub
 from margrave.mechanisms.common import FOR_TOTAL
 from margrave.mechanisms.rounds import Rounds
 from margrave.models import GraphicalFit
@@ -29,6 +29,7 @@ from margrave.public import Public
 from margrave.release import Release
 from margrave.schema import Codes, Schema
 from margrave.transcript import Answer, Measurement, QuerySelection, Transcript
+from margrave.workload import Workload
 
 KINDS: list[Any] = [MWEM, PEP, PMWPub, PEPPub]
 WIDE = {"a": 4, "b": 5, "c": 3, "d": 4}
@@ -276,6 +277,22 @@ def test_queries_of_a_kind_of_their_own() -> None:
     assert np.abs(queries.answer(("a", "b"), found) - queries.answer(("a", "b"), truth)).max() < 0.01 * TABLE.rows()
     assert any(len(codes) > 1 for a in release.transcript.answers for codes in a.query.codes)
     assert isinstance(release.transcript.answers[0].query, LinearQuery)
+
+
+@pytest.mark.parametrize("kind", [MWEM, PEP, MWEMPGM, RAP])
+@pytest.mark.parametrize("heavy", [("a", "b"), ("c", "d")])
+def test_a_marginal_that_weighs_more_is_chosen_first(kind: Any, heavy: tuple[str, str]) -> None:
+    workload = Workload.of(TABLE.domain, {("a", "b"): 1.0, ("c", "d"): 1.0, heavy: 1e4})
+    start = {"start": False} if kind is MWEMPGM else {}
+    release = made(kind, Budget.zcdp(10.0), workload=workload, rounds=1, **start)
+    assert [m.clique for m in release.transcript.measurements] == [heavy]
+    assert [list(heavy), 1e4] in release.config["workload"]
+
+
+def test_queries_stand_in_the_place_of_a_workload() -> None:
+    queries = Queries.ranges(TABLE.domain, [("a", "b")], ["b"])
+    mechanism = MWEM(queries=queries, workload=Workload.all_kway(TABLE.domain, 2))
+    assert mechanism.config()["workload"] == [[["a", "b"], 1.0]]
 
 
 # The papers' table.

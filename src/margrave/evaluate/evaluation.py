@@ -122,9 +122,10 @@ def evaluate(
 ) -> Evaluation:
     """Compare the real table with a release (records drawn from it) or with another table of the same schema.
 
-    The workload's error is ``1/(|W| n) sum_r c_r ||M_r(D) − M_r(D')||_1``, with the synthetic counts scaled to the real
-    number of rows n; None means every three-way marginal. The errors of single counts are those of every cell of the
-    workload, each alike, or of ``queries``.
+    The workload's error is ``sum_r c_r ||M_r(D) − M_r(D')||_1 / (n sum_r c_r)``, with the synthetic counts scaled to
+    the real number of rows n: between 0 and 2 whatever the weights, and the paper's where they are 1. None means every
+    three-way marginal. The errors of single counts are those of every cell of the workload, each alike, or of
+    ``queries``.
 
     **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone; the result is marked so
     and a release has no place for it.
@@ -144,16 +145,17 @@ def evaluate(
     errors: dict[Clique, float] = {}
     shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
     weights, subsampling = chosen.weights, Subsampling(real.rows())
+    heaviness = sum(weights.values())
     cells = Errors(Queries.cells(domain, chosen.cliques))
     for clique, left, right in _counts(real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))):
         p, q = share(left), share(right)
         errors[clique] = float(np.abs(p - q).sum())
         if clique in weights:
             cells.add(clique, p, q)
-            subsampling.add(left, weights[clique] / len(weights))
+            subsampling.add(left, weights[clique] / heaviness)
         if len(clique) == 1:
             shares[clique] = (p, q)
-    workload_error = sum(c * errors[r] for r, c in weights.items()) / len(weights)
+    workload_error = sum(c * errors[r] for r, c in weights.items()) / heaviness
     return Evaluation(
         real_rows=real.rows(),
         synthetic_rows=other.rows(),

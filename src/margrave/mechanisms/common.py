@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from margrave.errors import ModelTooLargeError
-from margrave.marginal import TOTAL, closure
+from margrave.marginal import TOTAL, Queries, closure
 from margrave.models.protocol import Fit, Model
 from margrave.privacy import Gaussian, Private, Unit, size_is_public
 from margrave.privacy.scores import on_grid
@@ -147,8 +147,10 @@ def check_size(
         )
 
 
-def workload_config(workload: Workload | None, ways: int = 3) -> Any:
-    """A workload as plain data; ``workload_of`` reads it."""
+def workload_config(workload: Workload | None, queries: Queries | None = None, *, ways: int = 3) -> Any:
+    """A workload as plain data; ``workload_of`` reads it. Linear queries, where given, stand in its place."""
+    if queries is not None:
+        return [[list(c), 1.0] for c in queries.cliques]
     if workload is None:
         return f"all {ways}-way"
     return [[list(c), w] for c, w in workload.weights.items()]

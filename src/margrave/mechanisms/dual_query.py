@@ -90,7 +90,7 @@ class DualQuery:
         """The parameters."""
         return {
             "name": "dual-query",
-            "workload": workload_config(self.workload),
+            "workload": workload_config(self.workload, self.queries),
             "queries": queries_config(self.queries),
             "eta": self.eta,
             "samples": self.samples,

@@ -88,7 +88,7 @@ class FEM:
         """The parameters."""
         return {
             "name": "fem",
-            "workload": workload_config(self.workload),
+            "workload": workload_config(self.workload, self.queries),
             "queries": queries_config(self.queries),
             "rounds": self.rounds,
             "samples": self.samples,

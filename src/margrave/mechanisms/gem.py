@@ -23,7 +23,15 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import given
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import (
+    Rounds,
+    check_rounds,
+    exact_alpha,
+    is_whole,
+    queries_config,
+    queries_of,
+    weights_of,
+)
 from margrave.models import GeneratorFit, Model
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -80,7 +88,7 @@ class GEM:
         """The parameters."""
         return {
             "name": "gem",
-            "workload": workload_config(self.workload),
+            "workload": workload_config(self.workload, self.queries),
             "queries": queries_config(self.queries),
             "granularity": self.granularity,
             "rounds": self.rounds,
@@ -121,9 +129,12 @@ class GEM:
         return release_of(private, average, self.config(), memory)
 
     def _rounds(self, domain: Domain) -> Rounds:
-        queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
-        whole = is_whole(self.granularity)
-        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.share)
+        workload = workload_or_default(self.workload, domain)
+        queries = queries_of(domain, workload.cliques, self.queries)
+        return Rounds(
+            queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.share,
+            weights=weights_of(workload, self.queries),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,15 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import (
+    Rounds,
+    check_rounds,
+    exact_alpha,
+    is_whole,
+    queries_config,
+    queries_of,
+    weights_of,
+)
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.models.weights import averaged
 from margrave.parameters import check_parameters
@@ -90,7 +98,7 @@ class MWEM:
         """The parameters."""
         return {
             "name": "mwem",
-            "workload": workload_config(self.workload),
+            "workload": workload_config(self.workload, self.queries),
             "queries": queries_config(self.queries),
             "granularity": self.granularity,
             "rounds": self.rounds,
@@ -122,7 +130,10 @@ class MWEM:
         return release_of(private, averaged(model), self.config(), memory)
 
     def _rounds(self, domain: Domain) -> Rounds:
-        cliques = workload_or_default(self.workload, domain).cliques
-        queries = queries_of(domain, cliques, self.queries)
+        workload = workload_or_default(self.workload, domain)
+        queries = queries_of(domain, workload.cliques, self.queries)
         whole = is_whole(self.granularity)
-        return Rounds(queries=queries, whole=whole, count=self.rounds, alpha=self.alpha, anneal=self.anneal)
+        return Rounds(
+            queries=queries, whole=whole, count=self.rounds, alpha=self.alpha, anneal=self.anneal,
+            weights=weights_of(workload, self.queries),
+        )  # fmt: skip

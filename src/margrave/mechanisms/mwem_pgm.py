@@ -97,7 +97,8 @@ class MWEMPGM:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
-        workload = workload_or_default(self.workload, domain).cliques
+        asked = workload_or_default(self.workload, domain)
+        workload = asked.cliques
         least = one_way(domain) if self._reads_columns else [min(workload, key=domain.cells)]
         check_size(self.fit, domain, least, self.max_model_mb)
         private.prepare(self.reads(domain))
@@ -112,7 +113,7 @@ class MWEMPGM:
             estimates = model.answer(candidates, rng=rng, scale=scale)
             score = MarginalGap(
                 estimates,
-                weights=dict.fromkeys(candidates, 1.0),
+                weights={r: asked.weights.get(r, 1.0) for r in candidates},
                 penalties={r: float(domain.possible(r)) for r in candidates},
             )
             chosen = private.select(candidates, score, rho=rho / 2)

@@ -23,7 +23,15 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import (
+    Rounds,
+    check_rounds,
+    exact_alpha,
+    is_whole,
+    queries_config,
+    queries_of,
+    weights_of,
+)
 from margrave.models import Fit, GeneticFit
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
@@ -87,7 +95,7 @@ class PrivateGSD:
         """The parameters."""
         return {
             "name": "private-gsd",
-            "workload": workload_config(self.workload, ways=2),
+            "workload": workload_config(self.workload, self.queries, ways=2),
             "queries": queries_config(self.queries),
             "adaptive": self.adaptive,
             "granularity": self.granularity,
@@ -134,5 +142,9 @@ class PrivateGSD:
         return dict(zip(weights, split(rho, [w ** (2 / 3) for w in weights.values()]), strict=True))
 
     def _rounds(self, domain: Domain) -> Rounds:
-        queries = queries_of(domain, self._workload(domain).cliques, self.queries)
-        return Rounds(queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.alpha)
+        workload = self._workload(domain)
+        queries = queries_of(domain, workload.cliques, self.queries)
+        return Rounds(
+            queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.alpha,
+            weights=weights_of(workload, self.queries),
+        )  # fmt: skip

@@ -23,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of, weights_of
 from margrave.models import RelaxedFit
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -75,7 +75,7 @@ class RAP:
         """The parameters."""
         return {
             "name": "rap",
-            "workload": workload_config(self.workload),
+            "workload": workload_config(self.workload, self.queries),
             "queries": queries_config(self.queries),
             "granularity": self.granularity,
             "each": self.each,
@@ -102,6 +102,9 @@ class RAP:
         return release_of(private, self.fit.distribution(model), self.config(), memory)
 
     def _rounds(self, domain: Domain) -> Rounds:
-        queries = queries_of(domain, workload_or_default(self.workload, domain).cliques, self.queries)
-        whole = is_whole(self.granularity)
-        return Rounds(queries=queries, whole=whole, count=self.rounds, each=self.each, alpha=self.alpha)
+        workload = workload_or_default(self.workload, domain)
+        queries = queries_of(domain, workload.cliques, self.queries)
+        return Rounds(
+            queries=queries, whole=is_whole(self.granularity), count=self.rounds, each=self.each, alpha=self.alpha,
+            weights=weights_of(workload, self.queries),
+        )  # fmt: skip

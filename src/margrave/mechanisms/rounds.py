@@ -7,8 +7,8 @@ is the same, and is here: single queries, as the paper does, or whole marginals,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -23,6 +23,7 @@ from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, Unit, siz
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Measurement, Transcript
 from margrave.typing import Clique, FloatArray
+from margrave.workload import Workload
 
 Granularity = Literal["query", "marginal"]
 
@@ -50,6 +51,7 @@ class Rounds:
     ``alpha`` is the paper's: a round's rho goes to choosing and to measuring as alpha² to (1 − alpha)². Where the
     number of records is private it is asked first, for ``FOR_TOTAL`` of the budget. ``anneal``: where a round taught
     less than its noise, only half of the rounds that were left are left, and each of them gets twice as much.
+    ``weights``: the workload's, which count where whole marginals are chosen; 1 for those that it does not name.
     """
 
     queries: Queries
@@ -58,6 +60,7 @@ class Rounds:
     each: int = 1
     alpha: Fraction = Fraction(1, 2)
     anneal: bool = False
+    weights: Mapping[Clique, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.count is not None and self.count < 1) or self.each < 1 or not 0 < self.alpha < 1:
@@ -191,7 +194,7 @@ class Rounds:
         for _ in range(self.each):
             score = MarginalGap(
                 estimates,
-                weights=dict.fromkeys(left, 1.0),
+                weights={r: self.weights.get(r, 1.0) for r in left},
                 penalties={r: expected_noise(scale, domain.possible(r)) for r in left},
             )
             chosen.append(private.select(left, score, rho=rho / self.each))
@@ -207,6 +210,11 @@ class Rounds:
 def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
     """The queries given, or every cell of the workload's marginals."""
     return Queries.cells(domain, tuple(cliques)) if queries is None else queries
+
+
+def weights_of(workload: Workload, queries: Queries | None) -> Mapping[Clique, float]:
+    """The weights that a workload gives; none where linear queries stand in its place."""
+    return workload.weights if queries is None else {}
 
 
 def queries_config(queries: Queries | None) -> Any:

@@ -23,7 +23,7 @@ COUNTED_AT_ONCE = 20_000_000
 
 @dataclass(frozen=True)
 class Price:
-    """With probability ``level`` the workload error 1/(|W| n) Σ_r c_r ‖M_r(D) − M_r(model)‖₁ is at most ``error``.
+    """With probability ``level`` the workload error Σ_r c_r ‖M_r(D) − M_r(model)‖₁ / (n Σ_r c_r) is at most ``error``.
 
     ``rows``: so many real rows, drawn at random with replacement and published without privacy, would be as far off in
     expectation; the release is at least as good as they are. It is reckoned from the model's marginals, since the real
@@ -51,7 +51,7 @@ class Price:
 def price_of(model: Model, bounds: Mapping[Clique, Bound], weights: Mapping[Clique, float], level: float) -> Price:
     """From joint bounds of the workload's marginals."""
     errors = {r: 2.0 if (b := bounds[r]).share is None else min(b.share, 2.0) for r in weights}
-    error = sum(c * errors[r] for r, c in weights.items()) / len(weights)
+    error = sum(c * errors[r] for r, c in weights.items()) / sum(weights.values())
     return Price(
         error=error,
         rows=_rows(model, weights, error),
@@ -64,15 +64,16 @@ def price_of(model: Model, bounds: Mapping[Clique, Bound], weights: Mapping[Cliq
 
 def _rows(model: Model, weights: Mapping[Clique, float], error: float) -> int | None:
     """The matching subsample of a table drawn from the model."""
-    if error >= 2.0 * sum(weights.values()) / len(weights):
+    if error >= 2.0:
         return None
     drawn = model.sample(min(max(1, round(model.total)), MOST_DRAWN), rng=np.random.default_rng(0))
     subsampling, batch, cells = Subsampling(len(drawn)), [], 0
+    heaviness = sum(weights.values())
     for place, clique in enumerate(weights, start=1):
         batch.append(clique)
         cells += model.domain.cells(clique)
         if cells > COUNTED_AT_ONCE or place == len(weights):
             for counted, counts in count_cliques(drawn, batch).items():
-                subsampling.add(counts, weights[counted] / len(weights))
+                subsampling.add(counts, weights[counted] / heaviness)
             batch, cells = [], 0
     return subsampling.matching(error)

@@ -89,6 +89,8 @@ class Domain:
 
     def clique(self, attributes: Iterable[Attribute]) -> Clique:
         """The attributes as a clique: in the domain's order, each once; an unknown one is an error."""
+        if isinstance(attributes, str):
+            raise InputError(f"{attributes!r} is text, and no list of columns.", remedy=f"Give [{attributes!r}].")
         return tuple(self.attributes[i] for i in sorted({self.index(a) for a in attributes}))
 
     def shape(self, clique: Clique) -> tuple[int, ...]:

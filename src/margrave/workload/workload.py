@@ -34,6 +34,11 @@ class Workload:
     weights: Mapping[Clique, float]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Mapping):
+            raise InputError(
+                "A workload holds its marginals with their weights.",
+                remedy="Make one with Workload.of(schema.domain, [...]), or Workload.all_kway(schema.domain, 3).",
+            )
         if not self.weights:
             raise InputError("The workload is empty.", remedy="Name at least one marginal.")
         for clique, weight in self.weights.items():
