@@ -42,6 +42,14 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert release.sample(5).num_rows == 5
 
 
+def test_the_comparison_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (script,) = blocks(ROOT / "docs" / "comparing.md", "python")
+    exec(script.replace("range(2)", "range(1)"), {"__name__": "comparing"})
+    errors = [float(line[20:].split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(errors) == 5
+    assert max(errors) < 1
+
+
 def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:
     page = ROOT / "docs" / "schema.md"
     (made,) = (b for b in blocks(page, "python") if "Depends(" in b)

@@ -626,7 +626,33 @@ def test_parameters_out_of_range_are_refused_at_once(make: Callable[[], object])
 def test_no_size_at_all_costs_nothing(name: str, limit: float) -> None:
     table = shaped("one row")
     mechanism: Any = plain(name, table.domain)
-    refused(replace(mechanism, max_model_mb=limit), table, ModelTooLargeError, "above")
+    with pytest.raises(InputError, match="max_model_mb is"):
+        replace(mechanism, max_model_mb=limit)
+    refused(replace(mechanism, max_model_mb=1e-9), table, ModelTooLargeError, "above")
+
+
+WHOLE = Domain.of(SIZES)
+
+
+class HoldsNothing(GraphicalFit):
+    """A fit whose models are all too large."""
+
+    def cells(self, domain: Domain, cliques: Any) -> int:
+        return 10**15
+
+    def cells_with(self, domain: Domain, cliques: Any, others: Any) -> list[int]:
+        return [10**15 for _ in others]
+
+
+FITTED = [case for case, make in CASES.items() if isinstance(getattr(make(WHOLE), "fit", None), GraphicalFit)]
+
+
+@pytest.mark.parametrize("case", FITTED)
+def test_a_fit_that_can_hold_nothing_costs_nothing(case: str) -> None:
+    """Whoever forgets ``check_size`` spends the budget, and has no memory for the model then."""
+    table = tiny(SIZES, some_rows(SIZES, 60))
+    mechanism: Any = CASES[case](table.domain)
+    refused(replace(mechanism, fit=HoldsNothing()), table, ModelTooLargeError, "above")
 
 
 def test_a_model_that_nothing_can_hold_costs_nothing() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -33,6 +33,9 @@ class Workload:
 
     weights: Mapping[Clique, float]
 
+    def __iter__(self) -> Iterator[Clique]:
+        return iter(self.weights)
+
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Mapping):
             raise InputError(
@@ -52,7 +55,8 @@ class Workload:
     @staticmethod
     def of(domain: Domain, cliques: Mapping[Clique, float] | Iterable[Iterable[Attribute]]) -> Workload:
         """Given cliques, with weights (a mapping) or all of weight 1. A clique named twice adds its weights."""
-        pairs = cliques.items() if isinstance(cliques, Mapping) else ((c, 1.0) for c in cliques)
+        given = cliques.weights if isinstance(cliques, Workload) else cliques
+        pairs = given.items() if isinstance(given, Mapping) else ((c, 1.0) for c in given)
         weights: dict[Clique, float] = {}
         for attributes, weight in pairs:
             clique = domain.clique(attributes)
