@@ -13,6 +13,7 @@ from margrave.inference.combine import Mixture, mix
 from margrave.inference.estimate import check_level
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
+from margrave.inference.relations import Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import MANY, Draws, Frames, Progress, Source, settle
 from margrave.schema import Schema
@@ -54,6 +55,10 @@ def analyse(
     single results out instead, as the NAPSU-MQ paper does, and data sets on which ``fit`` raised an error as well. What
     is left is then a selection, which favours data sets without empty cells.
 
+    What the release never measured, the data sets cannot tell. A ready model knows its columns: those that lie
+    together in no measured marginal are named in the first note, and estimates that rest on them are marked
+    (``unmeasured``). For a function of your own a general note says where to look.
+
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
     of one and of the other are used together or not at all.
@@ -76,7 +81,15 @@ def analyse(
     every = [Runs(keep_going=remedy == "drop") for _ in sources]
     for part, (runs, tables) in enumerate(zip(every, sources, strict=True)):
         runs.run(tables, frames, lambda frame: read_fit(fit(frame)), _analysing(progress, part, len(sources)))
-    return gather(every, draws, level=level, large=large, remedy=remedy, notes=tuple(getattr(fit, "notes", ())))
+    return gather(
+        every,
+        draws,
+        level=level,
+        large=large,
+        remedy=remedy,
+        notes=tuple(getattr(fit, "notes", ())),
+        relations=Relations.of(fit, draws),
+    )
 
 
 def analyse_posterior(

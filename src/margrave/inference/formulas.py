@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import keyword
+import re
 import tokenize
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -19,6 +20,9 @@ _KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
 """Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
 
 OUTCOME = "outcome_"
+
+_LEVEL = re.compile(r"\[[^\]]*\]")
+"""The level of a category in a coefficient's name."""
 
 
 def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
@@ -62,6 +66,30 @@ def names_in(side: str, formula: str) -> list[str]:
         elif plain and token.string not in _KNOWN and not keyword.iskeyword(token.string):
             found.append(token.string)
     return found
+
+
+def columns_of(formula: str) -> tuple[str, ...]:
+    """The columns that a formula names, each once, the outcome's first."""
+    left, _, right = formula.partition("~")
+    return tuple(dict.fromkeys([*names_in(left, formula), *names_in(right, formula)]))
+
+
+def leans_on(formula: str, coefficient: str, apart: Collection[str]) -> bool:
+    """Whether a coefficient of a formula is about the relation of these columns.
+
+    It is where one of them is in its term, or all are in the outcome; an intercept depends on every slope.
+
+    >>> leans_on("y ~ x + C(z)", "C(z)[T.x]", ("y", "z")), leans_on("y ~ x + C(z)", "C(z)[T.x]", ("y", "x"))
+    (True, False)
+    """
+    left, _, right = formula.partition("~")
+    if coefficient == "Intercept" or set(apart) <= set(names_in(left, formula)):
+        return True
+    try:
+        inside = names_in(_LEVEL.sub("", coefficient), formula)
+    except InputError:  # a level's name with brackets or quotes of its own
+        inside = names_in(right, formula)
+    return bool(set(inside) & set(apart))
 
 
 def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]]:
@@ -156,10 +184,10 @@ def is_date(column: pd.Series) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
 
 
-def some(values: Any) -> str:
+def some(values: Any, between: str = ", ") -> str:
     """The values in a line, cut after a dozen."""
     texts = [str(v) for v in values]
-    return ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
+    return between.join(texts[:12]) + (f"{between}..." if len(texts) > 12 else "")
 
 
 def need_statsmodels() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,9 +14,10 @@ from margrave.inference.analysis import Analysis
 from margrave.inference.combine import combine
 from margrave.inference.estimate import Estimate
 from margrave.inference.fits import Fitted
+from margrave.inference.relations import Relations, without_general
 from margrave.inference.runs import Runs
 from margrave.inference.sources import Draws
-from margrave.typing import AnyArray, FloatArray
+from margrave.typing import AnyArray, Clique, FloatArray
 
 Remedy = Literal["report", "drop"]
 
@@ -49,11 +50,13 @@ class Lot:
 
 
 def gather(
-    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...]
-) -> Analysis:
+    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...],
+    relations: Relations,
+) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
     ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
+    ``relations`` says which estimates rest on what was not measured.
     """
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
@@ -68,10 +71,12 @@ def gather(
     own = lots[1].points if len(lots) > 1 else None
     estimates = tuple(
         _estimate(name, first.points[:, j], first.variances[:, j], None if own is None else own[:, j],
-                  refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m)
+                  refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m,
+                  unmeasured=relations.under(name))
         for j, name in enumerate(names)
     )  # fmt: skip
     told = [
+        *relations.notes(names),
         *_notes_on_failures(every, m),
         *_notes_on_absent(names, absent, m),
         *_notes_on_unstable(names, unstable, m, large, remedy),
@@ -79,7 +84,7 @@ def gather(
         *_notes_on_warnings(every, m),
         *notes,
         *([] if own is None else _notes_on_bias(estimates)),
-        *draws.notes,
+        *without_general(draws.notes),
     ]
     return Analysis(
         estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own
@@ -126,16 +131,17 @@ def _unstable(points: FloatArray, variances: FloatArray, stuck: AnyArray, large:
 
 def _estimate(
     name: str, points: FloatArray, variances: FloatArray, own: FloatArray | None, *, refused: bool, rows: int,
-    total: float | None, m: int,
+    total: float | None, m: int, unmeasured: tuple[Clique, ...],
 ) -> Estimate:  # fmt: skip
     good = np.isfinite(points)
     used = int(good.sum())
     if refused or used < 2:
         ratio = None if total is None else rows / total
-        return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio)
+        return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio, unmeasured=unmeasured)
     known = None if total is None else rows
     centre = None if own is None else float(own[good].mean())
-    return combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre)
+    found = combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre)
+    return replace(found, unmeasured=unmeasured)
 
 
 def _notes_on_failures(every: Sequence[Runs], m: int) -> list[str]:

@@ -14,14 +14,16 @@ from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
     check_formula,
+    columns_of,
     design,
     is_number,
+    leans_on,
     need_statsmodels,
     outcome,
     some,
     value_of,
 )
-from margrave.typing import FloatArray
+from margrave.typing import Clique, FloatArray
 
 _WOODRUFF = 1.959963984540054  # the 95 % interval of the rank
 
@@ -36,6 +38,15 @@ class Mean:
     """
 
     column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
 
     def check(self, frame: pd.DataFrame) -> None:
         """The column is there and holds numbers."""
@@ -55,6 +66,15 @@ class Proportion:
 
     column: str
     value: Any
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
 
     def check(self, frame: pd.DataFrame) -> None:
         """The column is there and may hold the value."""
@@ -97,6 +117,15 @@ class Quantile:
     def _name(self) -> str:
         return f"quantile({self.column}, {self.p:g})"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
+
     def check(self, frame: pd.DataFrame) -> None:
         """The column is there and holds numbers."""
         _numbers(frame, self.column)
@@ -118,6 +147,15 @@ class OLS:
 
     formula: str
     robust: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formula names."""
+        return columns_of(self.formula)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Whether a coefficient is about the relation of these columns."""
+        return leans_on(self.formula, name, apart)
 
     def check(self, frame: pd.DataFrame) -> None:
         """The formula names columns, and the outcome is a number."""
@@ -149,6 +187,15 @@ class Logistic:
     formula: str
     success: Any = None
     robust: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formula names."""
+        return columns_of(self.formula)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Whether a coefficient is about the relation of these columns."""
+        return leans_on(self.formula, name, apart)
 
     def check(self, frame: pd.DataFrame) -> None:
         """The formula names columns, and the outcome has two values."""
