@@ -122,10 +122,9 @@ def _prepared(
 ) -> tuple[Draws, Frames]:  # fmt: skip
     """The data sets; a ready model is shown the columns first, before any are drawn."""
     check = getattr(fit, "check", None)
-    if check is not None and isinstance(source, Source):
-        schema = source.schema
-        empty = Frames.of_schema(schema).of(_empty(schema))
-        check(empty)
+    schema = getattr(source, "schema", None)
+    if check is not None and isinstance(schema, Schema):
+        check(Frames.of_schema(schema).of(_empty(schema)), schema)
 
     def drawing(stage: str, done: float) -> None:
         if progress is not None:

@@ -26,7 +26,8 @@ class Fitted:
 
     Quantities that this data set cannot tell about are left out. ``converged``: whether the numbers are what they
     claim to be; a fit that did not converge is reported, as are estimates that are not finite. ``ranked``: what the
-    design does not determine is left out already, so that a warning of a singular one is no news.
+    design does not determine is left out already, so that a warning of a singular one is no news. ``days``: the
+    estimates are dates, as days since 1970.
     """
 
     names: tuple[str, ...]
@@ -35,6 +36,7 @@ class Fitted:
     covariance: FloatArray | None = None
     converged: bool = True
     ranked: bool = False
+    days: bool = False
 
     @staticmethod
     def of(names: tuple[str, ...], estimates: Any, covariance: Any, *, converged: bool = True) -> Fitted:

@@ -15,6 +15,9 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.release.evidence import codes_of
+from margrave.schema import Schema
+from margrave.schema.discrete import NO, YES
 
 _KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
 """Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
@@ -105,9 +108,12 @@ def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]
 
 def with_days(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with its dates and times as days since 1970."""
-    dates = [c for c in frame.columns if is_date(frame[c])]
-    days = {c: (frame[c] - pd.Timestamp(0)) / pd.Timedelta(days=1) for c in dates}
-    return frame.assign(**days)
+    return frame.assign(**{c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])})
+
+
+def days_of(dates: pd.Series) -> pd.Series:
+    """Dates and times as days since 1970, with fractions."""
+    return (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
 
 
 def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
@@ -154,7 +160,9 @@ def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
 
 
 def value_of(column: pd.Series, name: str, value: Any) -> Any:
-    """A value as the column holds it, from the value or its text."""
+    """A value as the column holds it, from the value or its text; truths from all that a schema reads as them."""
+    if is_truth(column):
+        return _truth(name, value)
     if isinstance(column.dtype, pd.CategoricalDtype):
         found = [level for level in column.cat.categories if level == value or str(level).lower() == str(value).lower()]
         exact = [level for level in found if level == value or str(level) == str(value)]
@@ -163,15 +171,46 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
                 f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(column.cat.categories)}."
             )
         return (exact or found)[0]
-    if column.dtype == np.dtype(bool):
-        truths = {"true": True, "1": True, "false": False, "0": False}
-        if str(value).lower() not in truths:
-            raise InputError(f"Column {name!r} holds true and false.", remedy="Name one of the two.")
-        return truths[str(value).lower()]
     try:
         return pd.Timestamp(value) if is_date(column) else float(value)
     except (TypeError, ValueError):
         raise InputError(f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind.") from None
+
+
+def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
+    """An InputError for a number or date that the schema's column cannot hold. Texts are checked by ``value_of``."""
+    if schema is not None and not is_truth(column) and (is_number(column) or is_date(column)):
+        codes_of(schema, name, value)
+
+
+def zero_one(frame: pd.DataFrame, left: str) -> pd.Series | None:
+    """The outcome of a linear regression as 0 and 1, where it is a truth or a comparison; None for any other."""
+    if left in frame.columns:
+        column = frame[left]
+        return (column == True).astype(float).where(column.notna()) if is_truth(column) else None  # noqa: E712
+    return outcome(frame, left, None) if _is_comparison(left) else None
+
+
+def _is_comparison(left: str) -> bool:
+    try:
+        tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    return isinstance(tree, ast.Compare | ast.BoolOp)
+
+
+def is_truth(column: pd.Series) -> bool:
+    """True and false, also where some are missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories) == [False, True] and column.cat.categories.dtype == np.dtype(bool)
+    return bool(column.dtype == np.dtype(bool))
+
+
+def _truth(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in (*YES, *NO):
+        raise InputError(f"Column {name!r} holds true and false, not {value!r}.", remedy="Name true or false.")
+    return text in YES
 
 
 def is_number(column: pd.Series) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
@@ -81,6 +82,7 @@ def gather(
         *_notes_on_absent(names, absent, m),
         *_notes_on_unstable(names, unstable, m, large, remedy),
         *_notes_on_estimates(estimates),
+        *_notes_on_days(estimates, any(r.results[i].days for r in every for i in places), level),
         *_notes_on_warnings(every, m),
         *notes,
         *([] if own is None else _notes_on_bias(estimates)),
@@ -192,6 +194,22 @@ def _notes_on_estimates(estimates: Sequence[Estimate]) -> list[str]:
             " data sets, or more records in each."
         )
     return told
+
+
+def _notes_on_days(estimates: Sequence[Estimate], days: bool, level: float) -> list[str]:
+    """Dates are analysed as numbers; here they are dates again."""
+    told = []
+    for e in (e for e in estimates if days and e.known):
+        at, low, high = (_date(day) for day in (e.estimate, *e.interval(level)))
+        told.append(f"{e.name} is in days since 1970: {at}, with an interval of {low} to {high}.")
+    return told
+
+
+def _date(day: float) -> str:
+    try:
+        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return f"day {day:.4g}"
 
 
 def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:
