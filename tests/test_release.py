@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fake_model
 from margrave.errors import InputError, MargraveError, ReleaseError
-from margrave.models import MODELS
+from margrave.models import MODELS, GraphicalFit
 from margrave.release import Release
 from margrave.transcript import Measurement, PublicTotal, Selection
 
@@ -91,6 +92,28 @@ def test_refitting_keeps_the_books(made: Release) -> None:
     assert again.account is made.account
     assert again.transcript is made.transcript
     assert again.config["refit"] == "TableFit"
+
+
+def test_a_fit_by_its_name_and_what_is_none(made: Release) -> None:
+    assert made.refit("graphical").config["refit"] == "GraphicalFit"
+    for wrong in ("graph", GraphicalFit, 3, None, lambda: None):
+        with pytest.raises(InputError, match=r"is no fit\. Give an instance.*graphical, max-entropy"):
+            made.refit(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, np.float64(2)])
+def test_what_is_no_seed_is_refused_everywhere(made: Release, seed: Any) -> None:
+    rows = pa.table({"age": [0, 1]})
+    for call in (
+        lambda: made.sample(3, seed=seed),
+        lambda: made.condition({"sex": 1}).sample(3, seed=seed),
+        lambda: made.refit(fake_model.TableFit(np.ones((5, 2, 3))), seed=seed),
+        lambda: made.complete(rows, attestation="made up", seed=seed),
+        lambda: made.draws(2, seed=seed),
+    ):
+        with pytest.raises(InputError, match=r"is no seed\. A seed is a whole number, 0 or more\."):
+            call()
+    assert made.sample(3, seed=np.int64(4)).equals(made.sample(3, seed=4))
 
 
 @pytest.mark.parametrize("public_total", [False, True])

@@ -34,7 +34,7 @@ def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
     >>> check_formula("income ~ age + C(sex) + np.log(hours)", ["income", "age", "sex", "hours"])
     ('income', 'age + C(sex) + np.log(hours)')
     """
-    left, tilde, right = formula.partition("~")
+    left, tilde, right = formula.partition("~") if isinstance(formula, str) else ("", "", "")
     if not tilde or not left.strip() or not right.strip() or "~" in right:
         raise InputError(f"{formula!r} is no formula.", remedy='Write one such as "income ~ age + C(sex)".')
     for name in (n for side in (left, right) for n in names_in(side, formula)):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.estimate import is_number as is_real
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
@@ -109,8 +110,8 @@ class Quantile:
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.p < 1.0:
-            raise InputError(f"There is no {self.p:g}-quantile.", remedy="p lies between 0 and 1.")
+        if not is_real(self.p) or not 0.0 < self.p < 1.0:
+            raise InputError(f"There is no {self.p!r}-quantile.", remedy="p lies between 0 and 1.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -251,7 +252,7 @@ def _scalar(name: str, estimate: float, variance: float, *, days: bool = False) 
 
 
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    if name not in frame.columns:
+    if not isinstance(name, str) or name not in frame.columns:
         raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
     return frame[name]
 

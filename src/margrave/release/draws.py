@@ -15,6 +15,7 @@ from margrave.errors import InputError
 from margrave.models import MODELS, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.release.seeds import check_seed, is_whole
 from margrave.release.together import counted_together, known_together
 from margrave.schema import Codes, Schema
 from margrave.typing import Clique
@@ -155,18 +156,13 @@ def draws_of(
 
 
 def _check(m: object, rows: object, method: object, seed: object) -> None:
-    if not _whole(m, 1):
+    if not is_whole(m, 1):
         raise InputError(f"{m!r} draws cannot be made.", remedy="m is at least 1; combining needs 2, and 100 is usual.")
-    if not _whole(rows, 1):
+    if not is_whole(rows, 1):
         raise InputError(f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out.")
     if method not in METHODS:
         raise InputError(f"{method!r} is no method.", remedy=f"The methods are {', '.join(METHODS)}.")
-    if not (seed is None or _whole(seed, 0)):
-        raise InputError(f"{seed!r} is no seed.", remedy="A seed is a whole number, 0 or more.")
-
-
-def _whole(value: object, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    check_seed(seed)
 
 
 def _source(
