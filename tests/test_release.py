@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 import fake_model
 from margrave.errors import InputError, MargraveError, ReleaseError
+from margrave.marginal import Marginal
 from margrave.models import MODELS, GraphicalFit
 from margrave.release import Release
+from margrave.schema import Categorical, Coded, Integer, Schema
 from margrave.transcript import Measurement, PublicTotal, Selection
 
 
@@ -69,6 +71,23 @@ def test_marginal_takes_columns_in_any_order(made: Release) -> None:
     assert made.marginal(["sex", "age"]).clique == ("age", "sex")
     with pytest.raises(InputError, match="no column 'agee'"):
         made.marginal(["agee"])
+
+
+def test_a_marginal_says_what_its_codes_stand_for() -> None:
+    schema = Schema([Integer("age", 0, 99, bins=2), Categorical("count", ["f", "m"]), Coded("c", 3)])
+    release = fake_model.release(schema=schema)
+    found = release.marginal(["count", "age"])
+    assert found.clique == ("age", "count")
+    assert found.labels == (("0 to 49", "50 to 99"), ("f", "m"))
+    told = found.to_dict()
+    assert told["age"] == ["0 to 49", "0 to 49", "50 to 99", "50 to 99"]
+    assert told["count"] == ["f", "m", "f", "m"]
+    assert told["count_"] == found.values.ravel().tolist()
+    assert found.project(("count",)).labels == (("f", "m"),)
+    assert found.project(("count", "age")).labels == (("f", "m"), ("0 to 49", "50 to 99"))
+    part = release.condition({"count": "m"}).marginal(["age"])
+    assert part.labels == (("0 to 49", "50 to 99"),)
+    assert Marginal(("a",), np.ones(2)).to_dict() == {"a": ["0", "1"], "count": [1.0, 1.0]}
 
 
 def test_conditioning_holds_in_every_row(made: Release) -> None:

@@ -73,9 +73,11 @@ class Release:
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Expected counts of every combination of codes of these columns, by the model.
 
+        The axes are in the order of the schema, and ``labels`` say what their codes stand for.
+
         **Privacy:** none spent.
         """
-        return self.model.project(self.schema.domain.clique(attributes))
+        return _labelled(self.schema, self.model, attributes)
 
     def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
         """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
@@ -297,7 +299,13 @@ class Conditional:
 
         **Privacy:** none spent.
         """
-        return self.model.project(self.schema.domain.clique(attributes))
+        return _labelled(self.schema, self.model, attributes)
+
+
+def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> Marginal:
+    """A marginal of the model, with what its codes stand for."""
+    clique = schema.domain.clique(attributes)
+    return replace(model.project(clique), labels=tuple(tuple(schema.column(a).labels()) for a in clique))
 
 
 def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
