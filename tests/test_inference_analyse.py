@@ -318,6 +318,8 @@ def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
         (lambda: analyse(release, fit, n=100), "n is for tables"),
         (lambda: analyse(tables(), fit, 10), "m says how a release draws.*drawn already.*Leave m out"),
         (lambda: analyse(tables(), fit, rows=100), "rows says how"),
+        (lambda: analyse(tables(), fit, n="many"), "n is 'many'"),  # type: ignore[arg-type]
+        (lambda: analyse(tables(), fit, n=0), "n is 0"),
         (lambda: analyse(tables(), fit, seed=0), "seed says how"),
         (lambda: analyse(release.draws(3), fit, seed=5), "seed says how"),
         (lambda: analyse(release.draws(3), fit, method="posterior"), "method says how"),

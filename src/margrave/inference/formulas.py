@@ -17,12 +17,15 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.release.evidence import codes_of
 from margrave.schema import Schema
+from margrave.schema.column import some_of
 from margrave.schema.discrete import NO, YES
 
 _KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
 """Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
 
 OUTCOME = "outcome_"
+
+_WHOLE = ("integer", "coded")
 
 _LEVEL = re.compile(r"\[[^\]]*\]")
 """The level of a category in a coefficient's name."""
@@ -179,8 +182,14 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
 
 def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
     """An InputError for a number or date that the schema's column cannot hold. Texts are checked by ``value_of``."""
-    if schema is not None and not is_truth(column) and (is_number(column) or is_date(column)):
-        codes_of(schema, name, value)
+    if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
+        return
+    codes_of(schema, name, value)
+    if schema.column(name).kind in _WHOLE and float(value) % 1:
+        raise InputError(
+            f"Column {name!r} holds whole numbers, and {value!r} is none.",
+            remedy=f"It has {some_of(schema.column(name).labels())}.",
+        )
 
 
 def zero_one(frame: pd.DataFrame, left: str) -> pd.Series | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.errors import InputError
+from margrave.inference.estimate import is_number
 from margrave.release.release import Conditional
 from margrave.release.seeds import is_whole
 from margrave.schema import Categorical, Ordinal, Schema
@@ -89,6 +90,8 @@ class Tables:
     @staticmethod
     def of(tables: Sequence[Any], n: float | None) -> Tables:
         """Tables of Arrow or pandas, all of one number of rows and the same columns."""
+        if n is not None and not (is_number(n) and n > 0):
+            raise InputError(f"n is {n!r}.", remedy="Give the number of real records, above 0.")
         found = tuple(
             pa.Table.from_pandas(t, preserve_index=False) if isinstance(t, pd.DataFrame) else t for t in tables
         )
