@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,6 +37,6 @@ def test_what_is_no_mechanism_is_refused_with_the_names(bad: object) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1"])
-def test_what_is_no_seed_is_refused_before_the_table_is_read(seed: object) -> None:
+def test_what_is_no_seed_is_refused_before_the_table_is_read(seed: Any) -> None:
     with pytest.raises(InputError, match="is no seed"):
-        margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, seed=seed)  # type: ignore[arg-type]
+        margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, seed=seed)

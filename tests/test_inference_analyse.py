@@ -230,7 +230,8 @@ def test_what_a_fit_should_not_return_is_told_as_such(fault: Any, words: str, re
     given = tables(30)
     wrong = [i for i, t in enumerate(given) if t["x"][0].as_py() > 1.8]
     found = analyse(given, faulty(fault), n=200, remedy=remedy)
-    assert found.notes[0].startswith(f"x: {words} {len(wrong)} of 30 data sets, first on data set {wrong[0] + 1}.")
+    first = f"first on data set {wrong[0] + 1}."
+    assert found.notes[0].startswith(f"x: {words} {len(wrong)} of 30 data sets, {first}")
     assert not any("stable" in n or "empty cell" in n for n in found.notes)
     assert found["x"].known == (remedy == "drop")
     assert found["y"].used == 30
@@ -240,11 +241,16 @@ def test_other_names_than_before_are_told() -> None:
     given = tables(30)
     wrong = [i for i, t in enumerate(given) if t["x"][0].as_py() > 1.8]
     found = analyse(given, faulty({"z": (1.0, 0.01), "y": (1.0, 0.01)}), n=200)
-    assert f"x: on {len(wrong)} of 30 data sets the fit returned other names than on the rest" in found.notes[0]
+    assert f"x: on {len(wrong)} of 30 data sets the fit returned other names than on the rest" in str(found)
     assert f"first on data set {wrong[0] + 1};" in found.notes[0]
     assert not any("cannot tell" in n for n in found.notes)
-    with pytest.raises(InputError, match=rf"3 estimates .* on data set 1, and 2 on data set {wrong[0] + 1}\."):
-        analyse(given, lambda f: ([1.0] * (3 - (f.x.iloc[0] > 1.8)), [0.1] * (3 - (f.x.iloc[0] > 1.8))), n=200)
+
+    def fewer(frame: pd.DataFrame) -> Any:
+        k = 2 if frame.x.iloc[0] > 1.8 else 3
+        return [1.0] * k, [0.1] * k
+
+    with pytest.raises(InputError, match=rf"3 estimates .* data set 1, and 2 on data set {wrong[0] + 1}\."):
+        analyse(given, fewer, n=200)
 
 
 def test_a_large_unit_is_no_blow_up() -> None:
@@ -310,6 +316,7 @@ def test_no_variance_is_no_interval() -> None:
 def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
     fit, rng = Mean("x"), np.random.default_rng(0)
     release = release_of(SHARES, 100, 1.0, rng)
+    part: Any = Conditional(SCHEMA, None, {})  # type: ignore[arg-type]
     for call, words in [
         (lambda: analyse([tables()[0]], fit), "at least two tables"),
         (lambda: analyse([tables()[0], tables(rows=9)[0]], fit), "numbers of rows"),
@@ -325,7 +332,7 @@ def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
         (lambda: analyse(release.draws(3), fit, method="posterior"), "method says how"),
         (lambda: analyse(release.draws(3), fit, n=100), "n is for tables"),
         (lambda: analyse_posterior(tables(), lambda f: f, rows=9), "rows says how"),
-        (lambda: analyse(Conditional(SCHEMA, None, {}), fit), r"Conditional.*lambda frame: Logistic"),  # type: ignore[arg-type]
+        (lambda: analyse(part, fit), r"Conditional.*lambda frame: Logistic"),
         (lambda: analyse(release, Mean), "'Mean' is no analysis.*such as Mean"),
         (lambda: analyse(release, "mean"), "'mean' is no analysis"),  # type: ignore[arg-type]
         (lambda: analyse(release, Mean(["x"])), "no column"),  # type: ignore[arg-type]

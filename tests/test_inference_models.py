@@ -119,12 +119,13 @@ def test_truths_and_comparisons_are_outcomes_of_linear_regressions(frame: pd.Dat
 
 
 def test_values_that_the_schema_does_not_hold() -> None:
-    schema = Schema([Integer("ill", 0, 1), Date("day", date(2020, 1, 1), date(2020, 1, 31)), Boolean("smokes")])
+    january = Date("day", date(2020, 1, 1), date(2020, 1, 31))
+    schema = Schema([Integer("ill", 0, 1), january, Boolean("smokes")])
     types = {"ill": pd.Series([], dtype="int64"), "day": pd.Series([], dtype="datetime64[ns]")}
     empty = pd.DataFrame({**types, "smokes": pd.Series([], dtype=bool)})
     for model in (
-        Proportion("ill", 1), Proportion("ill", "0"), Proportion("day", "2020-01-05"), Proportion("smokes", "yes"),
-        Logistic("ill ~ smokes", success=1), OLS("smokes ~ ill"),
+        Proportion("ill", 1), Proportion("ill", "0"), Proportion("day", "2020-01-05"),
+        Proportion("smokes", "yes"), Logistic("ill ~ smokes", success=1), OLS("smokes ~ ill"),
     ):  # fmt: skip
         model.check(empty, schema)
     for model, words in [

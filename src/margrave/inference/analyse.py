@@ -42,9 +42,9 @@ def analyse(
 ) -> Analysis:
     """Estimates and intervals for the **population** that the real records were sampled from.
 
-    ``source`` is a release, which draws ``m`` data sets (100) of ``rows`` records from its posterior (``method`` and
-    ``seed`` go to :meth:`Release.draws`), or its draws, or a list of tables drawn elsewhere, with ``n`` the number of
-    real records.
+    ``source`` is a release, which draws ``m`` data sets (100) of ``rows`` records from its posterior
+    (``method`` and ``seed`` go to :meth:`Release.draws`), or its draws, or a list of tables drawn elsewhere,
+    with ``n`` the number of real records.
     ``fit`` is any analysis of one pandas frame as if it were the real one. It returns (estimates, variances), named
     by dicts or Series or not at all; (estimates, covariance matrix), which tests of several values need; a dict of
     name: (estimate, variance); or a statsmodels result. :mod:`margrave.inference.models` has ready ones.
@@ -56,9 +56,9 @@ def analyse(
     single results out instead, as the NAPSU-MQ paper does, and data sets on which ``fit`` raised an error as well. What
     is left is then a selection, which favours data sets without empty cells.
 
-    What the release never measured, the data sets cannot tell. A ready model knows its columns: those that lie
-    together in no measured marginal are named in the first note, and estimates that rest on them are marked
-    (``unmeasured``). For a function of your own a general note says where to look.
+    What the release never measured, the data sets cannot tell. A ready model knows its columns: those that
+    lie together in no measured marginal are named in the first note, and estimates that rest on them are
+    marked (``unmeasured``). For a function of your own a general note says where to look.
 
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
@@ -67,7 +67,9 @@ def analyse(
     >>> import numpy as np, pyarrow as pa
     >>> rng = np.random.default_rng(0)
     >>> tables = [pa.table({"x": rng.normal(centre, 1.0, 500)}) for centre in rng.normal(2.0, 0.1, 50)]
-    >>> found = analyse(tables, lambda frame: {"mean": (frame.x.mean(), frame.x.var() / frame.x.count())}, n=500)
+    >>> def mean(frame):
+    ...     return {"mean": (frame.x.mean(), frame.x.var() / frame.x.count())}
+    >>> found = analyse(tables, mean, n=500)
     >>> low, high = found["mean"].interval()
     >>> low < 2.0 < high
     True

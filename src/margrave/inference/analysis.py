@@ -60,10 +60,10 @@ class Analysis:
         return self.estimates[self._place(name)]
 
     def table(self, level: float | None = None, *, null: float = 0.0) -> pd.DataFrame:
-        """One row an estimate: estimate, standard_error, low, high, df, p_value, privacy_share, used, unmeasured.
+        """One row an estimate: its numbers, how many data sets it is from, and whether it rests on an assumption.
 
-        ``p_value`` is of the hypothesis that the value is ``null``; ``unmeasured`` whether the estimate rests on
-        columns that were never measured together.
+        ``p_value`` is of the hypothesis that the value is ``null``; ``unmeasured`` says whether the estimate
+        rests on columns that were never measured together.
         """
         level = self._level(level)
         rows = [e.to_dict(level, null) for e in self.estimates]

@@ -13,7 +13,10 @@ from margrave.errors import InputError
 from margrave.typing import Clique
 
 MARK = "[!]"
-FOOTNOTE = f"{MARK} rests on what was never measured together, and is an assumption, not evidence: see the first note."
+FOOTNOTE = (
+    f"{MARK} rests on what was never measured together, and is an assumption, not evidence:"
+    " see the first note."
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,9 @@ class Estimate:
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
     ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
-    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together, so
-    that it rests on an assumption. A quantity whose interval is refused has NaN for its estimate and variance.
+    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
+    so that it rests on an assumption. A quantity whose interval is refused has NaN for its estimate and
+    variance.
     """
 
     name: str
@@ -97,9 +101,8 @@ class Estimate:
         }
         numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
         unmeasured = [list(u) for u in self.unmeasured]
-        return {
-            "name": self.name, **numbers, "used": self.used, "data_sets": self.data_sets, "unmeasured": unmeasured,
-        }  # fmt: skip
+        places = {"used": self.used, "data_sets": self.data_sets}
+        return {"name": self.name, **numbers, **places, "unmeasured": unmeasured}
 
 
 def check_level(level: float) -> None:

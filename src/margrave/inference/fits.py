@@ -25,10 +25,10 @@ class Fitted:
     """Estimates of k named quantities from one data set, their variances, and their covariance where it is known.
 
     Quantities that this data set cannot tell about are left out. ``converged``: whether the numbers are what they
-    claim to be; a fit that did not converge is reported, as are estimates that are not finite. ``chosen``: names may be
-    lacking, because the data set does not determine them. ``ranked``: what the
-    design does not determine is left out already, so that a warning of a singular one is no news. ``days``: the
-    estimates are dates, as days since 1970.
+    claim to be; a fit that did not converge is reported, as are estimates that are not finite. ``chosen``: names
+    may be lacking, because the data set does not determine them. ``ranked``: what the design does not determine
+    is left out already, so that a warning of a singular one is no news. ``days``: the estimates are dates, as
+    days since 1970.
     """
 
     names: tuple[str, ...]

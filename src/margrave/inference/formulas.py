@@ -163,7 +163,7 @@ def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
 
 
 def value_of(column: pd.Series, name: str, value: Any) -> Any:
-    """A value as the column holds it, from the value or its text; truths from all that a schema reads as them."""
+    """A value as the column holds it, from the value or its text. Truths may be written as in a schema's table."""
     if is_truth(column):
         return _truth(name, value)
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -181,7 +181,7 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
 
 
 def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
-    """An InputError for a number or date that the schema's column cannot hold. Texts are checked by ``value_of``."""
+    """An InputError for a number or date that the schema's column cannot hold; ``value_of`` checks texts."""
     if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
         return
     codes_of(schema, name, value)
@@ -193,10 +193,12 @@ def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) 
 
 
 def zero_one(frame: pd.DataFrame, left: str) -> pd.Series | None:
-    """The outcome of a linear regression as 0 and 1, where it is a truth or a comparison; None for any other."""
+    """The outcome of a linear regression as 0 and 1, where it is a truth or a comparison; else None."""
     if left in frame.columns:
         column = frame[left]
-        return (column == True).astype(float).where(column.notna()) if is_truth(column) else None  # noqa: E712
+        if not is_truth(column):
+            return None
+        return (column == True).astype(float).where(column.notna())  # noqa: E712
     return outcome(frame, left, None) if _is_comparison(left) else None
 
 
@@ -218,7 +220,9 @@ def is_truth(column: pd.Series) -> bool:
 def _truth(name: str, value: Any) -> bool:
     text = str(value).strip().lower()
     if text not in (*YES, *NO):
-        raise InputError(f"Column {name!r} holds true and false, not {value!r}.", remedy="Name true or false.")
+        raise InputError(
+            f"Column {name!r} holds true and false, not {value!r}.", remedy="Name true or false."
+        )
     return text in YES
 
 

@@ -30,10 +30,10 @@ _MAX_TEXTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Lot:
-    """What the fit gave on one lot of data sets (data sets × names), NaN where it gave nothing that can be trusted.
+    """What the fit gave on one lot of data sets (data sets × names), NaN where nothing can be trusted.
 
-    ``astray`` is the part of ``absent`` that no design explains; ``nan`` and ``negative`` the parts of ``unstable`` in
-    which a fit that converged returned NaN, or a negative variance.
+    ``astray`` is the part of ``absent`` that no design explains; ``nan`` and ``negative`` the parts of
+    ``unstable`` in which a fit that converged returned NaN, or a negative variance.
     """
 
     points: FloatArray
@@ -60,8 +60,8 @@ class Lot:
 
 
 def gather(
-    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...],
-    relations: Relations,
+    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy,
+    notes: tuple[str, ...], relations: Relations,
 ) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
@@ -74,9 +74,8 @@ def gather(
     _check_lengths(every, places)
     names = _all_names([r.results[i] for r in every for i in places])
     lots = [Lot.of(r, places, names, large) for r in every]
-    absent, astray, nan, negative = (
-        np.any([getattr(lot, kind) for lot in lots], axis=0) for kind in ("absent", "astray", "nan", "negative")
-    )
+    kinds = ("absent", "astray", "nan", "negative")
+    absent, astray, nan, negative = (np.any([getattr(lot, k) for lot in lots], axis=0) for k in kinds)
     unstable = np.any([lot.unstable for lot in lots], axis=0) & ~absent
     for lot in lots:
         lot.points[absent | unstable] = np.nan
@@ -171,7 +170,9 @@ def _estimate(
         return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio, unmeasured=unmeasured)
     known = None if total is None else rows
     centre = None if own is None else float(own[good].mean())
-    found = combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre)
+    found = combine(
+        points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre
+    )
     return replace(found, unmeasured=unmeasured)
 
 
@@ -190,7 +191,8 @@ def _notes_on_faults(
     end = "They were left out for it." if remedy == "drop" else "No interval is given."
     return [
         f"{name}: the fit returned {what} on {wrong.sum()} of {m} data sets, first on data set"
-        f" {places[int(wrong.argmax())] + 1}. {end} Look at the fit; a table with few records of a kind may be why."
+        f" {places[int(wrong.argmax())] + 1}. {end} Look at the fit; a table with few records of a kind may be"
+        " why."
         for what, where in faults.items()
         for name, wrong in zip(names, where.T, strict=True)
         if wrong.any()
@@ -199,8 +201,9 @@ def _notes_on_faults(
 
 def _notes_on_names(names: Sequence[str], astray: AnyArray, places: Sequence[int], m: int) -> list[str]:
     return [
-        f"{name}: on {wrong.sum()} of {m} data sets the fit returned other names than on the rest, first on data set"
-        f" {places[int(wrong.argmax())] + 1}; they were left out for it. Return the same names on every data set."
+        f"{name}: on {wrong.sum()} of {m} data sets the fit returned other names than on the rest, first on"
+        f" data set {places[int(wrong.argmax())] + 1}; they were left out for it. Return the same names on every"
+        " data set."
         for name, wrong in zip(names, astray.T, strict=True)
         if wrong.any()
     ]

@@ -23,7 +23,7 @@ class KnowsColumns(Protocol):
         ...
 
     def leans(self, name: str, apart: Clique) -> bool:
-        """Whether the estimate of that name is about the relation of these columns; of a single one, about it."""
+        """Whether the estimate of that name is about the relation of these columns, or about a single one."""
         ...
 
 
@@ -31,9 +31,9 @@ class KnowsColumns(Protocol):
 class Relations:
     """What was not measured of an analysis.
 
-    ``apart`` are pairs of its columns, or single ones, that lie in no measured marginal; ``in_part`` pairs of which
-    single counts alone are known; ``joint`` its columns, where all pairs were measured but not all columns at once.
-    ``leans`` says which estimates are about a pair. ``general`` is told where its columns are unknown.
+    ``apart`` are pairs of its columns, or single ones, that lie in no measured marginal; ``in_part`` pairs of
+    which single counts alone are known; ``joint`` its columns, where all pairs were measured but not all columns
+    at once. ``leans`` says which estimates are about a pair. ``general`` is told where its columns are unknown.
     """
 
     apart: tuple[Clique, ...] = ()
@@ -44,7 +44,7 @@ class Relations:
 
     @staticmethod
     def of(fit: Any, draws: Any) -> Relations:
-        """Of a fit on draws of a release. Tables from elsewhere say nothing of what was measured, nor does this."""
+        """Of a fit on draws of a release. Tables from elsewhere do not say what was measured, nor does this."""
         together: tuple[Clique, ...] | None = getattr(draws, "together", None)
         if together is None:
             return Relations()
@@ -53,7 +53,8 @@ class Relations:
             return Relations(general=_general(together, tuple(c.name for c in draws.schema.columns)))
         columns = tuple(dict.fromkeys(fit.columns))
         lone = tuple((c,) for c in columns if not covers((*together, *in_part), (c,)))
-        pairs = [p for p in combinations([c for c in columns if (c,) not in lone], 2) if not covers(together, p)]
+        known = [c for c in columns if (c,) not in lone]
+        pairs = [p for p in combinations(known, 2) if not covers(together, p)]
         apart = (*lone, *(p for p in pairs if not covers(in_part, p)))
         part = tuple(p for p in pairs if covers(in_part, p))
         joint = columns if not (apart or part or covers(together, columns)) else ()
@@ -68,13 +69,13 @@ class Relations:
         told = [*_never(self.apart, names, [n for n in names if self.under(n)])]
         if self.in_part:
             told.append(
-                f"{_pairs(self.in_part)}: single counts alone were measured of them together, not whole marginals. The"
-                " rest of their relation is an assumption of the model."
+                f"{_pairs(self.in_part)}: single counts alone were measured of them together, not whole marginals."
+                " The rest of their relation is an assumption of the model."
             )
         if self.joint:
             told.append(
-                f"All pairs of {_words(self.joint)} were measured, but no marginal of all of them: what three or more"
-                " do together beyond their pairs is an assumption of the model, or of other marginals."
+                f"All pairs of {_words(self.joint)} were measured, but no marginal of all of them: what three or"
+                " more do together beyond what was measured is an assumption of the model."
             )
         return [*told, *([self.general] if self.general else [])]
 
@@ -89,8 +90,8 @@ def _general(together: Sequence[Clique], columns: Clique) -> str:
     if covers(together, columns):
         return ""
     return (
-        f"{ABSENT} Which columns this fit joins is not known here: look whether they were measured together, in"
-        " release.transcript.cliques, or for single counts the cliques of release.transcript.answers."
+        f"{ABSENT} Which columns this fit joins is not known here: look whether they were measured together,"
+        " in release.transcript.cliques, or for single counts the cliques of release.transcript.answers."
     )
 
 
@@ -100,21 +101,23 @@ def _never(apart: Sequence[Clique], names: Sequence[str], leaning: Sequence[str]
     told = []
     if pairs:
         told.append(
-            f"{_pairs(pairs)} were never measured together: the synthetic data hold no relation between them beyond"
-            f" what passes through other columns. {end}"
+            f"{_pairs(pairs)} were never measured together: the synthetic data hold no relation between them"
+            f" beyond what passes through other columns. {end}"
         )
     if lone:
         them = _words([a for (a,) in lone])
-        told.append(f"{them} {'was' if len(lone) == 1 else 'were'} never measured: the synthetic data know nothing"
-                    f" of {'it' if len(lone) == 1 else 'them'}. {end}")  # fmt: skip
+        was, it = ("was", "it") if len(lone) == 1 else ("were", "them")
+        told.append(f"{them} {was} never measured: the synthetic data know nothing of {it}. {end}")
     return told
 
 
 def _consequence(names: Sequence[str], leaning: Sequence[str]) -> str:
     if not leaning:
         return "The estimates rest on that."
-    others = "" if len(leaning) == len(names) else " The other estimates are adjusted for it, and rest on it too."
-    return f"What this says of {some(leaning)} is an assumption of the model, not evidence.{others}"
+    told = f"What this says of {some(leaning)} is an assumption of the model, not evidence."
+    if len(leaning) == len(names):
+        return told
+    return f"{told} The other estimates are adjusted for it, and rest on it too."
 
 
 def _pairs(pairs: Sequence[Clique]) -> str:

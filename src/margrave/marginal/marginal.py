@@ -26,8 +26,8 @@ def project_array(values: AnyArray, clique: Clique, onto: Clique) -> AnyArray:
 class Marginal:
     """Counts (true, noisy or expected) of every cell of a clique: ``values`` has one axis per attribute.
 
-    The axes are in the order of the schema's columns, whatever order was asked for. ``labels`` say what each code of
-    an axis stands for, where a release made the marginal; else they are empty.
+    The axes are in the order of the schema's columns, whatever order was asked for. ``labels`` say what each
+    code of an axis stands for, where a release made the marginal; else they are empty.
     """
 
     clique: Clique

@@ -67,7 +67,8 @@ def fit_named(choice: Fit | str) -> Fit:
     if isinstance(choice, str | type) or not callable(choice) or not callable(getattr(choice, "cells", None)):
         raise InputError(
             f"{getattr(choice, '__name__', choice)!r} is no fit.",
-            remedy=f"Give an instance, such as margrave.GraphicalFit(), or one of the names {', '.join(FITS)}.",
+            remedy="Give an instance, such as margrave.GraphicalFit(), or one of the names"
+            f" {', '.join(FITS)}.",
         )
     return choice
 

@@ -34,7 +34,7 @@ ABSENT = (
     "Relations among columns that no measured marginal holds are absent from every draw, and no interval"
     " accounts for that."
 )
-"""The note of all draws. An analysis that knows its columns says in its place what was not measured of them."""
+"""The note of all draws. An analysis that knows its columns says what was not measured of them instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class Draws:
 
     ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
     drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
-    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured or read
-    from public data; ``in_part`` those of which single counts alone are known.
+    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured or
+    read from public data; ``in_part`` those of which single counts alone are known.
 
     **Privacy:** none spent.
 

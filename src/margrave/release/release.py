@@ -142,7 +142,7 @@ class Release:
         seed: int | None = None,
         progress: Callable[[str, float], None] | None = None,
     ) -> Draws:
-        """``m`` tables for an analysis whose intervals know of the noise: of ``rows`` independent records each.
+        """``m`` tables of ``rows`` independent records each, for an analysis whose intervals know of the noise.
 
         Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
         answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated

@@ -1,4 +1,4 @@
-"""Which columns a release knows together: what was counted or read of them at once, and what follows from that."""
+"""Which columns a release knows together: what was counted or read of them at once, and what follows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from margrave.typing import Clique
 
 
 def known_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]:
-    """The columns of each marginal that was measured or read from public data, and those that follow from them.
+    """The columns of each marginal that was measured or read from public data, and those that follow.
 
-    A column follows from others where the schema leaves one value possible for each of theirs: a state, from its city.
+    A column follows from others where the schema leaves one value possible for each of theirs: a state, from
+    its city.
     """
     return maximal(with_followers(domain, e.clique) for e in transcript.evidence)
 
