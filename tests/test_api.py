@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -32,3 +34,9 @@ def test_a_mechanism_with_parameters_and_the_default() -> None:
 def test_what_is_no_mechanism_is_refused_with_the_names(bad: object) -> None:
     with pytest.raises(InputError, match=r"is no mechanism.*aim, mst"):
         margrave.synthesize(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, mechanism=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1"])
+def test_what_is_no_seed_is_refused_before_the_table_is_read(seed: Any) -> None:
+    with pytest.raises(InputError, match="is no seed"):
+        margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, seed=seed)

@@ -17,9 +17,20 @@ from scipy import stats
 import margrave
 from exact_posterior import SCHEMA, release_of
 from margrave.errors import InputError
-from margrave.inference import OLS, Analysis, Fitted, Mean, analyse, analyse_posterior, combine
+from margrave.inference import (
+    OLS,
+    Analysis,
+    Fitted,
+    Logistic,
+    Mean,
+    Quantile,
+    analyse,
+    analyse_posterior,
+    combine,
+)
 from margrave.inference.fits import estimable, read_fit
 from margrave.inference.sources import Frames
+from margrave.release.release import Conditional
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
 
@@ -200,6 +211,48 @@ def test_an_estimate_that_blew_up_gets_no_interval_unless_dropped() -> None:
     assert any("left out" in n for n in dropped.notes)
 
 
+def faulty(fault: Any) -> Callable[[pd.DataFrame], Any]:
+    """A fit that returns a fault where the first value is large, and means elsewhere."""
+    return lambda f: fault if f.x.iloc[0] > 1.8 else {"x": (f.x.mean(), 0.01), "y": (f.y.mean(), 0.01)}
+
+
+@pytest.mark.parametrize("remedy", ["report", "drop"])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"x": (np.nan, 0.01), "y": (1.0, 0.01)}, "the fit returned NaN on"),
+        ({"x": (1.0, np.nan), "y": (1.0, 0.01)}, "the fit returned NaN on"),
+        ({"x": (1.0, -0.01), "y": (1.0, 0.01)}, "the fit returned a negative variance on"),
+    ],
+    ids=["nan", "nan variance", "negative"],
+)
+def test_what_a_fit_should_not_return_is_told_as_such(fault: Any, words: str, remedy: Any) -> None:
+    given = tables(30)
+    wrong = [i for i, t in enumerate(given) if t["x"][0].as_py() > 1.8]
+    found = analyse(given, faulty(fault), n=200, remedy=remedy)
+    first = f"first on data set {wrong[0] + 1}."
+    assert found.notes[0].startswith(f"x: {words} {len(wrong)} of 30 data sets, {first}")
+    assert not any("stable" in n or "empty cell" in n for n in found.notes)
+    assert found["x"].known == (remedy == "drop")
+    assert found["y"].used == 30
+
+
+def test_other_names_than_before_are_told() -> None:
+    given = tables(30)
+    wrong = [i for i, t in enumerate(given) if t["x"][0].as_py() > 1.8]
+    found = analyse(given, faulty({"z": (1.0, 0.01), "y": (1.0, 0.01)}), n=200)
+    assert f"x: on {len(wrong)} of 30 data sets the fit returned other names than on the rest" in str(found)
+    assert f"first on data set {wrong[0] + 1};" in found.notes[0]
+    assert not any("cannot tell" in n for n in found.notes)
+
+    def fewer(frame: pd.DataFrame) -> Any:
+        k = 2 if frame.x.iloc[0] > 1.8 else 3
+        return [1.0] * k, [0.1] * k
+
+    with pytest.raises(InputError, match=rf"3 estimates .* data set 1, and 2 on data set {wrong[0] + 1}\."):
+        analyse(given, fewer, n=200)
+
+
 def test_a_large_unit_is_no_blow_up() -> None:
     """A mean of incomes may well have a standard deviation above 1000: what counts is to be far above the others."""
     found = analyse(tables(), lambda f: {"income": (1e6 * f.x.mean(), 1e12 * f.x.var() / len(f))}, n=200)
@@ -263,12 +316,32 @@ def test_no_variance_is_no_interval() -> None:
 def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
     fit, rng = Mean("x"), np.random.default_rng(0)
     release = release_of(SHARES, 100, 1.0, rng)
+    part: Any = Conditional(SCHEMA, None, {})  # type: ignore[arg-type]
     for call, words in [
         (lambda: analyse([tables()[0]], fit), "at least two tables"),
         (lambda: analyse([tables()[0], tables(rows=9)[0]], fit), "numbers of rows"),
         (lambda: analyse([tables()[0], pa.table({"x": np.zeros(200)})], fit), "same columns"),
         (lambda: analyse("release.margrave", fit), "release"),  # type: ignore[arg-type]
         (lambda: analyse(release, fit, n=100), "n is for tables"),
+        (lambda: analyse(tables(), fit, 10), "m says how a release draws.*drawn already.*Leave m out"),
+        (lambda: analyse(tables(), fit, rows=100), "rows says how"),
+        (lambda: analyse(tables(), fit, n="many"), "n is 'many'"),  # type: ignore[arg-type]
+        (lambda: analyse(tables(), fit, n=0), "n is 0"),
+        (lambda: analyse(tables(), fit, seed=0), "seed says how"),
+        (lambda: analyse(release.draws(3), fit, seed=5), "seed says how"),
+        (lambda: analyse(release.draws(3), fit, method="posterior"), "method says how"),
+        (lambda: analyse(release.draws(3), fit, n=100), "n is for tables"),
+        (lambda: analyse_posterior(tables(), lambda f: f, rows=9), "rows says how"),
+        (lambda: analyse(part, fit), r"Conditional.*lambda frame: Logistic"),
+        (lambda: analyse(release, Mean), "'Mean' is no analysis.*such as Mean"),
+        (lambda: analyse(release, "mean"), "'mean' is no analysis"),  # type: ignore[arg-type]
+        (lambda: analyse(release, Mean(["x"])), "no column"),  # type: ignore[arg-type]
+        (lambda: analyse(release, OLS(3)), "no formula"),  # type: ignore[arg-type]
+        (lambda: Quantile("x", "0.5"), "quantile"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, 2.5), "2.5 data sets"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, "5"), "'5' data sets"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, 5, level="high"), "level"),  # type: ignore[arg-type]
+        (lambda: analyse(release, fit, 5, large=None), "large"),  # type: ignore[arg-type]
         (lambda: analyse(release, fit, 1), "at least 2"),
         (lambda: analyse(release, Mean("wage"), 5), "no column 'wage'"),
         (lambda: analyse(release, Mean("group"), 5), "holds no numbers"),
@@ -341,6 +414,15 @@ def test_draws_can_be_analysed_themselves() -> None:
     assert found.names == ("Intercept", "group[T.a]", "group[T.b]")  # c comes first in the schema
     assert np.array_equal(found.points, analyse(release, OLS("x ~ group"), 10, seed=5, rows=50).points, equal_nan=True)
     assert found.total == drawn.total
+
+
+def test_a_subgroup_is_chosen_in_the_fit() -> None:
+    release = release_of(SHARES, 2_000, 3.0, np.random.default_rng(1))
+    model = Logistic("x > 2 ~ group")
+    found = analyse(release, lambda frame: model(frame[frame.grade == "low"]), 10, seed=5)
+    assert found.names == ("Intercept", "group[T.a]", "group[T.b]")
+    low = Frames.of_schema(SCHEMA).of(release.draws(10, seed=5)[0]).query("grade == 'low'")
+    assert found.points[0] == pytest.approx(model(low).estimates)
 
 
 # --- refits, and the bias they show
@@ -457,7 +539,7 @@ def shown() -> Analysis:
 def test_the_table(shown: Analysis) -> None:
     table = shown.table()
     assert list(table.columns) == [
-        "estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share", "used",
+        "estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share", "used", "unmeasured",
     ]  # fmt: skip
     e, row = shown["x"], table.loc["x"]
     assert row.estimate == e.estimate

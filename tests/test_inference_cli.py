@@ -60,6 +60,8 @@ BRIEF = ["--m", "12", "--seed", "1"]
         (["mean", "r.margrave", "x"], ["mean(x)"]),
         (["proportion", "r.margrave", "sex", "f"], ["sex = f"]),
         (["proportion", "r.margrave", "smokes", "true"], ["smokes = true"]),
+        (["proportion", "r.margrave", "smokes", "yes"], ["smokes = yes"]),
+        (["ols", "r.margrave", "smokes ~ C(sex)"], ["Intercept", "C(sex)[T.f]"]),
         (["quantile", "r.margrave", "x", "0.5"], ["quantile(x, 0.5)"]),
         (["ols", "r.margrave", "x ~ C(sex)", "--robust"], ["Intercept", "C(sex)[T.f]"]),
         (["logistic", "r.margrave", "smokes ~ x"], ["Intercept", "x"]),

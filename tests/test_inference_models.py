@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import statsmodels.formula.api as smf
 from margrave.errors import InputError
 from margrave.inference import OLS, Logistic, Mean, Proportion, Quantile, analyse
 from margrave.inference.formulas import check_formula, names_in, value_of
+from margrave.schema import Boolean, Date, Integer, Schema
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def test_a_mean(frame: pd.DataFrame) -> None:
     assert found.estimates[0] == pytest.approx(x.mean())
     assert found.variances[0] == pytest.approx(x.var() / len(x))
     with pytest.raises(InputError, match="holds no numbers"):
-        Mean("day")(frame)
+        Mean("group")(frame)
     with pytest.raises(ValueError, match="not missing"):
         Mean("x")(frame.assign(x=np.nan))
 
@@ -58,7 +61,12 @@ def test_values_as_columns_hold_them(frame: pd.DataFrame) -> None:
     assert value_of(truths, "t", "true") is True
     assert value_of(pd.Series(pd.Categorical([False, True])), "t", "TRUE") is True
     assert value_of(frame["day"], "day", "2020-01-05") == pd.Timestamp("2020-01-05")
+    holed = pd.Series(pd.Categorical([False, True, None]))
+    for text, truth in [("yes", True), ("no", False), (1, True), ("0", False), (True, True), ("T", True)]:
+        assert value_of(truths, "t", text) is truth
+        assert value_of(holed, "t", text) is truth
     for column, value, words in [
+        (holed, "maybe", "true and false"),
         (frame["group"], "z", "has no value 'z'"),
         (truths, "maybe", "true and false"),
         (frame["x"], "high", "cannot hold"),
@@ -82,6 +90,54 @@ def test_a_quantile_and_its_variance() -> None:
     assert "normal" in Quantile("x").notes[0]
     with pytest.raises(InputError, match="quantile"):
         Quantile("x", 1.0)
+
+
+def test_dates_are_numbers(frame: pd.DataFrame) -> None:
+    days = frame.assign(day=(frame.day - pd.Timestamp("1970-01-01")).dt.days)
+    for model in (Mean("day"), Quantile("day", 0.3)):
+        found, plain = model(frame), model(days)
+        assert found.estimates == pytest.approx(plain.estimates)
+        assert found.variances == pytest.approx(plain.variances)
+        assert (found.days, plain.days) == (True, False)
+    whole = frame[["day"]]
+    told = analyse([whole, whole.sample(frac=1.0, replace=True, random_state=1)], Mean("day"), n=500)
+    note = next(n for n in told.notes if "days since 1970" in n)
+    low, high = re.findall(r"interval of (2020-\S+ \S+) to (2020-\S+ \S+)\.", note)[0]
+    assert pd.Timestamp(low) < frame.day.mean() < pd.Timestamp(high)
+
+
+def test_truths_and_comparisons_are_outcomes_of_linear_regressions(frame: pd.DataFrame) -> None:
+    given = frame.assign(ill=frame.answer == "yes", one=(frame.answer == "yes").astype(float))
+    given["holed"] = pd.Categorical([None, *given.ill[1:]], categories=[False, True])
+    plain = OLS("one ~ group")(given)
+    for outcome in ("ill", "answer == 'yes'"):
+        found = OLS(f"{outcome} ~ group")(given)
+        assert found.names == plain.names
+        assert found.estimates == pytest.approx(plain.estimates)
+    holed = OLS("holed ~ group")(given)
+    assert holed.estimates == pytest.approx(OLS("one ~ group")(given.iloc[1:]).estimates)
+
+
+def test_values_that_the_schema_does_not_hold() -> None:
+    january = Date("day", date(2020, 1, 1), date(2020, 1, 31))
+    schema = Schema([Integer("ill", 0, 1), january, Boolean("smokes")])
+    types = {"ill": pd.Series([], dtype="int64"), "day": pd.Series([], dtype="datetime64[ns]")}
+    empty = pd.DataFrame({**types, "smokes": pd.Series([], dtype=bool)})
+    for model in (
+        Proportion("ill", 1), Proportion("ill", "0"), Proportion("day", "2020-01-05"),
+        Proportion("smokes", "yes"), Logistic("ill ~ smokes", success=1), OLS("smokes ~ ill"),
+    ):  # fmt: skip
+        model.check(empty, schema)
+    for model, words in [
+        (Proportion("ill", 5), "'ill' has no value 5 in the schema. It has 0, 1"),
+        (Proportion("ill", "5"), "It has 0, 1"),
+        (Proportion("ill", 0.5), "'ill' holds whole numbers, and 0.5 is none. It has 0, 1"),
+        (Proportion("day", "2021-01-05"), "'day' has no value"),
+        (Logistic("ill ~ smokes", success=7), "'ill' has no value 7"),
+        (Proportion("smokes", "maybe"), "true or false"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            model.check(empty, schema)
 
 
 @pytest.mark.parametrize("robust", [False, True])

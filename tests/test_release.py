@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fake_model
 from margrave.errors import InputError, MargraveError, ReleaseError
-from margrave.models import MODELS
+from margrave.marginal import Marginal
+from margrave.models import MODELS, GraphicalFit
 from margrave.release import Release
+from margrave.schema import Categorical, Coded, Integer, Schema
 from margrave.transcript import Measurement, PublicTotal, Selection
 
 
@@ -70,6 +73,23 @@ def test_marginal_takes_columns_in_any_order(made: Release) -> None:
         made.marginal(["agee"])
 
 
+def test_a_marginal_says_what_its_codes_stand_for() -> None:
+    schema = Schema([Integer("age", 0, 99, bins=2), Categorical("count", ["f", "m"]), Coded("c", 3)])
+    release = fake_model.release(schema=schema)
+    found = release.marginal(["count", "age"])
+    assert found.clique == ("age", "count")
+    assert found.labels == (("0 to 49", "50 to 99"), ("f", "m"))
+    told = found.to_dict()
+    assert told["age"] == ["0 to 49", "0 to 49", "50 to 99", "50 to 99"]
+    assert told["count"] == ["f", "m", "f", "m"]
+    assert told["count_"] == found.values.ravel().tolist()
+    assert found.project(("count",)).labels == (("f", "m"),)
+    assert found.project(("count", "age")).labels == (("f", "m"), ("0 to 49", "50 to 99"))
+    part = release.condition({"count": "m"}).marginal(["age"])
+    assert part.labels == (("0 to 49", "50 to 99"),)
+    assert Marginal(("a",), np.ones(2)).to_dict() == {"a": ["0", "1"], "count": [1.0, 1.0]}
+
+
 def test_conditioning_holds_in_every_row(made: Release) -> None:
     part = made.condition({"sex": 1, "age": [0, 3]})
     rows = part.sample(400, seed=0)
@@ -102,6 +122,28 @@ def test_refitting_keeps_the_books(made: Release) -> None:
     assert again.account is made.account
     assert again.transcript is made.transcript
     assert again.config["refit"] == "TableFit"
+
+
+def test_a_fit_by_its_name_and_what_is_none(made: Release) -> None:
+    assert made.refit("graphical").config["refit"] == "GraphicalFit"
+    for wrong in ("graph", GraphicalFit, 3, None, lambda: None):
+        with pytest.raises(InputError, match=r"is no fit\. Give an instance.*graphical, max-entropy"):
+            made.refit(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, np.float64(2)])
+def test_what_is_no_seed_is_refused_everywhere(made: Release, seed: Any) -> None:
+    rows = pa.table({"age": [0, 1]})
+    for call in (
+        lambda: made.sample(3, seed=seed),
+        lambda: made.condition({"sex": 1}).sample(3, seed=seed),
+        lambda: made.refit(fake_model.TableFit(np.ones((5, 2, 3))), seed=seed),
+        lambda: made.complete(rows, attestation="made up", seed=seed),
+        lambda: made.draws(2, seed=seed),
+    ):
+        with pytest.raises(InputError, match=r"is no seed\. A seed is a whole number, 0 or more\."):
+            call()
+    assert made.sample(3, seed=np.int64(4)).equals(made.sample(3, seed=4))
 
 
 @pytest.mark.parametrize("public_total", [False, True])

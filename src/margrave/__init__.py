@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from margrave.evaluate import Evaluation
-    from margrave.inference import Analysis, analyse
+    from margrave.inference.analyse import analyse
+    from margrave.inference.analysis import Analysis
     from margrave.marginal import HalfSpace, LinearQuery, Marginal, Queries
     from margrave.mechanisms import (
         AIM,
@@ -92,8 +93,8 @@ _HOME = {
     "ReleaseError": "margrave.errors",
     "SchemaError": "margrave.errors",
     "Evaluation": "margrave.evaluate",
-    "Analysis": "margrave.inference",
-    "analyse": "margrave.inference",
+    "Analysis": "margrave.inference.analysis",
+    "analyse": "margrave.inference.analyse",
     "HalfSpace": "margrave.marginal",
     "LinearQuery": "margrave.marginal",
     "Marginal": "margrave.marginal",

@@ -21,6 +21,7 @@ from margrave.privacy.policy import policy_of
 from margrave.privacy.unit import rows_per_person
 from margrave.public import Public
 from margrave.release import Release
+from margrave.release.seeds import check_seed
 from margrave.schema import Domain, Schema
 
 MAX_CODES = 1 << 22
@@ -59,6 +60,7 @@ def synthesize(
     before is not paid again. Raises ``InputError``, ``SchemaError``, ``DataError``, ``ModelTooLargeError``,
     ``PolicyError``, ``BudgetError`` (the data set's cap leaves no room) or ``LedgerError`` before anything is spent.
     """
+    check_seed(seed)
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = mechanism_of(mechanism)

@@ -157,11 +157,14 @@ def show_analysis(found: Analysis) -> None:
     for name in ("estimate", "s.e.", "low", "high", "p", "privacy", "used"):
         table.add_column(name, justify="right", no_wrap=True)
     for e in found:
-        table.add_row(escape(e.name), *cells_of(e, found.level))
+        table.add_row(escape(e.marked), *cells_of(e, found.level))
     out.print(table)
+    for line in found.footnotes:
+        out.print(escape(line))
     out.print("[dim]privacy: share of the variance due to it; used: data sets. All with df: --json.[/]")
-    for note in found.notes:
-        out.print(f"[dim]Note: {escape(note)}[/]")
+    marked = any(e.unmeasured for e in found)
+    for i, note in enumerate(found.notes):
+        out.print(f"[{'bold' if marked and i == 0 else 'dim'}]Note: {escape(note)}[/]")
 
 
 def cells_of(e: Estimate, level: float) -> list[str]:

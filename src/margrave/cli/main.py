@@ -26,7 +26,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("inspect", "Write a release's report as one HTML page."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
-    "analyse": ("analyse", "Estimate what holds in the population, with honest intervals."),
+    "analyse": ("analyse", "Estimate what holds in the population, with intervals that know of the noise."),
     "certificate": ("inspect", "Print what a release promises, measured and spent."),
 }
 

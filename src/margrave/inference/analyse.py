@@ -10,11 +10,12 @@ import pyarrow as pa
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
 from margrave.inference.combine import Mixture, mix
-from margrave.inference.estimate import check_level
+from margrave.inference.estimate import check_level, is_number
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
+from margrave.inference.relations import Relations
 from margrave.inference.runs import Fit, Runs
-from margrave.inference.sources import MANY, Draws, Frames, Progress, Source, settle
+from margrave.inference.sources import Draws, Frames, Progress, Source, settle
 from margrave.schema import Schema
 
 LARGE = 1e3
@@ -27,7 +28,7 @@ DRAWING = 0.5
 def analyse(
     source: Source | Draws | Sequence[Any],
     fit: Fit,
-    m: int = MANY,
+    m: int | None = None,
     *,
     level: float = 0.95,
     rows: int | None = None,
@@ -41,8 +42,9 @@ def analyse(
 ) -> Analysis:
     """Estimates and intervals for the **population** that the real records were sampled from.
 
-    ``source`` is a release, which draws ``m`` data sets of ``rows`` records from its posterior (``method`` and
-    ``seed`` go to :meth:`Release.draws`), or a list of tables drawn elsewhere, with ``n`` the number of real records.
+    ``source`` is a release, which draws ``m`` data sets (100) of ``rows`` records from its posterior
+    (``method`` and ``seed`` go to :meth:`Release.draws`), or its draws, or a list of tables drawn elsewhere,
+    with ``n`` the number of real records.
     ``fit`` is any analysis of one pandas frame as if it were the real one. It returns (estimates, variances), named
     by dicts or Series or not at all; (estimates, covariance matrix), which tests of several values need; a dict of
     name: (estimate, variance); or a statsmodels result. :mod:`margrave.inference.models` has ready ones.
@@ -54,6 +56,10 @@ def analyse(
     single results out instead, as the NAPSU-MQ paper does, and data sets on which ``fit`` raised an error as well. What
     is left is then a selection, which favours data sets without empty cells.
 
+    What the release never measured, the data sets cannot tell. A ready model knows its columns: those that
+    lie together in no measured marginal are named in the first note, and estimates that rest on them are
+    marked (``unmeasured``). For a function of your own a general note says where to look.
+
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
     of one and of the other are used together or not at all.
@@ -61,7 +67,9 @@ def analyse(
     >>> import numpy as np, pyarrow as pa
     >>> rng = np.random.default_rng(0)
     >>> tables = [pa.table({"x": rng.normal(centre, 1.0, 500)}) for centre in rng.normal(2.0, 0.1, 50)]
-    >>> found = analyse(tables, lambda frame: {"mean": (frame.x.mean(), frame.x.var() / len(frame))}, n=500)
+    >>> def mean(frame):
+    ...     return {"mean": (frame.x.mean(), frame.x.var() / frame.x.count())}
+    >>> found = analyse(tables, mean, n=500)
     >>> low, high = found["mean"].interval()
     >>> low < 2.0 < high
     True
@@ -76,13 +84,21 @@ def analyse(
     every = [Runs(keep_going=remedy == "drop") for _ in sources]
     for part, (runs, tables) in enumerate(zip(every, sources, strict=True)):
         runs.run(tables, frames, lambda frame: read_fit(fit(frame)), _analysing(progress, part, len(sources)))
-    return gather(every, draws, level=level, large=large, remedy=remedy, notes=tuple(getattr(fit, "notes", ())))
+    return gather(
+        every,
+        draws,
+        level=level,
+        large=large,
+        remedy=remedy,
+        notes=tuple(getattr(fit, "notes", ())),
+        relations=Relations.of(fit, draws),
+    )
 
 
 def analyse_posterior(
     source: Source | Draws | Sequence[Any],
     fit: Fit,
-    m: int = MANY,
+    m: int | None = None,
     *,
     names: Sequence[str] = (),
     rows: int | None = None,
@@ -104,15 +120,19 @@ def analyse_posterior(
 
 
 def _prepared(
-    source: Any, fit: Fit, m: int, *, n: float | None, rows: int | None, method: str, seed: int | None,
+    source: Any, fit: Fit, m: int | None, *, n: float | None, rows: int | None, method: str, seed: int | None,
     progress: Progress | None,
 ) -> tuple[Draws, Frames]:  # fmt: skip
     """The data sets; a ready model is shown the columns first, before any are drawn."""
+    if isinstance(fit, type) or not callable(fit):
+        raise InputError(
+            f"{getattr(fit, '__name__', fit)!r} is no analysis.",
+            remedy='Give a function of a data frame, or a ready model with its column, such as Mean("stay").',
+        )
     check = getattr(fit, "check", None)
-    if check is not None and isinstance(source, Source):
-        schema = source.schema
-        empty = Frames.of_schema(schema).of(_empty(schema))
-        check(empty)
+    schema = getattr(source, "schema", None)
+    if check is not None and isinstance(schema, Schema):
+        check(Frames.of_schema(schema).of(_empty(schema)), schema)
 
     def drawing(stage: str, done: float) -> None:
         if progress is not None:
@@ -139,5 +159,5 @@ def _empty(schema: Schema) -> pa.Table:
 def _check_remedy(large: float, remedy: str) -> None:
     if remedy not in ("report", "drop"):
         raise InputError(f"There is no remedy {remedy!r}.", remedy="Choose report or drop.")
-    if not large > 0:
-        raise InputError(f"large is {large:g}.", remedy="Give a positive standard deviation, such as 1000.")
+    if not is_number(large) or not large > 0:
+        raise InputError(f"large is {large!r}.", remedy="Give a positive standard deviation, such as 1000.")

@@ -13,11 +13,12 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.files import written_whole
 from margrave.inference.combine import WaldTest, wald
-from margrave.inference.estimate import Estimate, check_level
+from margrave.inference.estimate import FOOTNOTE, Estimate, check_level
 from margrave.inference.forest import forest, page
 from margrave.typing import AnyArray, FloatArray
 
 FORMATS = (".html", ".svg")
+P_VALUES = "p-values test that the value is 0."
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,17 @@ class Analysis:
         return self.estimates[self._place(name)]
 
     def table(self, level: float | None = None, *, null: float = 0.0) -> pd.DataFrame:
-        """One row an estimate: estimate, standard_error, low, high, df, p_value, privacy_share, used."""
+        """One row an estimate: its numbers, how many data sets it is from, and whether it rests on an assumption.
+
+        ``p_value`` is of the hypothesis that the value is ``null``; ``unmeasured`` says whether the estimate
+        rests on columns that were never measured together.
+        """
         level = self._level(level)
         rows = [e.to_dict(level, null) for e in self.estimates]
         columns = ["estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share"]
         found = pd.DataFrame({c: [np.nan if r[c] is None else r[c] for r in rows] for c in columns})
         found["used"] = [e.used for e in self.estimates]
+        found["unmeasured"] = [bool(e.unmeasured) for e in self.estimates]
         found.index = pd.Index(self.names, name="name")
         return found
 
@@ -133,7 +139,8 @@ class Analysis:
     def html(self, level: float | None = None) -> str:
         """The plot, the table and the notes as one page, with nothing outside it."""
         level = self._level(level)
-        return page(self.estimates, level, self.words(level), (f"Data sets: {self.method}.", *self.notes))
+        told = (f"Data sets: {self.method}.", *self.footnotes, *self.notes)
+        return page(self.estimates, level, self.words(level), told)
 
     def plot(self, path: str | Path, *, level: float | None = None, overwrite: bool = False) -> None:
         """Write the plot to an .svg file, or the page to an .html file, whole or not at all."""
@@ -159,12 +166,20 @@ class Analysis:
         }
 
     def __str__(self) -> str:
-        shown = self.table().to_string(
+        table = self.table().drop(columns="unmeasured").set_axis([e.marked for e in self.estimates])
+        shown = table.to_string(
             formatters={"p_value": "{:.3g}".format, "privacy_share": "{:.0%}".format, "df": "{:.1f}".format},
             float_format="{:.5g}".format,
             na_rep="-",
         )
-        return "\n".join([self.words(), f"Data sets: {self.method}.", shown, *(f"Note: {n}" for n in self.notes)])
+        lines = [self.words(), f"Data sets: {self.method}.", shown, *self.footnotes]
+        return "\n".join([*lines, *(f"Note: {n}" for n in self.notes)])
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """What stands under a printed table: what its marks and its p-values mean."""
+        marked = any(e.unmeasured for e in self.estimates)
+        return (*([FOOTNOTE] if marked else []), P_VALUES)
 
     def words(self, level: float | None = None) -> str:
         """What the numbers were made from, in a line."""

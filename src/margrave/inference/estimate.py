@@ -6,9 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy import special
 
 from margrave.errors import InputError
+from margrave.typing import Clique
+
+MARK = "[!]"
+FOOTNOTE = (
+    f"{MARK} rests on what was never measured together, and is an assumption, not evidence:"
+    " see the first note."
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +27,9 @@ class Estimate:
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
     ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
-    the estimate is corrected by. A quantity whose interval is refused has NaN for its estimate and variance.
+    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
+    so that it rests on an assumption. A quantity whose interval is refused has NaN for its estimate and
+    variance.
     """
 
     name: str
@@ -33,6 +43,12 @@ class Estimate:
     ratio: float | None = None
     floored: bool = False
     bias: float = 0.0
+    unmeasured: tuple[Clique, ...] = ()
+
+    @property
+    def marked(self) -> str:
+        """Its name, with a mark where it rests on what was never measured."""
+        return f"{self.name} {MARK}" if self.unmeasured else self.name
 
     @property
     def known(self) -> bool:
@@ -84,10 +100,17 @@ class Estimate:
             "bias": self.bias,
         }
         numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
-        return {"name": self.name, **numbers, "used": self.used, "data_sets": self.data_sets}
+        unmeasured = [list(u) for u in self.unmeasured]
+        places = {"used": self.used, "data_sets": self.data_sets}
+        return {"name": self.name, **numbers, **places, "unmeasured": unmeasured}
 
 
 def check_level(level: float) -> None:
     """A level is a probability strictly between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"The level {level:g} is no probability.", remedy="Give one such as 0.95.")
+    if not is_number(level) or not 0.0 < level < 1.0:
+        raise InputError(f"The level {level!r} is no probability.", remedy="Give one such as 0.95.")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, of Python or NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -25,8 +25,10 @@ class Fitted:
     """Estimates of k named quantities from one data set, their variances, and their covariance where it is known.
 
     Quantities that this data set cannot tell about are left out. ``converged``: whether the numbers are what they
-    claim to be; a fit that did not converge is reported, as are estimates that are not finite. ``ranked``: what the
-    design does not determine is left out already, so that a warning of a singular one is no news.
+    claim to be; a fit that did not converge is reported, as are estimates that are not finite. ``chosen``: names
+    may be lacking, because the data set does not determine them. ``ranked``: what the design does not determine
+    is left out already, so that a warning of a singular one is no news. ``days``: the estimates are dates, as
+    days since 1970.
     """
 
     names: tuple[str, ...]
@@ -34,7 +36,9 @@ class Fitted:
     variances: FloatArray
     covariance: FloatArray | None = None
     converged: bool = True
+    chosen: bool = False
     ranked: bool = False
+    days: bool = False
 
     @staticmethod
     def of(names: tuple[str, ...], estimates: Any, covariance: Any, *, converged: bool = True) -> Fitted:
@@ -47,7 +51,12 @@ class Fitted:
         names = tuple(n for n, k in zip(self.names, keep, strict=True) if k)
         matrix = None if self.covariance is None else self.covariance[np.ix_(keep, keep)]
         return replace(
-            self, names=names, estimates=self.estimates[keep], variances=self.variances[keep], covariance=matrix
+            self,
+            names=names,
+            estimates=self.estimates[keep],
+            variances=self.variances[keep],
+            covariance=matrix,
+            chosen=True,
         )
 
 
@@ -124,8 +133,7 @@ def _of_pair(estimates: Any, spread: Any) -> Fitted:
 
 def _checked(names: tuple[str, ...] | None, values: FloatArray, spread: FloatArray) -> Fitted:
     k = len(values)
-    if names is None:
-        names = ("estimate",) if k == 1 else tuple(f"q{i + 1}" for i in range(k))
+    names = numbered(k) if names is None else names
     if spread.shape == (k, k) and spread.ndim == 2:
         return Fitted.of(names, values, spread)
     if spread.ndim == 0:
@@ -135,6 +143,11 @@ def _checked(names: tuple[str, ...] | None, values: FloatArray, spread: FloatArr
             f"The fit returned {k} estimates and variances of shape {spread.shape}.", remedy=REMEDY
         )
     return Fitted(names, values, spread)
+
+
+def numbered(k: int) -> tuple[str, ...]:
+    """The names of k estimates that came without."""
+    return ("estimate",) if k == 1 else tuple(f"q{i + 1}" for i in range(k))
 
 
 def _named(values: Any) -> tuple[tuple[str, ...] | None, FloatArray]:

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from margrave.inference.estimate import Estimate
+from margrave.inference.estimate import MARK, Estimate
 
 _WIDTH = 860
 _LEFT = 240
@@ -48,7 +48,8 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
     def x(value: float) -> float:
         return _LEFT + room * (min(max(value, low), high) - low) / (high - low)
 
-    parts = [f'<text class="s" x="0" y="16">{escape(words)}</text>']
+    told = f"{words}; {MARK}: never measured" if any(e.unmeasured for e in estimates) else words
+    parts = [f'<text class="s" x="0" y="16">{escape(told)}</text>']
     foot = height - 28
     for tick in _ticks(low, high):
         parts.append(f'<path class="a" d="M{x(tick):.1f} {_TOP - 10}V{foot}"/>')
@@ -57,7 +58,7 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
         parts.append(f'<path class="n" d="M{x(0):.1f} {_TOP - 10}V{foot}"/>')
     for i, (e, span) in enumerate(zip(estimates, spans, strict=True)):
         y = _TOP + _ROW * i + 8
-        parts.append(f'<text class="e" x="{_LEFT - 14}" y="{y + 4}">{escape(_short(e.name))}</text>')
+        parts.append(f'<text class="e" x="{_LEFT - 14}" y="{y + 4}">{escape(_label(e))}</text>')
         parts += _line(e, span, x, y)
         parts.append(f'<text class="e s" x="{_WIDTH}" y="{y + 4}">{_told(e, span)}</text>')
     return (
@@ -102,7 +103,7 @@ def _row(e: Estimate, level: float) -> str:
     share = e.privacy_share
     cells = [_number(v) for v in (e.estimate, e.standard_error, *e.interval(level), e.df)]
     cells += [_number(e.p_value()), "" if math.isnan(share) else f"{100 * share:.0f} %", f"{e.used} of {e.data_sets}"]
-    return f"<tr><td>{escape(e.name)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
+    return f"<tr><td>{escape(e.marked)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 
 def _told(e: Estimate, span: tuple[float, float]) -> str:
@@ -133,5 +134,8 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value + 0.0:.4g}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _NAME else text[: _NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+def _label(e: Estimate) -> str:
+    """Its name, cut where it is long, and its mark, which is not."""
+    room = _NAME - (len(MARK) + 1) * bool(e.unmeasured)
+    name = e.name if len(e.name) <= room else e.name[: room - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return f"{name} {MARK}" if e.unmeasured else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import keyword
+import re
 import tokenize
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -14,11 +15,20 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.release.evidence import codes_of
+from margrave.schema import Schema
+from margrave.schema.column import some_of
+from margrave.schema.discrete import NO, YES
 
 _KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
 """Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
 
 OUTCOME = "outcome_"
+
+_WHOLE = ("integer", "coded")
+
+_LEVEL = re.compile(r"\[[^\]]*\]")
+"""The level of a category in a coefficient's name."""
 
 
 def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
@@ -27,7 +37,7 @@ def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
     >>> check_formula("income ~ age + C(sex) + np.log(hours)", ["income", "age", "sex", "hours"])
     ('income', 'age + C(sex) + np.log(hours)')
     """
-    left, tilde, right = formula.partition("~")
+    left, tilde, right = formula.partition("~") if isinstance(formula, str) else ("", "", "")
     if not tilde or not left.strip() or not right.strip() or "~" in right:
         raise InputError(f"{formula!r} is no formula.", remedy='Write one such as "income ~ age + C(sex)".')
     for name in (n for side in (left, right) for n in names_in(side, formula)):
@@ -64,6 +74,30 @@ def names_in(side: str, formula: str) -> list[str]:
     return found
 
 
+def columns_of(formula: str) -> tuple[str, ...]:
+    """The columns that a formula names, each once, the outcome's first."""
+    left, _, right = formula.partition("~")
+    return tuple(dict.fromkeys([*names_in(left, formula), *names_in(right, formula)]))
+
+
+def leans_on(formula: str, coefficient: str, apart: Collection[str]) -> bool:
+    """Whether a coefficient of a formula is about the relation of these columns.
+
+    It is where one of them is in its term, or all are in the outcome; an intercept depends on every slope.
+
+    >>> leans_on("y ~ x + C(z)", "C(z)[T.x]", ("y", "z")), leans_on("y ~ x + C(z)", "C(z)[T.x]", ("y", "x"))
+    (True, False)
+    """
+    left, _, right = formula.partition("~")
+    if coefficient == "Intercept" or set(apart) <= set(names_in(left, formula)):
+        return True
+    try:
+        inside = names_in(_LEVEL.sub("", coefficient), formula)
+    except InputError:  # a level's name with brackets or quotes of its own
+        inside = names_in(right, formula)
+    return bool(set(inside) & set(apart))
+
+
 def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]]:
     """Outcome, design matrix and names of its columns, of the records that miss nothing.
 
@@ -77,9 +111,12 @@ def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]
 
 def with_days(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with its dates and times as days since 1970."""
-    dates = [c for c in frame.columns if is_date(frame[c])]
-    days = {c: (frame[c] - pd.Timestamp(0)) / pd.Timedelta(days=1) for c in dates}
-    return frame.assign(**days)
+    return frame.assign(**{c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])})
+
+
+def days_of(dates: pd.Series) -> pd.Series:
+    """Dates and times as days since 1970, with fractions."""
+    return (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
 
 
 def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
@@ -126,7 +163,9 @@ def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
 
 
 def value_of(column: pd.Series, name: str, value: Any) -> Any:
-    """A value as the column holds it, from the value or its text."""
+    """A value as the column holds it, from the value or its text. Truths may be written as in a schema's table."""
+    if is_truth(column):
+        return _truth(name, value)
     if isinstance(column.dtype, pd.CategoricalDtype):
         found = [level for level in column.cat.categories if level == value or str(level).lower() == str(value).lower()]
         exact = [level for level in found if level == value or str(level) == str(value)]
@@ -135,15 +174,56 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
                 f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(column.cat.categories)}."
             )
         return (exact or found)[0]
-    if column.dtype == np.dtype(bool):
-        truths = {"true": True, "1": True, "false": False, "0": False}
-        if str(value).lower() not in truths:
-            raise InputError(f"Column {name!r} holds true and false.", remedy="Name one of the two.")
-        return truths[str(value).lower()]
     try:
         return pd.Timestamp(value) if is_date(column) else float(value)
     except (TypeError, ValueError):
         raise InputError(f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind.") from None
+
+
+def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
+    """An InputError for a number or date that the schema's column cannot hold; ``value_of`` checks texts."""
+    if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
+        return
+    codes_of(schema, name, value)
+    if schema.column(name).kind in _WHOLE and float(value) % 1:
+        raise InputError(
+            f"Column {name!r} holds whole numbers, and {value!r} is none.",
+            remedy=f"It has {some_of(schema.column(name).labels())}.",
+        )
+
+
+def zero_one(frame: pd.DataFrame, left: str) -> pd.Series | None:
+    """The outcome of a linear regression as 0 and 1, where it is a truth or a comparison; else None."""
+    if left in frame.columns:
+        column = frame[left]
+        if not is_truth(column):
+            return None
+        return (column == True).astype(float).where(column.notna())  # noqa: E712
+    return outcome(frame, left, None) if _is_comparison(left) else None
+
+
+def _is_comparison(left: str) -> bool:
+    try:
+        tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    return isinstance(tree, ast.Compare | ast.BoolOp)
+
+
+def is_truth(column: pd.Series) -> bool:
+    """True and false, also where some are missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories) == [False, True] and column.cat.categories.dtype == np.dtype(bool)
+    return bool(column.dtype == np.dtype(bool))
+
+
+def _truth(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in (*YES, *NO):
+        raise InputError(
+            f"Column {name!r} holds true and false, not {value!r}.", remedy="Name true or false."
+        )
+    return text in YES
 
 
 def is_number(column: pd.Series) -> bool:
@@ -156,10 +236,10 @@ def is_date(column: pd.Series) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
 
 
-def some(values: Any) -> str:
+def some(values: Any, between: str = ", ") -> str:
     """The values in a line, cut after a dozen."""
     texts = [str(v) for v in values]
-    return ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
+    return between.join(texts[:12]) + (f"{between}..." if len(texts) > 12 else "")
 
 
 def need_statsmodels() -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
 from margrave.inference.combine import combine
 from margrave.inference.estimate import Estimate
-from margrave.inference.fits import Fitted
+from margrave.inference.fits import Fitted, numbered
+from margrave.inference.relations import Relations, without_general
 from margrave.inference.runs import Runs
 from margrave.inference.sources import Draws
-from margrave.typing import AnyArray, FloatArray
+from margrave.typing import AnyArray, Clique, FloatArray
 
 Remedy = Literal["report", "drop"]
 
@@ -28,13 +30,20 @@ _MAX_TEXTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Lot:
-    """What the fit gave on one lot of data sets (data sets × names), NaN where it gave nothing that can be trusted."""
+    """What the fit gave on one lot of data sets (data sets × names), NaN where nothing can be trusted.
+
+    ``astray`` is the part of ``absent`` that no design explains; ``nan`` and ``negative`` the parts of
+    ``unstable`` in which a fit that converged returned NaN, or a negative variance.
+    """
 
     points: FloatArray
     variances: FloatArray
     covariances: FloatArray | None
     absent: AnyArray
     unstable: AnyArray
+    astray: AnyArray
+    nan: AnyArray
+    negative: AnyArray
 
     @staticmethod
     def of(runs: Runs, places: Sequence[int], names: tuple[str, ...], large: float) -> Lot:
@@ -44,23 +53,29 @@ class Lot:
         absent = np.isnan(points) & np.array([[n not in f.names for n in names] for f in fitted])
         stuck = np.array([i in runs.troubled or not f.converged for i, f in zip(places, fitted, strict=True)])
         unstable = _unstable(points, variances, stuck, large) & ~absent
+        astray = absent & ~np.array([f.chosen for f in fitted])[:, None]
+        nan = unstable & ~stuck[:, None] & (np.isnan(points) | np.isnan(variances))
         points[unstable] = np.nan
-        return Lot(points, variances, covariances, absent, unstable)
+        return Lot(points, variances, covariances, absent, unstable, astray, nan, unstable & (variances < 0))
 
 
 def gather(
-    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy, notes: tuple[str, ...]
-) -> Analysis:
+    every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy,
+    notes: tuple[str, ...], relations: Relations,
+) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
     ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
+    ``relations`` says which estimates rest on what was not measured.
     """
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
         raise InputError("The fit worked on fewer than two data sets and their counterparts.", remedy="Mend the fit.")
+    _check_lengths(every, places)
     names = _all_names([r.results[i] for r in every for i in places])
     lots = [Lot.of(r, places, names, large) for r in every]
-    absent = np.any([lot.absent for lot in lots], axis=0)
+    kinds = ("absent", "astray", "nan", "negative")
+    absent, astray, nan, negative = (np.any([getattr(lot, k) for lot in lots], axis=0) for k in kinds)
     unstable = np.any([lot.unstable for lot in lots], axis=0) & ~absent
     for lot in lots:
         lot.points[absent | unstable] = np.nan
@@ -68,22 +83,42 @@ def gather(
     own = lots[1].points if len(lots) > 1 else None
     estimates = tuple(
         _estimate(name, first.points[:, j], first.variances[:, j], None if own is None else own[:, j],
-                  refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m)
+                  refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m,
+                  unmeasured=relations.under(name))
         for j, name in enumerate(names)
     )  # fmt: skip
+    faults = {"NaN": nan & unstable, "a negative variance": negative & unstable}
     told = [
+        *relations.notes(names),
         *_notes_on_failures(every, m),
-        *_notes_on_absent(names, absent, m),
-        *_notes_on_unstable(names, unstable, m, large, remedy),
+        *_notes_on_faults(names, faults, places, m, remedy),
+        *_notes_on_names(names, astray, places, m),
+        *_notes_on_absent(names, absent & ~astray, m),
+        *_notes_on_unstable(names, unstable & ~nan & ~negative, m, large, remedy),
         *_notes_on_estimates(estimates),
+        *_notes_on_days(estimates, any(r.results[i].days for r in every for i in places), level),
         *_notes_on_warnings(every, m),
         *notes,
         *([] if own is None else _notes_on_bias(estimates)),
-        *draws.notes,
+        *without_general(draws.notes),
     ]
     return Analysis(
         estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own
     )
+
+
+def _check_lengths(every: Sequence[Runs], places: Sequence[int]) -> None:
+    """Estimates without names are told apart by their places, so there must be as many each time."""
+    first = every[0].results[places[0]].names
+    for runs in every:
+        for i in places:
+            names = runs.results[i].names
+            if first == numbered(len(first)) and names == numbered(len(names)) and len(names) != len(first):
+                raise InputError(
+                    f"The fit returned {len(first)} estimates without names on data set {places[0] + 1}, and"
+                    f" {len(names)} on data set {i + 1}.",
+                    remedy="Return as many on every data set, or name them (a dict or a Series).",
+                )
 
 
 def _all_names(fitted: Sequence[Fitted]) -> tuple[str, ...]:
@@ -126,16 +161,19 @@ def _unstable(points: FloatArray, variances: FloatArray, stuck: AnyArray, large:
 
 def _estimate(
     name: str, points: FloatArray, variances: FloatArray, own: FloatArray | None, *, refused: bool, rows: int,
-    total: float | None, m: int,
+    total: float | None, m: int, unmeasured: tuple[Clique, ...],
 ) -> Estimate:  # fmt: skip
     good = np.isfinite(points)
     used = int(good.sum())
     if refused or used < 2:
         ratio = None if total is None else rows / total
-        return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio)
+        return Estimate(name, np.nan, np.nan, np.nan, np.nan, np.nan, used, m, ratio, unmeasured=unmeasured)
     known = None if total is None else rows
     centre = None if own is None else float(own[good].mean())
-    return combine(points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre)
+    found = combine(
+        points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre
+    )
+    return replace(found, unmeasured=unmeasured)
 
 
 def _notes_on_failures(every: Sequence[Runs], m: int) -> list[str]:
@@ -144,6 +182,31 @@ def _notes_on_failures(every: Sequence[Runs], m: int) -> list[str]:
         return []
     texts = "; ".join(list(dict.fromkeys(failures.values()))[:_MAX_TEXTS])
     return [f"Left out: {len(failures)} of {m} data sets, on which the fit failed ({texts})."]
+
+
+def _notes_on_faults(
+    names: Sequence[str], faults: Mapping[str, AnyArray], places: Sequence[int], m: int, remedy: Remedy
+) -> list[str]:
+    """What a fit that says that it went well should not have returned."""
+    end = "They were left out for it." if remedy == "drop" else "No interval is given."
+    return [
+        f"{name}: the fit returned {what} on {wrong.sum()} of {m} data sets, first on data set"
+        f" {places[int(wrong.argmax())] + 1}. {end} Look at the fit; a table with few records of a kind may be"
+        " why."
+        for what, where in faults.items()
+        for name, wrong in zip(names, where.T, strict=True)
+        if wrong.any()
+    ]
+
+
+def _notes_on_names(names: Sequence[str], astray: AnyArray, places: Sequence[int], m: int) -> list[str]:
+    return [
+        f"{name}: on {wrong.sum()} of {m} data sets the fit returned other names than on the rest, first on"
+        f" data set {places[int(wrong.argmax())] + 1}; they were left out for it. Return the same names on every"
+        " data set."
+        for name, wrong in zip(names, astray.T, strict=True)
+        if wrong.any()
+    ]
 
 
 def _notes_on_absent(names: Sequence[str], absent: AnyArray, m: int) -> list[str]:
@@ -186,6 +249,22 @@ def _notes_on_estimates(estimates: Sequence[Estimate]) -> list[str]:
             " data sets, or more records in each."
         )
     return told
+
+
+def _notes_on_days(estimates: Sequence[Estimate], days: bool, level: float) -> list[str]:
+    """Dates are analysed as numbers; here they are dates again."""
+    told = []
+    for e in (e for e in estimates if days and e.known):
+        at, low, high = (_date(day) for day in (e.estimate, *e.interval(level)))
+        told.append(f"{e.name} is in days since 1970: {at}, with an interval of {low} to {high}.")
+    return told
+
+
+def _date(day: float) -> str:
+    try:
+        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return f"day {day:.4g}"
 
 
 def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:

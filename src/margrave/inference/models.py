@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.estimate import is_number as is_real
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
     check_formula,
+    check_held,
+    columns_of,
+    days_of,
     design,
+    is_date,
     is_number,
+    leans_on,
     need_statsmodels,
     outcome,
     some,
     value_of,
+    zero_one,
 )
-from margrave.typing import FloatArray
+from margrave.schema import Schema
+from margrave.typing import Clique, FloatArray
 
 _WOODRUFF = 1.959963984540054  # the 95 % interval of the rank
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a column of numbers: x̄, with the variance s² / n.
+    """The mean of a column of numbers or dates: x̄, with the variance s² / n. Dates count as days since 1970.
 
     >>> fitted = Mean("x")(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))
     >>> fitted.names, fitted.estimates.tolist(), round(float(fitted.variances[0]), 6)
@@ -37,13 +45,23 @@ class Mean:
 
     column: str
 
-    def check(self, frame: pd.DataFrame) -> None:
-        """The column is there and holds numbers."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
+        """The column is there and holds numbers or dates."""
         _numbers(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         x = _numbers(frame, self.column)
-        return _scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x))
+        days = is_date(frame[self.column])
+        return _scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x), days=days)
 
 
 @dataclass(frozen=True)
@@ -56,9 +74,20 @@ class Proportion:
     column: str
     value: Any
 
-    def check(self, frame: pd.DataFrame) -> None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
-        value_of(_column(frame, self.column), self.column, self.value)
+        column = _column(frame, self.column)
+        value_of(column, self.column, self.value)
+        check_held(schema, column, self.column, self.value)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         column = _column(frame, self.column)
@@ -71,7 +100,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Quantile:
-    """The p-quantile of a column of numbers, with Woodruff's variance.
+    """The p-quantile of a column of numbers or dates (days since 1970), with Woodruff's variance.
 
     The variance is ((u − l) / (2 z))², l and u the sample quantiles at p ∓ z sqrt(p (1 − p) / n), z = 1.96: the
     interval of the rank, carried over to values. Source: Woodruff 1952; Francisco and Fuller 1991 (the variance).
@@ -81,8 +110,8 @@ class Quantile:
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.p < 1.0:
-            raise InputError(f"There is no {self.p:g}-quantile.", remedy="p lies between 0 and 1.")
+        if not is_real(self.p) or not 0.0 < self.p < 1.0:
+            raise InputError(f"There is no {self.p!r}-quantile.", remedy="p lies between 0 and 1.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,15 +126,25 @@ class Quantile:
     def _name(self) -> str:
         return f"quantile({self.column}, {self.p:g})"
 
-    def check(self, frame: pd.DataFrame) -> None:
-        """The column is there and holds numbers."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Its one estimate is about its one column."""
+        return True
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
+        """The column is there and holds numbers or dates."""
         _numbers(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         x = _numbers(frame, self.column)
         half = _WOODRUFF * np.sqrt(self.p * (1.0 - self.p) / len(x))
         low, mid, high = np.quantile(x, np.clip([self.p - half, self.p, self.p + half], 0.0, 1.0))
-        return _scalar(self._name, mid, ((high - low) / (2.0 * _WOODRUFF)) ** 2)
+        days = is_date(frame[self.column])
+        return _scalar(self._name, mid, ((high - low) / (2.0 * _WOODRUFF)) ** 2, days=days)
 
 
 @dataclass(frozen=True)
@@ -113,16 +152,27 @@ class OLS:
     """Linear regression by a formula: ``OLS("hours ~ age + C(sex)")``.
 
     Coefficients that a data set does not determine are left out for it. ``robust``: variances that hold with unequal
-    spread (HC1). Dates and times enter as days since 1970.
+    spread (HC1). Dates and times enter as days since 1970, true and false, and comparisons, as 1 and 0.
     """
 
     formula: str
     robust: bool = False
 
-    def check(self, frame: pd.DataFrame) -> None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formula names."""
+        return columns_of(self.formula)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Whether a coefficient is about the relation of these columns."""
+        return leans_on(self.formula, name, apart)
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome is a number."""
         need_statsmodels()
         left, _ = check_formula(self.formula, list(frame.columns))
+        if zero_one(frame, left) is not None:
+            return
         if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
             raise InputError(f"Column {left!r} is no number, so it cannot be an outcome.", remedy="Use Logistic.")
 
@@ -130,7 +180,10 @@ class OLS:
         self.check(frame)
         import statsmodels.regression.linear_model as linear
 
-        y, x, names = design(self.formula, frame)
+        left, right = check_formula(self.formula, list(frame.columns))
+        ones = zero_one(frame, left)
+        formula = self.formula if ones is None else f"{OUTCOME} ~ {right}"
+        y, x, names = design(formula, frame if ones is None else frame.assign(**{OUTCOME: ones}))
         alone, kept = estimable(x)
         result = linear.OLS(y, x[:, kept]).fit(cov_type="HC1" if self.robust else "nonrobust")
         return Fitted.of(_where(names, kept), result.params, result.cov_params()).only(alone[kept])
@@ -150,11 +203,22 @@ class Logistic:
     success: Any = None
     robust: bool = False
 
-    def check(self, frame: pd.DataFrame) -> None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formula names."""
+        return columns_of(self.formula)
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Whether a coefficient is about the relation of these columns."""
+        return leans_on(self.formula, name, apart)
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome has two values."""
         need_statsmodels()
         left, _ = check_formula(self.formula, list(frame.columns))
         outcome(frame, left, self.success)
+        if self.success is not None:
+            check_held(schema, frame[left], left, self.success)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         need_statsmodels()
@@ -183,12 +247,12 @@ def _where(names: Sequence[str], keep: Any) -> tuple[str, ...]:
     return tuple(n for n, k in zip(names, keep, strict=True) if k)
 
 
-def _scalar(name: str, estimate: float, variance: float) -> Fitted:
-    return Fitted.of((name,), [float(estimate)], [[float(variance)]])
+def _scalar(name: str, estimate: float, variance: float, *, days: bool = False) -> Fitted:
+    return replace(Fitted.of((name,), [float(estimate)], [[float(variance)]]), days=days)
 
 
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    if name not in frame.columns:
+    if not isinstance(name, str) or name not in frame.columns:
         raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
     return frame[name]
 
@@ -196,6 +260,8 @@ def _column(frame: pd.DataFrame, name: str) -> pd.Series:
 def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
     """The numbers that are not missing. An empty frame, whose types alone are looked at, gives none."""
     column = _column(frame, name)
+    if is_date(column):
+        column = days_of(column)
     if not is_number(column):
         raise InputError(
             f"Column {name!r} holds no numbers.", remedy="For a column of categories, ask for a proportion."

@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.errors import InputError
+from margrave.inference.estimate import is_number
+from margrave.release.release import Conditional
+from margrave.release.seeds import is_whole
 from margrave.schema import Categorical, Ordinal, Schema
 
 Progress = Callable[[str, float], None]
@@ -87,6 +90,8 @@ class Tables:
     @staticmethod
     def of(tables: Sequence[Any], n: float | None) -> Tables:
         """Tables of Arrow or pandas, all of one number of rows and the same columns."""
+        if n is not None and not (is_number(n) and n > 0):
+            raise InputError(f"n is {n!r}.", remedy="Give the number of real records, above 0.")
         found = tuple(
             pa.Table.from_pandas(t, preserve_index=False) if isinstance(t, pd.DataFrame) else t for t in tables
         )
@@ -187,7 +192,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def settle(
     source: Any,
-    m: int,
+    m: int | None,
     *,
     n: float | None,
     rows: int | None,
@@ -199,17 +204,41 @@ def settle(
     if isinstance(source, Source):
         if n is not None:
             raise InputError("A release knows its number of records: n is for tables.", remedy="Leave n out.")
-        if m < 2:
-            raise InputError(f"{m} data sets cannot be combined.", remedy="Draw at least 2, better 100.")
+        m = MANY if m is None else m
+        if not is_whole(m, 2):
+            raise InputError(f"{m!r} data sets cannot be combined.", remedy="Draw at least 2, better 100.")
         drawn = source.draws(m, rows=rows, method=method, seed=seed, progress=progress)
         return drawn, Frames.of_schema(source.schema)
+    unused = {"m": m, "rows": rows, "seed": seed, "method": None if method == "auto" else method}
     if isinstance(source, Draws):
+        _check_unused(unused)
+        if n is not None:
+            raise InputError("Draws know the number of real records: n is for tables.", remedy="Leave n out.")
         schema = getattr(source, "schema", None)
         return source, Frames.of_tables(source) if schema is None else Frames.of_schema(schema)
     if isinstance(source, Sequence) and not isinstance(source, str):
+        _check_unused(unused)
         given = Tables.of(source, n)
         return given, Frames.of_tables(given)
     raise InputError(
-        f"{type(source).__name__} is nothing that data sets can be drawn from.",
-        remedy="Give a release, its draws, or a list of tables.",
+        f"{type(source).__name__} is nothing that data sets can be drawn from.", remedy=_remedy_for(source)
     )
+
+
+def _check_unused(given: Mapping[str, Any]) -> None:
+    """Refuse what says how to draw, where all is drawn."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name} says how a release draws data sets, and these are drawn already.",
+                remedy=f"Leave {name} out, or give the release.",
+            )
+
+
+def _remedy_for(source: Any) -> str:
+    if isinstance(source, Conditional):
+        return (
+            "Give the release itself, and choose the records in the fit:"
+            " lambda frame: Logistic(...)(frame[frame.region == 'N'])."
+        )
+    return "Give a release, its draws, or a list of tables."

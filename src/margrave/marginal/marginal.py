@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +24,38 @@ def project_array(values: AnyArray, clique: Clique, onto: Clique) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """Counts (true, noisy or expected) of every cell of a clique: ``values`` has one axis per attribute."""
+    """Counts (true, noisy or expected) of every cell of a clique: ``values`` has one axis per attribute.
+
+    The axes are in the order of the schema's columns, whatever order was asked for. ``labels`` say what each
+    code of an axis stands for, where a release made the marginal; else they are empty.
+    """
 
     clique: Clique
     values: AnyArray
+    labels: tuple[tuple[str, ...], ...] = ()
 
     def project(self, onto: Clique) -> Marginal:
         """Summed down to fewer attributes."""
-        return self if onto == self.clique else Marginal(onto, project_array(self.values, self.clique, onto))
+        if onto == self.clique:
+            return self
+        labels = tuple(self.labels[self.clique.index(a)] for a in onto if self.labels)
+        return Marginal(onto, project_array(self.values, self.clique, onto), labels)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One entry a cell, as columns of plain data: what each attribute is there, and the ``count``.
+
+        ``pandas.DataFrame(marginal.to_dict())`` and ``pyarrow.table(marginal.to_dict())`` take it as it is.
+
+        >>> Marginal(("sex",), np.array([3.0, 4.0]), (("f", "m"),)).to_dict()
+        {'sex': ['f', 'm'], 'count': [3.0, 4.0]}
+        """
+        labels = self.labels or tuple(tuple(map(str, range(size))) for size in self.values.shape)
+        cells = list(product(*labels))
+        count = "count"
+        while count in self.clique:
+            count += "_"
+        named = {a: [cell[i] for cell in cells] for i, a in enumerate(self.clique)}
+        return {**named, count: self.values.ravel().tolist()}
 
     def total(self) -> float:
         """The sum of all cells."""

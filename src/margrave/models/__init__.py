@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from margrave.errors import InputError
 from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.genetic import GeneticFit
@@ -54,6 +55,24 @@ FITS: dict[str, type[Fit]] = {
 }
 """What the noisy answers of a release can be fitted by, under the names that the command line uses."""
 
+
+def fit_named(choice: Fit | str) -> Fit:
+    """A fit as it is, or by its name with its defaults; an InputError for anything else.
+
+    >>> type(fit_named("particles")).__name__
+    'ParticleFit'
+    """
+    if isinstance(choice, str) and choice in FITS:
+        return FITS[choice]()
+    if isinstance(choice, str | type) or not callable(choice) or not callable(getattr(choice, "cells", None)):
+        raise InputError(
+            f"{getattr(choice, '__name__', choice)!r} is no fit.",
+            remedy="Give an instance, such as margrave.GraphicalFit(), or one of the names"
+            f" {', '.join(FITS)}.",
+        )
+    return choice
+
+
 __all__ = [
     "FITS",
     "MODELS",
@@ -78,5 +97,6 @@ __all__ = [
     "RelaxedFit",
     "WeightsModel",
     "empirical",
+    "fit_named",
     "surviving_noise",
 ]

@@ -15,7 +15,10 @@ from margrave.errors import InputError
 from margrave.models import MODELS, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.release.seeds import check_seed, is_whole
+from margrave.release.together import counted_together, known_together
 from margrave.schema import Codes, Schema
+from margrave.typing import Clique
 
 if TYPE_CHECKING:
     from margrave.release.release import Release
@@ -26,6 +29,12 @@ METHODS = ("auto", "posterior", "bootstrap")
 
 MODELS_STREAM, ROWS_STREAM, VALUES_STREAM, FIT_STREAM = 0, 1, 2, 3
 """Independent streams of randomness from one seed: the models, each table's codes, values within codes, a refit."""
+
+ABSENT = (
+    "Relations among columns that no measured marginal holds are absent from every draw, and no interval"
+    " accounts for that."
+)
+"""The note of all draws. An analysis that knows its columns says what was not measured of them instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +55,8 @@ class Draws:
 
     ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
     drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
+    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured or
+    read from public data; ``in_part`` those of which single counts alone are known.
 
     **Privacy:** none spent.
 
@@ -60,6 +71,8 @@ class Draws:
     schema: Schema = field(repr=False)
     states: tuple[ModelState, ...] = field(repr=False)
     center: ModelState | None = field(repr=False)
+    together: tuple[Clique, ...] = field(default=(), repr=False)
+    in_part: tuple[Clique, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -122,6 +135,7 @@ def draws_of(
     _check(m, size, method, seed)
     chosen = secrets.randbits(63) if seed is None else int(seed)
     posterior, why = _source(release, method, progress, _stream(chosen, FIT_STREAM))
+    known = posterior.transcript if isinstance(posterior, Bootstrap) else release.transcript
     states = []
     for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(model.state())
@@ -136,22 +150,19 @@ def draws_of(
         schema=release.schema,
         states=tuple(states),
         center=posterior.model.state() if isinstance(posterior, Bootstrap) else None,
+        together=known_together(release.schema.domain, known),
+        in_part=counted_together(release.schema.domain, known),
     )
 
 
 def _check(m: object, rows: object, method: object, seed: object) -> None:
-    if not _whole(m, 1):
+    if not is_whole(m, 1):
         raise InputError(f"{m!r} draws cannot be made.", remedy="m is at least 1; combining needs 2, and 100 is usual.")
-    if not _whole(rows, 1):
+    if not is_whole(rows, 1):
         raise InputError(f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out.")
     if method not in METHODS:
         raise InputError(f"{method!r} is no method.", remedy=f"The methods are {', '.join(METHODS)}.")
-    if not (seed is None or _whole(seed, 0)):
-        raise InputError(f"{seed!r} is no seed.", remedy="A seed is a whole number, 0 or more.")
-
-
-def _whole(value: object, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    check_seed(seed)
 
 
 def _source(
@@ -196,10 +207,7 @@ def _bootstrap(release: Release, rng: np.random.Generator) -> Bootstrap:
 
 def notes_of(release: Release) -> tuple[str, ...]:
     """What the draws leave out of account, in words, from public facts alone."""
-    notes = [
-        "Relations among columns that no measured marginal holds are absent from every draw, and no interval"
-        " accounts for that.",
-    ]
+    notes = [ABSENT]
     merged = sorted({a for m in release.transcript.measurements for a in m.query.groups}, key=_order_of(release))
     if merged:
         notes.append(

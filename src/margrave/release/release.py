@@ -13,7 +13,7 @@ import pyarrow as pa
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
-from margrave.models import MODELS
+from margrave.models import MODELS, fit_named
 from margrave.models.protocol import Fit, Model
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
@@ -24,6 +24,7 @@ from margrave.release.draws import Draws, draws_of
 from margrave.release.evidence import Condition, codes_of
 from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
+from margrave.release.seeds import generator
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -72,9 +73,11 @@ class Release:
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Expected counts of every combination of codes of these columns, by the model.
 
+        The axes are in the order of the schema, and ``labels`` say what their codes stand for.
+
         **Privacy:** none spent.
         """
-        return self.model.project(self.schema.domain.clique(attributes))
+        return _labelled(self.schema, self.model, attributes)
 
     def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
         """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
@@ -106,10 +109,12 @@ class Release:
         Raises an InputError where the rows have no column of the schema, or all, or one that it does not know; or
         values together that the schema rules out.
         """
-        return completed(self.schema, self.model, rows, attestation, np.random.default_rng(seed))
+        return completed(self.schema, self.model, rows, attestation, generator(seed))
 
-    def refit(self, fit: Fit, *, seed: int | None = None, max_model_mb: float = 2048.0) -> Release:
+    def refit(self, fit: Fit | str, *, seed: int | None = None, max_model_mb: float = 2048.0) -> Release:
         """The release with another model of the same noisy answers.
+
+        ``fit`` is one, such as ``ParticleFit()``, or its name on the command line, such as ``"particles"``.
 
         **Privacy:** none spent. A ReleaseError where there are none: DualQuery and FEM choose and do not measure; a
         ModelTooLargeError where the model of all that was counted would be above ``max_model_mb``.
@@ -119,6 +124,7 @@ class Release:
                 "This release holds no noisy answers to fit another model to: its mechanism only chose queries.",
                 remedy="Use the model that it has.",
             )
+        fit = fit_named(fit)
         cells = fit.cells(self.schema.domain, self.transcript.counted)
         if cells * 8 > max_model_mb * 2**20:
             raise ModelTooLargeError(
@@ -127,7 +133,7 @@ class Release:
                 remedy="Fit one that does not grow with the marginals, ParticleFit() or GeneticFit() (--fit particles),"
                 " or raise max_model_mb.",
             )
-        rng = np.random.default_rng(seed)  # fitting is post-processing
+        rng = generator(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
         config = {**self.config, "refit": type(fit).__name__, "fit": repr(fit)}
         return replace(self, model=model, config=config, hindsight=())  # which told about the model before
@@ -141,7 +147,7 @@ class Release:
         seed: int | None = None,
         progress: Callable[[str, float], None] | None = None,
     ) -> Draws:
-        """``m`` tables for an analysis with honest intervals: of ``rows`` independent records each.
+        """``m`` tables of ``rows`` independent records each, for an analysis whose intervals know of the noise.
 
         Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
         answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
@@ -300,14 +306,20 @@ class Conditional:
 
         **Privacy:** none spent.
         """
-        found = self.model.project(self.schema.domain.clique(attributes))
+        found = _labelled(self.schema, self.model, attributes)
         return replace(found, values=found.values * (self.total / found.total()))
+
+
+def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> Marginal:
+    """A marginal of the model, with what its codes stand for."""
+    clique = schema.domain.clique(attributes)
+    return replace(model.project(clique), labels=tuple(tuple(schema.column(a).labels()) for a in clique))
 
 
 def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
     if n is not None and n < 0:
         raise InputError(f"{n} rows cannot be drawn.", remedy="The number of rows n is at least 0.")
-    rng = np.random.default_rng(seed)  # sampling is post-processing
+    rng = generator(seed)  # sampling is post-processing
     codes = model.sample(n, rng=rng)
     return schema.decode(codes.take(rng.permutation(len(codes))), rng=rng)
 

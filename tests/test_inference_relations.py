@@ -1,0 +1,193 @@
+"""What was never measured together is named first, and every estimate that rests on it is marked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fake_model
+from margrave.cli.main import run
+from margrave.inference import OLS, Analysis, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference.formulas import leans_on
+from margrave.inference.relations import Relations
+from margrave.marginal import LinearQuery
+from margrave.models import GraphicalFit
+from margrave.release import Release
+from margrave.release.draws import ABSENT
+from margrave.release.together import known_together, with_followers
+from margrave.schema import Boolean, Categorical, Depends, Integer, Schema
+from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+
+SCHEMA = Schema(
+    [
+        Integer("age", 0, 3, bins=4),
+        Integer("stay", 0, 3, bins=4),
+        Categorical("ward", ["a", "b"]),
+        Boolean("ill"),
+    ]
+)
+SHARES = np.random.default_rng(5).dirichlet(np.full(SCHEMA.domain.cells(), 3.0)).reshape(SCHEMA.domain.sizes)
+PAIRS = [("age", "stay"), ("age", "ward"), ("stay", "ward")]
+
+
+def release(*cliques: tuple[str, ...], extra: tuple[Any, ...] = (), schema: Schema = SCHEMA) -> Release:
+    """A release of these marginals of one table, with a little noise, and of other entries."""
+    rng, names = np.random.default_rng(1), schema.domain.attributes
+    entries = []
+    for clique in cliques:
+        axes = tuple(i for i, a in enumerate(names) if a not in clique)
+        exact = 2_000 * SHARES.sum(axis=axes)
+        values = np.rint(exact + rng.normal(0.0, 3.0, exact.shape)).astype(np.int64)
+        entries.append(Measurement(clique, values, 3.0, Fraction(1, 9)))
+    transcript = Transcript((*entries, *extra))
+    model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
+    base = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
+    return Release(schema, model, transcript, base.account, {"name": "by hand"})
+
+
+def analysed(of: Release, fit: Any) -> Analysis:
+    return analyse(of, fit, 4, seed=1, method="bootstrap", correct=False)
+
+
+def marked(found: Analysis) -> list[str]:
+    return [e.name for e in found if e.unmeasured]
+
+
+def test_a_pair_never_measured_is_named_first_and_its_coefficients_are_marked() -> None:
+    found = analysed(release(("age",), ("stay",), ("ward",), ("ill",)), OLS("stay ~ age"))
+    assert found.notes[0].startswith("stay and age were never measured together: the synthetic data hold no")
+    assert "Intercept, age is an assumption of the model, not evidence." in found.notes[0]
+    assert marked(found) == ["Intercept", "age"]
+    assert found["age"].unmeasured == (("stay", "age"),)
+    assert found["age"].known, "the interval is given, with its mark"
+    assert ABSENT not in found.notes
+    assert not any(n.startswith(ABSENT) for n in found.notes)
+
+
+def test_what_was_measured_has_no_mark_and_no_note() -> None:
+    found = analysed(release(("age", "stay", "ward"), ("ill",)), OLS("stay ~ age + C(ward)"))
+    assert marked(found) == []
+    assert not any("measured" in n for n in found.notes)
+    assert "[!]" not in str(found)
+    assert not found.table()["unmeasured"].any()
+
+
+def test_one_pair_of_three_marks_what_is_about_it() -> None:
+    of = release(("age", "stay"), ("age", "ward"), ("ill",))
+    found = analysed(of, OLS("stay ~ age + C(ward)"))
+    assert marked(found) == ["Intercept", "C(ward)[T.b]"]
+    assert "The other estimates are adjusted for it, and rest on it too." in found.notes[0]
+    assert marked(analysed(of, OLS("stay ~ age"))) == []
+    both = analysed(of, OLS("age ~ stay + C(ward)"))  # the covariates were not measured together
+    assert marked(both) == ["Intercept", "C(ward)[T.b]", "stay"]
+    crossed = analysed(of, OLS("stay ~ age : C(ward)"))
+    assert marked(crossed) == list(crossed.names)
+
+
+def test_all_pairs_without_the_whole_is_a_milder_note() -> None:
+    found = analysed(release(*PAIRS, ("ill",)), OLS("stay ~ age + C(ward)"))
+    assert marked(found) == []
+    assert found.notes[0].startswith("All pairs of stay, age and ward were measured, but no marginal of all")
+
+
+def test_readings_of_public_data_count() -> None:
+    shown = 2_000 * SHARES.sum(axis=(2, 3))
+    reading = PublicReading(("age", "stay"), shown, np.full(shown.shape, 3.0), "0" * 64)
+    of = release(("age",), ("stay",), ("ward",), ("ill",), extra=(reading,))
+    assert marked(analysed(of, OLS("stay ~ age"))) == []
+
+
+def test_single_counts_tell_in_part() -> None:
+    count = Answer(LinearQuery(("age", "stay"), ((0,), (0,))), 100, 3.0, Fraction(1, 9))
+    found = analysed(release(("age",), ("stay",), ("ward",), ("ill",), extra=(count,)), OLS("stay ~ age"))
+    assert marked(found) == []
+    assert found.notes[0].startswith("stay and age: single counts alone were measured of them together")
+
+
+@pytest.mark.parametrize("fit", [Mean("age"), Proportion("ward", "a"), Quantile("age")], ids=str)
+def test_a_column_never_measured_at_all(fit: Any) -> None:
+    found = analysed(release(("stay",), ("ill",)), fit)
+    assert found.notes[0].startswith(f"{fit.column} was never measured: the synthetic data know nothing of it")
+    assert marked(found) == list(found.names)
+    assert marked(analysed(release(("age",), ("ward",), ("stay", "ill")), fit)) == []
+
+
+def test_a_column_that_follows_from_another_comes_with_it() -> None:
+    places = [Categorical("city", ["x", "y", "z"]), Categorical("state", ["s", "t"])]
+    in_state = Depends("city", "state", {"x": "s", "y": "s", "z": "t"})
+    follows = Schema([*places, Integer("age", 0, 3, bins=4)], constraints=[in_state])
+    assert with_followers(follows.domain, ("city", "age")) == ("city", "state", "age")
+    assert with_followers(follows.domain, ("state", "age")) == ("state", "age")
+    measured = Measurement(("city", "age"), np.ones((3, 4), dtype=np.int64), 1.0, Fraction(1))
+    assert known_together(follows.domain, Transcript((measured,))) == (("city", "state", "age"),)
+
+
+def test_a_function_of_ones_own_is_told_where_to_look() -> None:
+    def fit(frame: Any) -> Any:
+        return {"a": (frame.age.mean(), 0.01)}
+
+    found = analysed(release(("age",), ("stay",), ("ward",), ("ill",)), fit)
+    assert found.notes[0].startswith(ABSENT)
+    assert "release.transcript.cliques" in found.notes[0]
+    assert "release.transcript.answers" in found.notes[0]
+    assert marked(found) == []
+    assert not any("transcript" in n for n in analysed(release(("age", "stay", "ward", "ill")), fit).notes)
+
+
+def test_draws_know_it_and_tables_do_not() -> None:
+    of = release(("age",), ("stay",), ("ward",), ("ill",))
+    draws = of.draws(4, seed=1, method="bootstrap")
+    assert draws.notes[0] == ABSENT
+    assert marked(analyse(draws, OLS("stay ~ age"), correct=False)) == ["Intercept", "age"]
+    alone = analyse(list(draws), OLS("stay ~ age"), n=2_000)
+    assert marked(alone) == []
+    assert not any("measured" in n for n in alone.notes)
+    assert Relations.of(OLS("stay ~ age"), object()) == Relations()
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "apart", "leans"),
+    [
+        ("C(ward)[T.age]", ("stay", "ward"), True),
+        ("C(ward)[T.age]", ("stay", "age"), False),  # a level named like a column
+        ("np.log(age)", ("stay", "age"), True),
+        ("Q('zip code')", ("stay", "zip code"), True),
+        ("C(ward)[T.it's])]", ("stay", "age"), True),  # unreadable: better marked than not
+        ("Intercept", ("age", "ward"), True),
+        ("C(ward)[T.a]", ("stay", "ill"), True),  # both in the outcome
+    ],
+)
+def test_which_coefficients_lean_on_a_pair(coefficient: str, apart: tuple[str, ...], leans: bool) -> None:
+    formula = "stay > 2 and ill ~ np.log(age) + Q('zip code') + C(ward)"
+    assert leans_on(formula, coefficient, apart) is leans
+    assert Logistic(formula).columns == ("stay", "ill", "age", "zip code", "ward")
+
+
+def test_it_is_seen_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    release(("age",), ("stay",), ("ward",), ("ill",)).save("r.margrave")
+    words = ["analyse", "ols", "r.margrave", "stay ~ age", "--m", "4", "--method", "bootstrap", "--seed", "1"]
+    assert run([*words, "--plot", "p.html"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "age [!]" in shown
+    assert "[!] rests on what was never measured together" in shown
+    assert "p-values test that the value is 0." in shown
+    page = (tmp_path / "p.html").read_text()
+    assert page.count("age [!]") == 2  # the plot and the table
+    assert "[!]: never measured" in page
+    assert run([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [e["unmeasured"] for e in told["estimates"]] == [[["stay", "age"]], [["stay", "age"]]]
+    assert told["notes"][0].startswith("stay and age were never measured together")
+
+
+def test_a_long_name_keeps_its_mark() -> None:
+    found = analysed(release(("age",), ("stay",), ("ward",), ("ill",)), OLS("stay ~ age"))
+    long = replace(found, estimates=(replace(found["age"], name="x" * 60),))
+    assert "\N{HORIZONTAL ELLIPSIS} [!]<" in long.svg()
