@@ -54,6 +54,24 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1))
 
 
+def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
+    """A table that margrave wrote for this schema: a path to CSV or Parquet, or a frame.
+
+    It has no column of persons, and its dates are in ISO 8601 whatever the ``format`` of the real table's; one in that
+    format is read too.
+
+    >>> schema = Schema.coded({"age": 3})
+    >>> read_synthetic(pa.table({"age": [0, 2]}), schema).rows()
+    2
+    """
+    return MemoryTable(schema, synthetic_codes(source, schema))
+
+
+def synthetic_codes(source: Any, schema: Schema) -> Codes:
+    """The codes of a table that margrave wrote for this schema. See ``read_synthetic``."""
+    return Codes(schema.domain, read_codes(source, schema.of_output(), list(schema.domain)).values)
+
+
 def check_table(source: Any, schema: Schema) -> Preflight:
     """What ``read_table`` would refuse, and how many values it would move. For the custodian alone.
 

@@ -80,7 +80,8 @@ class Release:
         """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
 
         A plain value, a list of values, or a pair (low, high) for a range of a numeric or time column.
-        A range takes every bin that overlaps it, so the bins at its ends come whole.
+        Bins come whole: a value of such a column means its bin, and a range every bin that it touches, so that with
+        bins of five years (30, 40) means 30 to 44. Dates may be written in ISO 8601 or to the column's ``format``.
 
         **Privacy:** none spent.
         """
