@@ -93,14 +93,16 @@ class Release:
 
         ``rows`` is a data frame with some of the schema's columns, say a public register of the very people whose
         income is private, and ``attestation`` says where it comes from and why it is public. They come out in their
-        order, with all columns: numbers and dates as they were given, categories as the schema spells them. ``seed``
-        makes the others repeatable. A model of weighted records can only complete rows like its own.
+        order, with all of the schema's columns and then their own others, such as the column of persons: values as
+        they were given, those that the schema cannot hold too (what is drawn beside them is drawn for the code that
+        they count as), and categories as the schema spells them. ``seed`` makes what is drawn repeatable. A model of
+        weighted records can only complete rows like its own.
 
         **Privacy:** none spent. The rows given are not protected: they come out as they are, and each with values drawn
         for rows like it, which say no more of its person than the release says of everybody alike.
 
-        Raises an InputError where the rows have no column of the schema, or all, or one that it does not know; or
-        values together that the schema rules out.
+        Raises an InputError where the rows have no column of the schema, or all, or one whose name is that of a column
+        they lack but for case; or values together that the schema rules out.
         """
         return completed(self.schema, self.model, rows, attestation, np.random.default_rng(seed))
 
