@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+import margrave
+from margrave import api
 from margrave.cli.main import run
 from margrave.data import read_synthetic, read_table
 from margrave.errors import DataError, InputError
 from margrave.release.evidence import codes_of, widened
-from margrave.schema import Categorical, Codes, Date, Integer, Real, Schema, Timestamp
+from margrave.schema import Boolean, Categorical, Codes, Date, Integer, Real, Schema, Timestamp
 
 BUDGET = ["--epsilon", "5", "--delta", "1e-6"]
 
@@ -147,3 +150,100 @@ def test_sample_says_which_bins_it_took(here: Path, capsys: pytest.CaptureFixtur
     assert 40 < max(ages) <= 44
     assert json.loads(ok(capsys, *asked, "--overwrite", "--json"))["whole_bins"] == {"age": "30 to 44"}
     assert "touches" not in ok(capsys, *asked[:-1], "age=30..44", "--overwrite")
+
+
+# Persons.
+
+
+@pytest.mark.parametrize("command", [["synthesize", "visits.csv", "-o", "rows.csv"], ["plan"]])
+def test_a_column_of_persons_wants_a_unit(here: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    words = [*command, "-s", "good.toml", *BUDGET, "-m", "independent"]
+    said = refused(capsys, *words)
+    assert "--unit add-remove-person:K" in said
+    assert "--unit add-remove-row" in said
+    assert not (here / "rows.csv").exists()
+    assert "add or remove one row" in ok(capsys, *words, "--unit", "add-remove-row")
+    said = ok(capsys, *words, "--unit", "add-remove-person:3", *(["--overwrite"] if command[0] == "synthesize" else []))
+    assert "one person of at most 3 rows" in said
+
+
+def test_without_a_unit_python_refuses_persons_too(here: Path) -> None:
+    with pytest.raises(InputError, match="'patient' tells whose row"):
+        margrave.synthesize("visits.csv", VISITS, epsilon=1.0, delta=1e-6, mechanism="independent")
+    plain = replace(VISITS, person=None, ignore=["note", "patient"])
+    release = margrave.synthesize("visits.csv", plain, epsilon=1.0, delta=1e-6, mechanism="independent")
+    assert release.account.unit == "add or remove one row"
+
+
+def test_a_mark_for_a_missing_person_is_nobody() -> None:
+    """Taken as one person, the rows of many would count beside those they have under their names."""
+    rows = visits().set_column(0, "patient", pa.array([f"P{i}" for i in range(397)] + ["N/A", " na ", "?"]))
+    with pytest.raises(DataError, match="3 values missing in the column of persons, or marked so"):
+        read_table(rows, VISITS)
+
+
+def test_the_check_counts_persons(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    who = [f"P{i // 4}" for i in range(360)] + ["unknown"] * 40
+    pyarrow.csv.write_csv(visits().set_column(0, "patient", pa.array(who)), "visits.csv")
+    said = ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml")
+    assert said.startswith("LOOK AT THIS FIRST. One person has 40 of the 400 rows.")
+    assert "91 persons, with 40 rows at most." in said
+    assert "22.75 % with 1, 45.5 % with 2" in " ".join(said.split())  # 91 and 182 of 400
+    assert "unknown" not in said
+    facts = json.loads(ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml", "--json"))
+    assert facts["persons"]["kept"]["5"] == (4 * 90 + 5) / 400
+    assert len(facts["alarms"]) == 1
+    pyarrow.csv.write_csv(visits(), "visits.csv")
+    assert "LOOK" not in ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml")
+    replace(VISITS, person=None, ignore=["note", "patient"]).save("good.toml", overwrite=True)
+    assert "persons" not in ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml")
+
+
+# Columns that the schema cannot read.
+
+FORGOTTEN = Schema(
+    [
+        Date("admitted", date(2023, 1, 1), date(2023, 12, 31), bins=12, missing=True),
+        Real("weight", 0, 200, bins=10, missing=True),
+        Boolean("smokes", missing=True),
+    ]
+)
+UNREAD = {
+    "admitted": (["31/12/2023", "01/02/2023", None], 'format = "%d/%m/%Y"'),
+    "weight": (["81,5", "70,25", ""], "decimal point"),
+    "smokes": (["ja", "nein", "ja"], "Correct the column's kind"),
+}
+
+
+@pytest.mark.parametrize("column", UNREAD)
+def test_a_column_that_cannot_be_read_at_all_is_refused(column: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    good: dict[str, list[str | None]] = {
+        "admitted": ["2023-01-01", "x", "x"], "weight": ["1.5", "x", "x"], "smokes": ["yes", "x", "x"]
+    }  # fmt: skip
+    assert read_table(pa.table(good), FORGOTTEN).rows() == 3  # one value that can be read is enough
+    values, words = UNREAD[column]
+    monkeypatch.setattr(api, "protect", lambda *_, **__: pytest.fail("the gate was reached"))
+    with pytest.raises(DataError) as raised:
+        margrave.synthesize(pa.table({**good, column: values}), FORGOTTEN, epsilon=1.0, delta=1e-6)
+    assert f"{column!r}: not one of its values can be read" in str(raised.value)
+    assert words in str(raised.value)
+    assert not any(str(v) in str(raised.value) for v in values if v)
+    empty = pa.table({**good, column: pa.nulls(3, pa.string())})
+    assert read_table(empty, FORGOTTEN).rows() == 3  # a column that is empty says so
+
+
+def test_a_table_without_rows_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Schema.coded({"age": 3}).save("age.toml")
+    (here / "empty.csv").write_text("age\n")
+    said = refused(capsys, "synthesize", "empty.csv", "-s", "age.toml", *BUDGET, "-o", "rows.csv", "-m", "independent")
+    assert "The table has no rows" in said
+    assert "The table has no rows" in ok(capsys, "schema", "check", "empty.csv", "-s", "age.toml")
+
+
+def test_the_check_says_first_what_is_mostly_unread(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"admitted": ["01/02/2023", "02/02/2023", "2023-02-02"], "weight": [1, 2, 3], "smokes": ["yes", "x", "y"]}
+    pyarrow.csv.write_csv(pa.table(rows), "t.csv")
+    FORGOTTEN.save("f.toml")
+    said = " ".join(ok(capsys, "schema", "check", "t.csv", "-s", "f.toml").split())
+    assert said.startswith("LOOK AT THIS FIRST. Column 'admitted': 66.67 % of its values are none that the schema")
+    assert said.count("LOOK") == 1

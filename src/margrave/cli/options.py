@@ -52,8 +52,8 @@ def budget_options(command: Command) -> Command:
     for option in (
         click.option(
             "--unit",
-            default="add-remove-row",
-            show_default=True,
+            default=None,
+            show_default="add-remove-row; none where the schema names a person column",
             help="What is protected: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
             " a person at most.",
         ),

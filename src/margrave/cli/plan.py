@@ -42,7 +42,7 @@ def plan_command(
     schema_path: str,
     epsilon: float,
     delta: float,
-    unit: str,
+    unit: str | None,
     mechanism: str,
     workload: str | None,
     public: str | None,
@@ -60,8 +60,8 @@ def plan_command(
     With --policy or --ledger it fails where the run would be refused.
     """
     schema = load_schema(schema_path)
-    protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
-    check_schema(schema, protected)
+    budget = Budget.approx(epsilon, delta)
+    protected = check_schema(schema, None if unit is None else parse_unit(unit))
     policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
     check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
     wanted = None if workload is None else parse_workload(workload, schema.domain)

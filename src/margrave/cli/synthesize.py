@@ -58,7 +58,7 @@ def synthesize_command(
     schema_path: str,
     epsilon: float,
     delta: float,
-    unit: str,
+    unit: str | None,
     mechanism: str,
     workload: str | None,
     public: str | None,
@@ -87,8 +87,8 @@ def synthesize_command(
     _check_outputs(outputs, rows, overwrite=overwrite)
     journal = _journal_of(journal, outputs, ledger, resume=resume)
     schema = load_schema(schema_path)
-    protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
-    check_schema(schema, protected)
+    budget = Budget.approx(epsilon, delta)
+    protected = check_schema(schema, None if unit is None else parse_unit(unit))
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)

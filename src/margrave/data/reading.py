@@ -16,7 +16,8 @@ from margrave.errors import DataError
 from margrave.schema import Codes, Preflight, Schema
 from margrave.schema.draft import draft
 from margrave.schema.frames import columns_of, names_of
-from margrave.schema.values import distinct
+from margrave.schema.preflight import PersonCheck
+from margrave.schema.values import MARKS, distinct
 from margrave.typing import AnyArray, IntArray
 
 
@@ -77,7 +78,8 @@ def check_table(source: Any, schema: Schema) -> Preflight:
 
     **Privacy:** NOT private: true counts.
     """
-    return _read(source, schema)[2]
+    _, persons, found = _read(source, schema)
+    return found if persons is None else replace(found, persons=PersonCheck.of(persons))
 
 
 def draft_schema(source: Any) -> Schema:
@@ -153,7 +155,10 @@ def _names(names: Sequence[str]) -> str:
 
 
 class Persons:
-    """Numbers for persons, in the order they are met; blanks around a name make no difference."""
+    """Numbers for persons, in the order they are met; blanks around a name make no difference.
+
+    A mark for a missing value names nobody: taken as one person, it would let the rows of many count beside their own.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -164,7 +169,8 @@ class Persons:
         nameless = 0
         for piece in pieces:
             rows, texts = distinct(piece)
-            ids = [-1 if t is None else self._ids.setdefault(t.strip(), len(self._ids)) for t in texts]
+            names = [None if t is None or t.strip().lower() in MARKS else t.strip() for t in texts]
+            ids = [-1 if n is None else self._ids.setdefault(n, len(self._ids)) for n in names]
             found.append(np.array(ids, dtype=np.int64)[rows])
             nameless += int((found[-1] < 0).sum())
         return np.concatenate(found), nameless

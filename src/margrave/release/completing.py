@@ -17,11 +17,8 @@ from margrave.schema.elements import LINES
 from margrave.schema.frames import columns_of, names_of
 from margrave.schema.numeric import UNITS, Numeric, drawn
 from margrave.schema.ordered import Drawn
-from margrave.schema.values import EPOCH, Mask, distinct, plain
+from margrave.schema.values import EPOCH, MARKS, Mask, distinct, plain
 from margrave.schema.zeros import violating
-
-MARKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat", "none"})
-"""Texts that stand for a missing value: they come out empty where the column is no text."""
 
 
 def completed(

@@ -25,10 +25,8 @@ from margrave.schema.discrete import OTHER, Boolean, Categorical
 from margrave.schema.frames import columns_of, names_of
 from margrave.schema.numeric import BINS, Date, Integer, Real, Timestamp
 from margrave.schema.schema import Schema
-from margrave.schema.values import distinct, number, parse_moment, plain
+from margrave.schema.values import MARKS, distinct, number, parse_moment, plain
 
-BLANKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
-"""Texts that files write for a missing value."""
 MANY = 100
 """More categories than this are cut to the most frequent, and the rest counted as other."""
 HEAPED = 0.2
@@ -99,7 +97,7 @@ def gather(name: str, pieces: Iterable[pa.Array]) -> Evidence:
         for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
             if not count:
                 continue
-            if text is None or text.strip().lower() in BLANKS:
+            if text is None or text.strip().lower() in MARKS:
                 missing = True
             else:
                 counts[text.strip()] += count

@@ -22,6 +22,8 @@ from margrave.typing import AnyArray, FloatArray
 Mask = NDArray[np.bool_]
 
 EPOCH = datetime(1970, 1, 1)
+MARKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
+"""Texts that files write for a missing value, in lower case."""
 WRITTEN = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:)")
 """How dates and times begin in what margrave writes."""
 _ODD = "\x00?"
