@@ -158,7 +158,8 @@ def test_identifiers_that_repeat_are_not_listed_and_suggest_persons() -> None:
 def test_free_text_is_not_listed() -> None:
     notes = [f"The patient came in at {i % 60} with pains and left again" for i in range(400)]
     jobs = [f"nurse of the {i % 60}th ward" for i in range(400)]
-    schema = draft(pa.table({"note": notes, "job": jobs, "reply": ["I agree with all that has been said so far"] * 400}))
+    replies = ["I agree with all that has been said so far"] * 400
+    schema = draft(pa.table({"note": notes, "job": jobs, "reply": replies}))
     assert schema.ignore == ("note",)
     assert "'note' (it is free text)" in schema.remarks[""]
     assert "left again" not in schema.to_toml()
