@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import margrave
 from margrave import api
 from margrave.cli.main import run
 from margrave.data import read_synthetic, read_table
 from margrave.errors import DataError, InputError
+from margrave.privacy.budget import Budget, affordable
 from margrave.release.evidence import codes_of, widened
 from margrave.schema import Boolean, Categorical, Codes, Date, Integer, Real, Schema, Timestamp
 
@@ -247,3 +254,85 @@ def test_the_check_says_first_what_is_mostly_unread(here: Path, capsys: pytest.C
     said = " ".join(ok(capsys, "schema", "check", "t.csv", "-s", "f.toml").split())
     assert said.startswith("LOOK AT THIS FIRST. Column 'admitted': 66.67 % of its values are none that the schema")
     assert said.count("LOOK") == 1
+
+
+# Words.
+
+
+def test_a_full_ledger_says_what_would_fit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-s", "good.toml", "-m", "independent", "--unit", "add-remove-row", "--ledger", "l", "--dataset", "v"]
+    ok(capsys, "ledger", "init", "l", "--dataset", "v", "--epsilon", "1", "--delta", "1e-9")
+    said = refused(capsys, "plan", *words, "--epsilon", "3", "--delta", "1e-6")
+    found = re.search(r"at delta 1e-06 that is epsilon (\S+) at most", said)
+    assert found is not None
+    assert 0.5 < float(found[1]) < 1  # one rho is a smaller epsilon at a larger delta
+    ok(capsys, "plan", *words, "--epsilon", found[1], "--delta", "1e-6")
+    refused(capsys, "plan", *words, "--epsilon", str(float(found[1]) * 1.01), "--delta", "1e-6")
+    assert "a run of epsilon 1 at that delta would fit" in " ".join(ok(capsys, "ledger", "show", "l").split())
+
+
+@given(rho=st.fractions(Fraction(1, 10**12), 100), delta=st.sampled_from([1e-12, 1e-9, 1e-6, 1e-3]))
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_what_is_said_to_fit_does(rho: Fraction, delta: float) -> None:
+    epsilon = affordable(rho, delta)
+    if epsilon:
+        assert Budget.approx(epsilon, delta).rho <= rho < Budget.approx(1.02 * epsilon, delta).rho
+    else:
+        assert Budget.approx(1e-6, delta).rho > rho
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "warned"), [("20", "1e-4", 0), ("21", "1e-9", 1), ("30", "0.01", 2)])
+def test_weak_promises_are_warned_of(
+    here: Path, capsys: pytest.CaptureFixture[str], epsilon: str, delta: str, warned: int
+) -> None:
+    words = ["-s", "good.toml", "--epsilon", epsilon, "--delta", delta, "-m", "independent", "--unit", "add-remove-row"]
+    assert run(["plan", *words]) == 0
+    assert capsys.readouterr().err.count("Warning: ") == warned
+    assert run(["synthesize", "visits.csv", *words, "-o", "r.csv"]) == 0
+    assert capsys.readouterr().err.count("Warning: ") == warned
+
+
+def test_a_plan_says_what_is_too_noisy(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "-s", "good.toml", "--delta", "1e-9", "--unit", "add-remove-row", "-m", "aim"]
+    said = " ".join(ok(capsys, *words, "--epsilon", "0.01", "--rows", "400").split())
+    assert "chosen marginals: too noisy to be of use with 400 rows: fewer or coarser bins, or more budget." in said
+    assert "%" not in said.partition("of 400 rows")[2]
+    assert "too noisy" not in ok(capsys, *words, "--epsilon", "5", "--rows", "1000000")
+
+
+def test_a_table_is_no_release(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "visits.csv is no release. Name a .margrave file" in refused(capsys, "certificate", "visits.csv")
+    (here / "half.margrave").write_bytes(b"PK\x03\x04 and no more")
+    assert "Is it whole?" in refused(capsys, "certificate", "half.margrave")
+
+
+def test_another_separator_or_no_header_is_asked_about(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (here / "visits.csv").read_text()
+    (here / "odd.csv").write_text(text.replace(",", "^").replace('"', ""))
+    said = refused(capsys, "schema", "check", "odd.csv", "-s", "good.toml")
+    assert "a single field, and the schema has 5 columns. Is the separator another" in said
+    assert "P0" not in said
+    (here / "odd.csv").write_text("7,York,York\n8,Hull,York\n")
+    said = refused(capsys, "schema", "check", "odd.csv", "-s", "good.toml")
+    assert "or has the file no header?" in said
+    assert "York" not in said
+
+
+def test_help_has_the_basic_options_first(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("synthesize", "plan"):
+        said = ok(capsys, command, "--help")
+        said = said[said.index("Options:\n") :]
+        words = ["Options:", "--epsilon", "--json", "Books and rules:", "  --ledger", "Public table:"]
+        places = [said.index(w) for w in (*words, "  --attestation", "Options of single mechanisms", "--rare")]
+        assert places == sorted(places)
+        assert said.count("--max-model-mb") == 1
+
+
+def test_python_runs_the_package() -> None:
+    done = subprocess.run([sys.executable, "-m", "margrave", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("margrave, version")
+
+
+def test_an_existing_file_is_overwritten_on_request_alone(here: Path) -> None:
+    with pytest.raises(InputError, match="in Python overwrite=True"):
+        VISITS.save("good.toml")

@@ -70,7 +70,7 @@ def synthesize(
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger is not None)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
-    stored = check_books(unit, budget.rho, **where)
+    stored = check_books(unit, budget.rho, delta=budget.delta, **where)
     if journal is not None and seed is None:
         seed = _seed_of(stored)
     facts = {"mechanism": chosen.config(), "seed": seed}

@@ -119,6 +119,11 @@ def _frames(source: Any, schema: Schema) -> Iterator[Any]:
     wanted = [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
     if _is_path(source):
         file = open_file(source, wanted)
+        if file.separator is not None and len(file.columns) == 1 < len(wanted) and file.columns[0] not in wanted:
+            raise DataError(  # not by its text, which may be a row
+                f"The first line of {file.path} is a single field, and the schema has {len(wanted)} columns.",
+                remedy="Is the separator another than comma, semicolon, tab or bar? Write the file with one of these.",
+            )
         match_columns(file.columns, wanted, schema.ignore)
         yield from (pa.Table.from_batches([b]) for b in file.batches(wanted))
     else:
