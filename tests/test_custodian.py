@@ -301,7 +301,7 @@ def test_a_plan_says_what_is_too_noisy(here: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_table_is_no_release(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "visits.csv is no release. Name a .margrave file" in refused(capsys, "certificate", "visits.csv")
+    assert "visits.csv is not a release. Name a .margrave file" in refused(capsys, "certificate", "visits.csv")
     (here / "half.margrave").write_bytes(b"PK\x03\x04 and no more")
     assert "Is it whole?" in refused(capsys, "certificate", "half.margrave")
 

@@ -55,7 +55,7 @@ def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, AnyArray]]
     ) as error:  # a file from elsewhere may break any parser in any way; it must not break the caller
         if not _is_zip(path):
             raise ReleaseError(
-                f"{path} is no release.", remedy="Name a .margrave file, as synthesize writes it by --release."
+                f"{path} is not a release.", remedy="Name a .margrave file, as synthesize writes it by --release."
             ) from None
         why = type(error).__name__
         raise ReleaseError(
