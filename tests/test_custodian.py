@@ -298,6 +298,9 @@ def test_a_plan_says_what_is_too_noisy(here: Path, capsys: pytest.CaptureFixture
     assert "chosen marginals: too noisy to be of use with 400 rows: fewer or coarser bins, or more budget." in said
     assert "%" not in said.partition("of 400 rows")[2]
     assert "too noisy" not in ok(capsys, *words, "--epsilon", "5", "--rows", "1000000")
+    # what chooses for itself takes smaller marginals than the typical one, and says so
+    said = " ".join(ok(capsys, *words, "--epsilon", "1", "--rows", "4000").split())
+    assert "chosen marginals: typical ones are too noisy with 4,000 rows, so smaller are taken" in said
 
 
 def test_a_table_is_no_release(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,17 +121,13 @@ def show_plan(made: Plan) -> None:
     for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
         noise.add_column(name, justify="left" if name == "measured" else "right")
     for n in made.noise:
-        lost = n.error > made.rows  # noise above the mean count of a cell of the median marginal
-        share = "too noisy" if lost else f"{100 * n.error / max(made.rows, 1):.3g}%"
+        share = "too noisy" if n.verdict(made.rows) else f"{100 * n.error / max(made.rows, 1):.3g}%"
         many = f"{'at most ' * n.at_most}{n.marginals:,}"
         noise.add_row(n.what, many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)
     for n in made.noise:
-        if n.error > made.rows:
-            out.print(
-                f"{n.what}: too noisy to be of use with {made.rows:,} rows: fewer or coarser bins, or more budget.",
-                markup=False,
-            )
+        if (verdict := n.verdict(made.rows)) is not None:
+            out.print(verdict, markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
         " Adaptive mechanisms choose marginals whose error the count reduces.",
