@@ -20,6 +20,7 @@ RANK = {
     "mechanisms": 5,
     "evaluate": 6, "inference": 6, "plan": 6,
     "api": 7, "report": 7, "cli": 7,
+    "__main__": 8,
 }  # fmt: skip
 
 # Imports between equals that are meant: everything else must point to a lower rank.

@@ -74,7 +74,12 @@ def test_no_rules_forbid_nothing_and_columns_that_only_name_persons_are_no_colum
 def test_synthesize_asks_the_policy_before_it_reads_rows(folder: Path) -> None:
     with pytest.raises(PolicyError, match="max_epsilon"):
         margrave.synthesize(
-            "nowhere.csv", TABLE.schema, epsilon=2.0, delta=1e-9, policy=Policy(max_epsilon=1.0)
+            "nowhere.csv",
+            TABLE.schema,
+            epsilon=2.0,
+            delta=1e-9,
+            unit=AddRemoveRow(),
+            policy=Policy(max_epsilon=1.0),
         )
 
 

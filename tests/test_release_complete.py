@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,20 @@ from margrave.models.weights.model import WeightsModel
 from margrave.models.weights.records import Records
 from margrave.privacy import AddRemoveRow, Budget, protect
 from margrave.release import Release
-from margrave.schema import Categorical, Codes, Date, Depends, Domain, Integer, Ordered, Schema
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    Coded,
+    Codes,
+    Date,
+    Depends,
+    Domain,
+    Integer,
+    Ordered,
+    Real,
+    Schema,
+    Timestamp,
+)
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from strategies import Toy, domain_of, generators, seeded, toys
 
@@ -261,13 +274,76 @@ def test_a_first_date_that_is_known_comes_first() -> None:
     assert all(a <= d for a, d in zip(whole["admitted"].to_pylist(), whole["discharged"].to_pylist(), strict=True))
 
 
-def test_what_the_schema_cannot_hold_is_drawn_for_its_code() -> None:
-    rows = pa.table({"age": [12, 130, -4], "canton": ["BE", "BS", "GE"]})
+def test_what_the_schema_cannot_hold_comes_out_as_it_was_given() -> None:
+    rows = pa.table({"age": [12, 130, -4], "discharged": [date(2024, 5, 1), date(1850, 1, 1), date(2031, 1, 1)]})
     whole = hospital().complete(rows, attestation="the public register")
-    ages = whole["age"].to_pylist()
-    assert ages[0] == 12
-    assert 80 <= ages[1] <= 99
-    assert 0 <= ages[2] <= 19
+    assert whole["age"].to_pylist() == [12, 130, -4]
+    assert whole["discharged"].to_pylist() == rows["discharged"].to_pylist()
+    assert all(d.year == 2024 for d in whole["admitted"].to_pylist())  # what is drawn keeps to the schema
+    assert whole["admitted"].to_pylist()[0] <= date(2024, 5, 1)
+
+
+MIXED = Schema(
+    [
+        Categorical("town", ["York", "Hull"], other=True),
+        Categorical("job", ["a", "b"], missing=True),
+        Integer("age", 0, 99, bins=5, missing=True),
+        Real("cost", 0, 10, bins=4),
+        Date("seen", date(2024, 1, 1), date(2024, 12, 31), bins=6, format="%d/%m/%Y", missing=True),
+        Timestamp("at", datetime(2024, 1, 1), datetime(2024, 12, 31), unit="hour", bins=6, missing=True),
+        Boolean("smokes", missing=True),
+        Coded("ward", 3, missing=True),
+        Integer("income", 0, 9, bins=2),
+    ],
+    person="who",
+    ignore=["note"],
+)
+
+
+def mixed_release() -> Release:
+    theta = np.zeros(MIXED.domain.shape(("town", "income")))
+    theta[2, 0] = -50.0  # other towns earn more
+    return replace(
+        fake_release(), schema=MIXED, model=GraphicalModel(MIXED.domain, 50.0, {("town", "income"): theta})
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        ("town", ["York ", "Ouagadougou", "hull"], ["York", "Ouagadougou", "hull"]),
+        ("job", ["a", "none of these", None], ["a", "none of these", None]),
+        ("age", ["12", "130", "NA"], [12, 130, None]),
+        ("age", ["12", "unknown", ""], ["12", "unknown", ""]),
+        ("age", [12.0, 30.5, None], [12.0, 30.5, None]),
+        ("cost", [1.25, 99.5, -3.0], [1.25, 99.5, -3.0]),
+        ("seen", ["31/12/1999", "01/02/2024", "n/a"], [date(1999, 12, 31), date(2024, 2, 1), None]),
+        ("seen", ["31/12/1999", "31/02/2024", None], ["31/12/1999", "31/02/2024", None]),
+        ("at", ["2024-01-01 05:00", "2024-01-01 06:30", None], ["2024-01-01 05:00", "2024-01-01 06:30", None]),
+        ("at", ["2024-01-01 05:00", "1999-01-01", None], [datetime(2024, 1, 1, 5), datetime(1999, 1, 1), None]),
+        ("smokes", ["yes", "NO", "?"], [True, False, None]),
+        ("smokes", ["yes", "sometimes", None], ["yes", "sometimes", None]),
+        ("ward", [0, 7, None], [0, 7, None]),
+        ("ward", ["0", "2", "NA"], [0, 2, None]),
+        ("who", ["P1", "P1", "P2"], ["P1", "P1", "P2"]),
+        ("note", ["fell", None, "rose"], ["fell", None, "rose"]),
+        ("number", [1, 2, 3], [1, 2, 3]),
+    ],
+)
+def test_every_value_of_a_public_row_comes_out(column: str, values: list[Any], expected: list[Any]) -> None:
+    rows = pa.table({"town": ["York", "Hull", "Rome"], column: values})
+    whole = mixed_release().complete(rows, attestation="public")
+    assert whole[column].to_pylist() == expected
+    assert whole.column_names[: len(MIXED.columns)] == list(MIXED.domain)
+
+
+def test_what_is_drawn_beside_an_unknown_value_is_drawn_for_its_code() -> None:
+    rows = pa.table({"town": ["Rome"] * 400})
+    whole = mixed_release().complete(rows, attestation="public")
+    assert set(whole["town"].to_pylist()) == {"Rome"}
+    assert min(whole["income"].to_pylist()) >= 5  # as the open category has it
+    here = mixed_release().complete(pa.table({"town": ["York"] * 400}), attestation="public")
+    assert min(here["income"].to_pylist()) < 5
 
 
 def test_no_rows_are_no_rows() -> None:
@@ -280,8 +356,8 @@ def test_no_rows_are_no_rows() -> None:
 @pytest.mark.parametrize(
     ("rows", "attestation", "error", "words"),
     [
-        (pa.table({"age": [1], "salary": [3]}), "public", InputError, "'salary', which the release does not know"),
-        (pa.table({"salary": [3]}), "public", InputError, "'salary'"),
+        (pa.table({"age": [1], "City": [3]}), "public", InputError, "'City', and the release has 'city'"),
+        (pa.table({"salary": [3]}), "public", InputError, "none of the release's columns"),
         (pa.table({}), "public", InputError, "none of the release's columns"),
         (pa.table({"age": [1]}), " ", InputError, "without a word on why it is public"),
         (pa.table({"city": ["Bern"], "canton": ["GE"]}), "public", InputError, "1 of the rows have values"),

@@ -127,3 +127,67 @@ def test_any_column_is_drafted_into_one_that_fits_it(values: list[str | None]) -
         if isinstance(column, Integer | Real | Date | Timestamp):
             assert found.outside == 0
     assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_identifiers_that_repeat_are_not_listed_and_suggest_persons() -> None:
+    rng = np.random.default_rng(4)
+    who = rng.integers(0, 60, 400)
+    table = pa.table(
+        {
+            "visit_id": [f"V{i:06d}" for i in rng.permutation(400)],
+            "patient_id": [f"P{7919 * i % 10**8:08d}" for i in who],
+            "clinic": [f"{i % 25:05d}" for i in range(400)],
+            "insurer": pa.array(1000 + who),
+            "MemberNo": pa.array(170_000 + 13 * who),
+            "income": pa.array(20_000 + 37 * who),
+        }
+    )
+    schema = draft(table)
+    assert schema.ignore == ("visit_id", "patient_id", "MemberNo")
+    text = schema.to_toml()
+    assert '# person = "patient_id"' in text.splitlines()
+    assert not any(f'"P{7919 * i % 10**8:08d}"' in text for i in who)
+    assert schema.remarks[""].count("Left out") == 3
+    assert Schema.from_toml(text) == schema
+    assert "person =" not in draft(a_table()).to_toml()
+    # the reader takes what was suggested
+    kept = [n for n in schema.ignore if n != "patient_id"]
+    assert Schema(schema.columns, person="patient_id", ignore=kept).check(table).passed
+
+
+def test_free_text_is_not_listed() -> None:
+    notes = [f"The patient came in at {i % 60} with pains and left again" for i in range(400)]
+    jobs = [f"nurse of the {i % 60}th ward" for i in range(400)]
+    replies = ["I agree with all that has been said so far"] * 400
+    schema = draft(pa.table({"note": notes, "job": jobs, "reply": replies}))
+    assert schema.ignore == ("note",)
+    assert "'note' (it is free text)" in schema.remarks[""]
+    assert "left again" not in schema.to_toml()
+
+
+@pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d.%m.%y", "%Y%m%d", "%d %b %Y", "%Y/%m/%d"])
+@pytest.mark.parametrize("time", ["", " %H:%M"])
+def test_dates_are_drafted_in_the_way_they_are_written(pattern: str, time: str) -> None:
+    moments = [datetime(2021, 3, 5, 7) + timedelta(hours=29 * i) for i in range(300)]
+    table = pa.table({"seen": [m.strftime(pattern + time) for m in moments] + ["NA"]})
+    schema = draft(table)
+    (column,) = schema.columns
+    assert isinstance(column, Timestamp if time else Date)
+    assert column.format == pattern + time
+    assert schema.check(table).passed
+    assert schema.preflight(table).columns[0].unreadable == 1  # the mark
+    assert (column.low.year, column.low.month, column.high.year) == (2021, 3, 2022)
+    assert "either way" not in schema.remarks["seen"]
+
+
+def test_dates_that_can_be_read_either_way_are_asked_about() -> None:
+    schema = draft(pa.table({"seen": ["03/04/2021", "05/06/2021"] * 20}))
+    assert schema.columns[0].format == "%d/%m/%Y"  # type: ignore[attr-defined]
+    assert "either way" in schema.remarks["seen"]
+    assert draft(pa.table({"n": ["20210304", "99999999"] * 20})).columns[0].kind == "integer"
+
+
+def test_numbers_with_commas_are_left_out_with_the_reason() -> None:
+    schema = draft(pa.table({"weight": ["81,5", "70,25"] * 50, "age": ["4"] * 100}))
+    assert schema.ignore == ("weight",)
+    assert "'weight' (numbers with commas: margrave reads a decimal point" in schema.remarks[""]

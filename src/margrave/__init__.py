@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from margrave.api import read_public, synthesize
-    from margrave.data import MemoryTable, Table, read_table
+    from margrave.data import MemoryTable, Table, read_synthetic, read_table
     from margrave.errors import (
         BudgetError,
         DataError,
@@ -82,6 +82,7 @@ _HOME = {
     "synthesize": "margrave.api",
     "MemoryTable": "margrave.data",
     "Table": "margrave.data",
+    "read_synthetic": "margrave.data",
     "read_table": "margrave.data",
     "BudgetError": "margrave.errors",
     "DataError": "margrave.errors",
@@ -215,6 +216,7 @@ __all__ = [
     "analyse",
     "protect",
     "read_public",
+    "read_synthetic",
     "read_table",
     "synthesize",
 ]

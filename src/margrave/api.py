@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from margrave.data import read_codes, read_table
-from margrave.errors import InputError, ModelTooLargeError, SchemaError
+from margrave.errors import DataError, InputError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
 from margrave.models import AnswersFit
@@ -37,7 +37,7 @@ def synthesize(
     *,
     epsilon: float,
     delta: float,
-    unit: Unit = AddRemoveRow(),
+    unit: Unit | None = None,
     mechanism: Mechanism | str | None = None,
     seed: int | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -56,6 +56,8 @@ def synthesize(
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
 
+    ``unit`` is ``AddRemoveRow()`` unless it is given; where the schema names a column of persons it has to be given.
+
     **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``; what a resumed run was answered
     before is not paid again. Raises ``InputError``, ``SchemaError``, ``DataError``, ``ModelTooLargeError``,
     ``PolicyError``, ``BudgetError`` (the data set's cap leaves no room) or ``LedgerError`` before anything is spent.
@@ -64,17 +66,19 @@ def synthesize(
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = mechanism_of(mechanism)
-    check_schema(confirmed, unit)
+    unit = check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
     check_public(confirmed.domain, chosen)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger is not None)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
-    stored = check_books(unit, budget.rho, **where)
+    stored = check_books(unit, budget.rho, delta=budget.delta, **where)
     if journal is not None and seed is None:
         seed = _seed_of(stored)
     facts = {"mechanism": chosen.config(), "seed": seed}
     source = read_table(table, confirmed)
+    if not source.rows():  # a failure of reading, for the custodian: the gate itself takes an empty table
+        raise DataError("The table has no rows: the budget would be spent on nothing.", remedy="Is it the right file?")
     rng = np.random.default_rng(seed)  # fitting is post-processing
     with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
         return chosen.run(private, rng=rng, progress=progress)
@@ -131,19 +135,27 @@ def _seed_of(stored: Mapping[str, Any]) -> int:
     return seed if isinstance(seed, int) and seed >= 0 else secrets.randbits(63)
 
 
-def check_schema(schema: Schema, unit: Unit) -> None:
-    """Refuse a draft, a unit of persons without a column that names them, and a column too large for any model."""
+def check_schema(schema: Schema, unit: Unit | None) -> Unit:
+    """The unit, settled. Refuse a draft, persons and a unit that do not go together, and a column too large."""
     if schema.draft:
         raise SchemaError(
             "The schema is a draft: its bounds and categories were read from the rows, so they are not public.",
             remedy="Replace them by what is known without looking, then confirm it.",
         )
+    if unit is None and schema.person is not None:  # a promise about rows would be taken for one about persons
+        raise InputError(
+            f"The schema says that {schema.person!r} tells whose row it is, and no unit of privacy is given.",
+            remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), K being the most rows of a"
+            " person that count; or --unit add-remove-row (AddRemoveRow()), if a row is really what to protect.",
+        )
+    unit = AddRemoveRow() if unit is None else unit
     if rows_per_person(unit) is not None and schema.person is None:
         raise SchemaError(
             f"The unit is to {unit}, but the schema names no column that says whose row it is.",
             remedy='Write person = "..." in its [schema], or choose a unit of rows.',
         )
     check_domain(schema.domain)
+    return unit
 
 
 def check_domain(domain: Domain) -> None:

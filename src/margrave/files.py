@@ -24,7 +24,10 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"The folder {target.parent} cannot be written to.", remedy="Name another.")
     if target.exists() and not overwrite:
-        raise InputError(f"{target} exists already.", remedy="Name another file, or ask to overwrite it.")
+        raise InputError(
+            f"{target} exists already.",
+            remedy="Name another file, or ask to overwrite it: --overwrite, in Python overwrite=True.",
+        )
     return target
 
 

@@ -40,7 +40,8 @@ class Noise:
     """Some marginals measured with the same noise.
 
     ``error`` is the expected L1 error of the median one from noise alone, in records: ``sqrt(2/pi) scale cells``.
-    ``at_most``: there may be fewer, with less noise.
+    ``at_most``: there may be fewer, with less noise. ``chosen``: the mechanism chooses them by what it finds, and need
+    not take typical ones; ``least`` is the error of the smallest pair, or column, that it may ask for.
     """
 
     what: str
@@ -48,6 +49,17 @@ class Noise:
     scale: float
     error: float
     at_most: bool
+    least: float = 0.0
+    chosen: bool = False
+
+    def verdict(self, rows: int) -> str | None:
+        """A sentence where the noise in a cell is above the mean count of one; None where it is not."""
+        more = "fewer or coarser bins, or more budget"
+        if self.error <= rows:
+            return None
+        if self.chosen and self.least <= rows:
+            return f"{self.what}: typical ones are too noisy with {rows:,} rows, so smaller are taken: {more} help."
+        return f"{self.what}: too noisy to be of use with {rows:,} rows: {more}."
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ def plan(
         workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
         counted_cells=counted_cells,
-        noise=_noise(domain, steps),
+        noise=_noise(domain, steps, reads),
         max_model_mb=max_model_mb,
         rows=rows,
         memory_mb=_memory(domain, rows, counted_cells, max_model_mb) + JAX_MB * _fitted_by(config, BY_GRADIENTS),
@@ -157,15 +169,17 @@ def _seconds(
     return float(seconds)
 
 
-def _noise(domain: Domain, steps: Sequence[Step]) -> tuple[Noise, ...]:
+def _noise(domain: Domain, steps: Sequence[Step], reads: Collection[Clique]) -> tuple[Noise, ...]:
     """The steps as they are, or of very many the least noisy, the middle and the noisiest."""
     if len(steps) > SHOWN:
         ordered = sorted(steps, key=lambda s: s.scale)
         named = {"least noisy": ordered[0], "middle": ordered[len(ordered) // 2], "noisiest": ordered[-1]}
         steps = [replace(s, what=f"{words}: {s.what}") for words, s in named.items()]
+    fewest = min(map(domain.cells, [r for r in reads if len(r) > 1] or reads))
     return tuple(
-        Noise(s.what, s.marginals, s.scale, expected_noise(s.scale, 1) * _median_cells(domain, s), s.at_most)
+        Noise(s.what, s.marginals, s.scale, each * _median_cells(domain, s), s.at_most, each * fewest, s.adaptive)
         for s in steps
+        for each in [expected_noise(s.scale, 1)]
     )
 
 

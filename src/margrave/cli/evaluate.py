@@ -15,7 +15,7 @@ from margrave.cli.options import (
     workload_option,
 )
 from margrave.cli.output import console, facts_table
-from margrave.data import MemoryTable, read_codes, read_table
+from margrave.data import MemoryTable, read_codes, read_table, synthetic_codes
 from margrave.errors import InputError
 from margrave.evaluate import WARNING, Evaluation, GeometryErrors, evaluate, geometry_errors
 from margrave.release import Release
@@ -69,7 +69,7 @@ def evaluate_command(
 def _records(synthetic: str, schema: Schema) -> Codes:
     """The records of a table, or drawn from a release."""
     if not synthetic.endswith(".margrave"):
-        return read_codes(synthetic, schema, list(schema.domain))
+        return synthetic_codes(synthetic, schema)
     release = Release.load(synthetic)
     if release.schema.domain != schema.domain:
         raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")

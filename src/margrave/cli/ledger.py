@@ -13,6 +13,7 @@ from margrave.cli.options import echo_json, json_option
 from margrave.cli.output import console, facts_table
 from margrave.errors import InputError
 from margrave.privacy import Budget, LedgerFile, parse_unit
+from margrave.privacy.budget import affordable
 from margrave.privacy.ledger_state import DatasetState, epsilon_or_zero
 
 
@@ -93,7 +94,8 @@ def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
 
 def _show(dataset: DatasetState) -> None:
     out, cap = console(), dataset.cap
-    spent = epsilon_or_zero(dataset.charged, cap.delta)
+    spent, fits = epsilon_or_zero(dataset.charged, cap.delta), affordable(dataset.remaining, cap.delta)
+    left = f"a run of epsilon {fits:g} at that delta would fit" if fits else "too little for any run"
     out.print(
         facts_table(
             escape(dataset.dataset),
@@ -101,7 +103,7 @@ def _show(dataset: DatasetState) -> None:
                 ("protected", f"{dataset.unit}, since {dataset.day}"),
                 ("cap", f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"),
                 ("charged", f"rho {float(dataset.charged):.6g}: epsilon {spent:.6g} at that delta"),
-                ("remaining", f"rho {float(dataset.remaining):.6g}"),
+                ("remaining", f"rho {float(dataset.remaining):.6g}: {left}"),
             ],
         )
     )

@@ -20,6 +20,14 @@ from margrave.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+OF_MECHANISMS = "Options of single mechanisms, with their defaults"
+SECTIONS = {
+    "Books and rules": ("ledger", "dataset", "policy", "journal", "resume"),
+    "Public table": ("public", "attestation", "same_records"),
+}
+"""Sections of a command's help, and the options in each."""
+
+
 def fraction(text: str) -> Fraction:
     """An exact fraction: 0.9 or 9/10."""
     try:
@@ -84,6 +92,23 @@ def _options() -> Iterator[Callable[[Command], Command]]:
         declared = f"{flag}/--no-{flag[2:]}" if uses[0].kind is bool else flag
         kind: Callable[[str], Any] = fraction if uses[0].kind is Fraction else uses[0].kind
         yield click.option(declared, field, type=kind, default=None, help=words)
+
+
+class Sectioned(click.Command):
+    """A command whose help has the basic options first; books, public tables and mechanisms have their sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options, section by section."""
+        of = {name: title for title, names in SECTIONS.items() for name in names}
+        of |= {field: OF_MECHANISMS for name in MECHANISMS for field in parameters_of(name)}
+        sections: dict[str, list[tuple[str, str]]] = {t: [] for t in ("Options", *SECTIONS, OF_MECHANISMS)}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
+                sections[of.get(option.name or "", "Options")].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def mechanism_options(command: Command) -> Command:

@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 import click
 
 from margrave.errors import InputError, SchemaError
+from margrave.privacy import Budget
 from margrave.schema import Domain, Schema
 from margrave.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_WORKLOAD = "all-3way"
+LARGE_EPSILON, LARGE_DELTA = 20.0, 1e-4
+"""Beyond these a budget is worth a warning."""
 
 
 def json_option(command: Command) -> Command:
@@ -52,8 +55,8 @@ def budget_options(command: Command) -> Command:
     for option in (
         click.option(
             "--unit",
-            default="add-remove-row",
-            show_default=True,
+            default=None,
+            show_default="add-remove-row; none where the schema names a person column",
             help="What is protected: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
             " a person at most.",
         ),
@@ -89,8 +92,8 @@ def books_options(command: Command) -> Command:
             "--journal",
             default=None,
             metavar="FILE",
-            help="Where the run's answers are kept until its outputs are written; with --ledger or --resume, the"
-            " first output's name and .journal by default.",
+            help="Where the run's answers are kept until its outputs are written. With --ledger or --resume it is,"
+            " unless named, FILE.journal, FILE being that of --release, else of -o, else of --report.",
         ),
     ):
         command = option(command)
@@ -110,6 +113,22 @@ def load_schema(path: str, *, confirmed: bool = True) -> Schema:
             remedy="Replace them by what you know without looking, then set draft = false in its [schema].",
         )
     return schema
+
+
+def warn_weak(budget: Budget) -> None:
+    """A line on standard error where the numbers are allowed, and promise next to nothing."""
+    if budget.epsilon > LARGE_EPSILON:
+        click.echo(
+            f"Warning: epsilon {budget.epsilon:g} protects little: what is published may be exp({budget.epsilon:g})"
+            " times as likely with a row as without it. 1 is a strong promise, 10 a weak one.",
+            err=True,
+        )
+    if budget.delta > LARGE_DELTA:
+        click.echo(
+            f"Warning: delta {budget.delta:g} is large: it is about the chance that the promise fails. Choose one far"
+            " below one in the number of rows: 1e-9, say.",
+            err=True,
+        )
 
 
 def parse_workload(text: str | None, domain: Domain) -> Workload:

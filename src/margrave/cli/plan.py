@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from margrave.api import check_schema
-from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
+from margrave.cli.mechanism import Sectioned, build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
     budget_options,
     echo_json,
@@ -17,6 +17,7 @@ from margrave.cli.options import (
     parse_workload,
     rules_options,
     schema_option,
+    warn_weak,
     workload_option,
 )
 from margrave.cli.output import console, facts_table
@@ -27,7 +28,7 @@ from margrave.privacy.ledger_state import DatasetState
 from margrave.privacy.policy import policy_of
 
 
-@click.command("plan")
+@click.command("plan", cls=Sectioned)
 @schema_option
 @budget_options
 @mechanism_options
@@ -42,7 +43,7 @@ def plan_command(
     schema_path: str,
     epsilon: float,
     delta: float,
-    unit: str,
+    unit: str | None,
     mechanism: str,
     workload: str | None,
     public: str | None,
@@ -60,10 +61,12 @@ def plan_command(
     With --policy or --ledger it fails where the run would be refused.
     """
     schema = load_schema(schema_path)
-    protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
-    check_schema(schema, protected)
+    budget = Budget.approx(epsilon, delta)
+    protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    warn_weak(budget)
     policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
-    check_books(protected, budget.rho, ledger=ledger, dataset=dataset, journal=None, resume=False)
+    books = {"ledger": ledger, "dataset": dataset, "journal": None}
+    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
     made = plan(
@@ -118,10 +121,13 @@ def show_plan(made: Plan) -> None:
     for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
         noise.add_column(name, justify="left" if name == "measured" else "right")
     for n in made.noise:
-        share = f"{100 * n.error / max(made.rows, 1):.3g}%"
+        share = "too noisy" if n.verdict(made.rows) else f"{100 * n.error / max(made.rows, 1):.3g}%"
         many = f"{'at most ' * n.at_most}{n.marginals:,}"
         noise.add_row(n.what, many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)
+    for n in made.noise:
+        if (verdict := n.verdict(made.rows)) is not None:
+            out.print(verdict, markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
         " Adaptive mechanisms choose marginals whose error the count reduces.",

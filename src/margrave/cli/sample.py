@@ -9,7 +9,7 @@ from margrave.cli.output import check_format, check_outputs, write_table
 from margrave.data.files import read_frame
 from margrave.errors import InputError
 from margrave.release import Release
-from margrave.release.evidence import Condition, Value
+from margrave.release.evidence import Condition, Value, widened
 
 
 @click.command("sample")
@@ -20,7 +20,8 @@ from margrave.release.evidence import Condition, Value
     "--where",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
+    help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH. Numbers and dates (2020-12-31, or in the"
+    " schema's format) mean whole bins: those that hold or touch what is asked. May be repeated.",
 )
 @click.option("--complete", metavar="FILE", default=None, help="Public rows to complete: CSV or Parquet, some columns.")
 @click.option("--attestation", metavar="TEXT", default=None, help="Where those rows come from and why they are public.")
@@ -48,17 +49,27 @@ def sample_command(
             remedy="Leave out --rows and --where, or --complete and --attestation.",
         )
     release = Release.load(release_path)
+    conditions = dict(parse_where(text) for text in where)
     if complete is not None:
         table = release.complete(read_frame(complete), attestation=attestation or "", seed=seed)
     else:
-        conditions = dict(parse_where(text) for text in where)
         source = release.condition(conditions) if conditions else release
         table = source.sample(rows, seed=seed)
     write_table(table, output, overwrite=overwrite)
+    used = {a: words for a, asked in conditions.items() if (words := widened(release.schema, a, asked)) is not None}
     if as_json:
-        echo_json({"rows": table.num_rows, "columns": table.num_columns, "output": output})
+        facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
+        echo_json({**facts, **({"whole_bins": used} if used else {})})
     else:
+        for column, words in used.items():
+            click.echo(f"{column}: {words}, the whole of the bins that {_asked(conditions[column])} touches.")
         click.echo(f"Wrote {table.num_rows} rows to {output}.")
+
+
+def _asked(wanted: Condition) -> str:
+    """A condition as it is written after --where COLUMN=."""
+    ends = map(str, wanted) if isinstance(wanted, tuple | list) else [str(wanted)]
+    return (".." if isinstance(wanted, tuple) else "|").join(ends)
 
 
 def parse_where(text: str) -> tuple[str, Condition]:

@@ -56,7 +56,7 @@ def check_command(file: str, schema_path: str, as_json: bool) -> None:
     found = check_table(file, schema)
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
-        echo_json({"warning": NOT_PRIVATE, "passed": found.passed, **asdict(found)})
+        echo_json({"warning": NOT_PRIVATE, "passed": found.passed, "alarms": found.alarms, **asdict(found)})
     else:
         _show(found, draft=schema.draft)
     if not found.passed:
@@ -65,6 +65,8 @@ def check_command(file: str, schema_path: str, as_json: bool) -> None:
 
 def _show(found: Preflight, *, draft: bool) -> None:
     out = console()
+    for sentence in found.alarms:
+        out.print(escape(f"LOOK AT THIS FIRST. {sentence}"), style="bold red")
     table = Table(title=f"{found.rows:,} rows", title_justify="left", box=None, pad_edge=False)
     for name in ("column", "missing", "outside", "unreadable", "policy"):
         table.add_column(name, justify="left" if name in ("column", "policy") else "right")
@@ -73,6 +75,8 @@ def _show(found: Preflight, *, draft: bool) -> None:
     out.print(table)
     for k in found.constraints:
         out.print(escape(f"constraint {k.name}: {k.rows:,} rows violate it, policy {k.policy}"))
+    for line in [] if found.persons is None else found.persons.lines():
+        out.print(line)
     for sentence in (*found.notes, *found.refusals):
         out.print(escape(sentence))
     if draft:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from margrave.api import check_schema, gives_records, synthesize
-from margrave.cli.mechanism import build_mechanism, mechanism_options, public_of, public_options
+from margrave.cli.mechanism import Sectioned, build_mechanism, mechanism_options, public_of, public_options
 from margrave.cli.options import (
     books_options,
     budget_options,
@@ -20,6 +20,7 @@ from margrave.cli.options import (
     overwrite_option,
     parse_workload,
     schema_option,
+    warn_weak,
     workload_option,
 )
 from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
@@ -30,7 +31,7 @@ from margrave.release import Release
 from margrave.report import write_report
 
 
-@click.command("synthesize")
+@click.command("synthesize", cls=Sectioned)
 @click.argument("file", metavar="FILE")
 @schema_option
 @budget_options
@@ -58,7 +59,7 @@ def synthesize_command(
     schema_path: str,
     epsilon: float,
     delta: float,
-    unit: str,
+    unit: str | None,
     mechanism: str,
     workload: str | None,
     public: str | None,
@@ -87,8 +88,9 @@ def synthesize_command(
     _check_outputs(outputs, rows, overwrite=overwrite)
     journal = _journal_of(journal, outputs, ledger, resume=resume)
     schema = load_schema(schema_path)
-    protected, budget = parse_unit(unit), Budget.approx(epsilon, delta)
-    check_schema(schema, protected)
+    budget = Budget.approx(epsilon, delta)
+    protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)

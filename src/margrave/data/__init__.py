@@ -1,7 +1,24 @@
 """Tables of sensitive rows: read from files and frames, counted for the gate."""
 
 from margrave.data.files import read_frame
-from margrave.data.reading import check_table, draft_schema, read_codes, read_table
+from margrave.data.reading import (
+    check_table,
+    draft_schema,
+    read_codes,
+    read_synthetic,
+    read_table,
+    synthetic_codes,
+)
 from margrave.data.table import MemoryTable, Table
 
-__all__ = ["MemoryTable", "Table", "check_table", "draft_schema", "read_frame", "read_codes", "read_table"]
+__all__ = [
+    "MemoryTable",
+    "Table",
+    "check_table",
+    "draft_schema",
+    "read_frame",
+    "read_codes",
+    "read_synthetic",
+    "read_table",
+    "synthetic_codes",
+]

@@ -130,7 +130,8 @@ def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
             raise DataError(f"Column {i} of {path} has no name.", remedy="Name it in the header.")
         if name.lower() in seen:
             raise DataError(  # not by name: without a header, it would be a value
-                f"Columns {seen[name.lower()]} and {i} of {path} have the same name.", remedy="Rename one of the two."
+                f"Columns {seen[name.lower()]} and {i} of {path} have the same name.",
+                remedy="Rename one of the two; or has the file no header? Its first line must name the columns.",
             )
         seen[name.lower()] = i
     if not columns:

@@ -16,7 +16,8 @@ from margrave.errors import DataError
 from margrave.schema import Codes, Preflight, Schema
 from margrave.schema.draft import draft
 from margrave.schema.frames import columns_of, names_of
-from margrave.schema.values import distinct
+from margrave.schema.preflight import PersonCheck
+from margrave.schema.values import MARKS, distinct
 from margrave.typing import AnyArray, IntArray
 
 
@@ -54,12 +55,31 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1))
 
 
+def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
+    """A table that margrave wrote for this schema: a path to CSV or Parquet, or a frame.
+
+    It has no column of persons, and its dates are in ISO 8601 whatever the ``format`` of the real table's; one in that
+    format is read too.
+
+    >>> schema = Schema.coded({"age": 3})
+    >>> read_synthetic(pa.table({"age": [0, 2]}), schema).rows()
+    2
+    """
+    return MemoryTable(schema, synthetic_codes(source, schema))
+
+
+def synthetic_codes(source: Any, schema: Schema) -> Codes:
+    """The codes of a table that margrave wrote for this schema. See ``read_synthetic``."""
+    return Codes(schema.domain, read_codes(source, schema.of_output(), list(schema.domain)).values)
+
+
 def check_table(source: Any, schema: Schema) -> Preflight:
     """What ``read_table`` would refuse, and how many values it would move. For the custodian alone.
 
     **Privacy:** NOT private: true counts.
     """
-    return _read(source, schema)[2]
+    _, persons, found = _read(source, schema)
+    return found if persons is None else replace(found, persons=PersonCheck.of(persons))
 
 
 def draft_schema(source: Any) -> Schema:
@@ -99,6 +119,11 @@ def _frames(source: Any, schema: Schema) -> Iterator[Any]:
     wanted = [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
     if _is_path(source):
         file = open_file(source, wanted)
+        if file.separator is not None and len(file.columns) == 1 < len(wanted) and file.columns[0] not in wanted:
+            raise DataError(  # not by its text, which may be a row
+                f"The first line of {file.path} is a single field, and the schema has {len(wanted)} columns.",
+                remedy="Is the separator another than comma, semicolon, tab or bar? Write the file with one of these.",
+            )
         match_columns(file.columns, wanted, schema.ignore)
         yield from (pa.Table.from_batches([b]) for b in file.batches(wanted))
     else:
@@ -135,7 +160,10 @@ def _names(names: Sequence[str]) -> str:
 
 
 class Persons:
-    """Numbers for persons, in the order they are met; blanks around a name make no difference."""
+    """Numbers for persons, in the order they are met; blanks around a name make no difference.
+
+    A mark for a missing value names nobody: taken as one person, it would let the rows of many count beside their own.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -146,7 +174,8 @@ class Persons:
         nameless = 0
         for piece in pieces:
             rows, texts = distinct(piece)
-            ids = [-1 if t is None else self._ids.setdefault(t.strip(), len(self._ids)) for t in texts]
+            names = [None if t is None or t.strip().lower() in MARKS else t.strip() for t in texts]
+            ids = [-1 if n is None else self._ids.setdefault(n, len(self._ids)) for n in names]
             found.append(np.array(ids, dtype=np.int64)[rows])
             nameless += int((found[-1] < 0).sum())
         return np.concatenate(found), nameless

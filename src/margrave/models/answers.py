@@ -20,7 +20,10 @@ from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 _NO_RECORDS = (
     "This release holds noisy answers only: there is no distribution behind them to draw records from."
 )
-_REMEDY = "Refit it with a model, such as margrave.GraphicalFit(), at no further cost to privacy."
+_REMEDY = (
+    "Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical), at no further cost to"
+    " privacy."
+)
 
 
 class Answers:

@@ -90,6 +90,6 @@ def nothing_like(rows: int) -> InputError:
     """What is said of rows whose codes the model holds for impossible."""
     return InputError(
         f"The model holds no records like {rows:,} of the combinations in these rows.",
-        remedy="Give fewer of their columns, or refit the release with GraphicalFit(), which leaves everything"
-        " possible but what the schema rules out.",
+        remedy="Give fewer of their columns, or refit the release with GraphicalFit() (margrave refit --fit graphical),"
+        " which leaves everything possible but what the schema rules out.",
     )

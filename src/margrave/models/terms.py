@@ -40,7 +40,8 @@ def sets_of(query: SingleQuery) -> LinearQuery:
         return query
     raise InputError(
         f"This fit takes no half-space such as {query.words}.",
-        remedy="Fit a transcript with half-spaces with ParticleFit(), which has a penalty for them.",
+        remedy="Fit a transcript with half-spaces with ParticleFit() (margrave refit --fit particles), which has a"
+        " penalty for them.",
     )
 
 
@@ -51,7 +52,8 @@ def single_cells(transcript: Transcript) -> list[Answer]:
         if not sets_of(answer.query).is_cell:
             raise InputError(
                 f"This fit takes whole marginals and single cells, not an answer such as that on {answer.query.words}.",
-                remedy="Fit ranges and other sets of codes with EntropyProjectionFit() or GeneratorFit().",
+                remedy="Fit ranges and other sets of codes with EntropyProjectionFit() or GeneratorFit() (margrave"
+                " refit --fit histogram, or generator).",
             )
     return answers
 

@@ -109,8 +109,11 @@ def check_books(
     dataset: str | None,
     journal: str | Path | None,
     resume: bool,
+    delta: float | None = None,
 ) -> dict[str, Any]:
     """Raise what ``open_books`` would, as far as it can be told without writing; the journal's first line, if any.
+
+    ``delta`` is for the words of an error alone: at which an epsilon that would fit is told.
 
     **Privacy:** none spent.
     """
@@ -120,7 +123,7 @@ def check_books(
         raise InputError("There is nothing to resume from.", remedy="Name the run's journal.")
     head = {} if journal is None else look(journal, resume=resume)
     if ledger is not None and not head:
-        LedgerFile(ledger).check_room(dataset, unit, rho)
+        LedgerFile(ledger).check_room(dataset, unit, rho, delta)
     return head
 
 

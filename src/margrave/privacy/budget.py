@@ -107,6 +107,23 @@ def epsilon_for(rho: Fraction, delta: float) -> float:
         return max(0.0, -_float_down(-lowest))
 
 
+def affordable(rho: Fraction, delta: float) -> float:
+    """An epsilon of three digits that rho is enough for at this delta, about the largest; 0 if there is none.
+
+    >>> Budget.approx(affordable(Fraction(1, 10), 1e-9), 1e-9).rho <= Fraction(1, 10)
+    True
+    """
+    if rho < SMALLEST_RHO:
+        return 0.0
+    most = Decimal(epsilon_for(rho, delta))
+    step = Decimal(1).scaleb(most.adjusted() - 2) if most else Decimal(1)
+    for digits in (int(most / step), int(most / step) - 1):  # epsilon_for rounds up
+        epsilon = float(digits * step)
+        if epsilon >= SMALLEST_EPSILON and Fraction(rho_for(epsilon, delta)) <= rho:
+            return epsilon
+    return 0.0
+
+
 def _gain(t: Decimal) -> Decimal:
     """``t log(1 + 1/t) + log(1 + t)``."""
     return t * (1 + 1 / t).ln() + (1 + t).ln()

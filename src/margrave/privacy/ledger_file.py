@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from margrave.errors import BudgetError, InputError, LedgerError
-from margrave.privacy.budget import Budget
+from margrave.privacy.budget import Budget, affordable
 from margrave.privacy.chained import ChainedFile, Event
 from margrave.privacy.ledger_state import (
     DatasetState,
@@ -92,10 +92,13 @@ class LedgerFile:
         with _Books.opened(self.path, write=False) as books, books.locked(shared=True):
             return books.identity
 
-    def check_room(self, dataset: str | None, unit: Unit, rho: Fraction) -> None:
-        """Raise what ``begin`` would, without reserving anything. **Privacy:** none spent."""
+    def check_room(self, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None) -> None:
+        """Raise what ``begin`` would, without reserving anything. **Privacy:** none spent.
+
+        ``delta`` is the one at which an error says what epsilon would fit; the cap's own without.
+        """
         with _Books.opened(self.path, write=False) as books, books.locked(shared=True):
-            _room(books, dataset, unit, rho)
+            _room(books, dataset, unit, rho, delta)
 
     def begin(
         self, dataset: str | None, unit: Unit, rho: Fraction, *, run: str | None = None, journal: str | None = None
@@ -244,7 +247,7 @@ def new_run() -> str:
     return secrets.token_hex(6)
 
 
-def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction) -> str:
+def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None) -> str:
     """The data set's name, if it has a cap for this unit that leaves room."""
     known = ", ".join(repr(n) for n in books.state.datasets) or "none"
     if dataset is None:
@@ -268,9 +271,11 @@ def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction) -> str:
             f" Of that, {float(sum(r.reserved for r in held)):.6g} is held by unfinished runs"
             f" ({', '.join(r.run for r in held[:3])}{', …' if len(held) > 3 else ''})."
         )
+        fits, at = affordable(found.remaining, delta or found.cap.delta), f"{delta or found.cap.delta:g}"
+        most = f"at delta {at} that is epsilon {fits:g} at most" if fits else "that is too little for any run"
         raise BudgetError(
             f"The cap of {dataset!r} is rho = {float(found.cap.rho):.6g}, of which {float(found.charged):.6g} is"
-            f" charged; this run needs {float(rho):.6g} and {float(found.remaining):.6g} remains."
+            f" charged; this run needs {float(rho):.6g} and {float(found.remaining):.6g} remains: {most}."
             f"{waiting if held else ''}",
             remedy="Spend less, or resume or close the unfinished runs." if held else "Spend less.",
         )

@@ -53,11 +53,24 @@ def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, AnyArray]]
     except (
         Exception
     ) as error:  # a file from elsewhere may break any parser in any way; it must not break the caller
+        if not _is_zip(path):
+            raise ReleaseError(
+                f"{path} is not a release.", remedy="Name a .margrave file, as synthesize writes it by --release."
+            ) from None
         why = type(error).__name__
         raise ReleaseError(
             f"{path} is not a release that can be read ({why}).", remedy="Is it whole?"
         ) from None
     return manifest, arrays
+
+
+def _is_zip(path: str | Path) -> bool:
+    """Whether a file begins as a zip does; one that cannot be opened may be."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(2) == b"PK"
+    except (OSError, ValueError, TypeError):
+        return True
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

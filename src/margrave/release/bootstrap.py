@@ -127,7 +127,8 @@ def fit_of(kind: str, config: Mapping[str, Any]) -> GraphicalFit:
     if kind not in REFITTED | OTHERS:
         raise InputError(
             f"There is no distribution behind this release to draw from: its model is of the kind {kind!r}.",
-            remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...).",
+            remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
+            " or margrave refit --fit graphical.",
         )
     return _stated(config.get("fit")) or GraphicalFit()
 

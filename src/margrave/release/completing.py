@@ -6,45 +6,57 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from margrave.errors import InputError
 from margrave.models.protocol import Model
 from margrave.public import Public
-from margrave.schema import Codes, Schema
+from margrave.schema import Categorical, Codes, Column, Date, Integer, Ordinal, Real, Schema, Timestamp
+from margrave.schema.cells import EXACT
 from margrave.schema.elements import LINES
 from margrave.schema.frames import columns_of, names_of
-from margrave.schema.numeric import drawn
+from margrave.schema.numeric import UNITS, Numeric, drawn
 from margrave.schema.ordered import Drawn
+from margrave.schema.values import EPOCH, MARKS, Mask, distinct, plain
 from margrave.schema.zeros import violating
 
 
 def completed(
     schema: Schema, model: Model, rows: Any, attestation: str, rng: np.random.Generator
 ) -> pa.Table:
-    """The rows with all of the schema's columns; those they lack are drawn. See ``Release.complete``."""
-    given = schema.only(_known(schema, names_of(rows)))
+    """The rows as they are with all of the schema's columns; those they lack are drawn. See ``Release.complete``."""
+    names = names_of(rows)
+    given = schema.only(_known(schema, names))
     codes, preflight = given.read(rows)
     preflight.require()
     public = Public(codes, attestation)  # which checks the attestation
     _check(given, codes)
     whole = model.complete(public.codes, rng=rng)
     _check(schema, whole)
-    return schema.decode(whole, rng=rng, known=_points(given, codes, rows, rng))
+    made = schema.decode(whole, rng=rng, known=_points(given, codes, rows, rng))
+    pieces = columns_of(rows, names)
+    for column in given.columns:
+        own = as_given(column, pieces[column.name])
+        made = made.set_column(made.column_names.index(column.name), column.name, own)
+    for name in names:
+        if name not in schema.domain:
+            made = made.append_column(name, _joined(pieces[name]))
+    return made
 
 
 def _known(schema: Schema, found: list[str]) -> list[str]:
     """The schema's columns that the rows have."""
-    passed_over = {*schema.ignore, schema.person}
-    strange = [n for n in found if n not in schema.domain and n not in passed_over]
     known = [a for a in schema.domain if a in found]
-    if strange:
-        raise InputError(
-            f"The rows have a column {strange[0]!r}, which the release does not know.",
-            remedy=f"Drop it, or rename it. The release's columns are: {', '.join(schema.domain)}.",
-        )
+    lacking = {a.strip().lower(): a for a in schema.domain if a not in found}
+    for name in found:
+        if name not in schema.domain and (meant := lacking.get(name.strip().lower())) is not None:
+            raise InputError(
+                f"The rows have a column {name!r}, and the release has {meant!r}: it would be drawn beside it.",
+                remedy=f"Name it {meant!r}; or give it quite another name, if it is another column.",
+            )
     if not known or len(known) == len(schema.domain):
         raise InputError(
-            f"The rows have {'none' if not known else 'all'} of the release's columns.",
+            f"The rows have {'none' if not known else 'all'} of the release's columns: {', '.join(schema.domain)}.",
             remedy="Give some of them: the others are drawn.",
         )
     return known
@@ -61,7 +73,8 @@ def _check(schema: Schema, codes: Codes) -> None:
 
 
 def _points(schema: Schema, codes: Codes, rows: Any, rng: np.random.Generator) -> dict[str, Drawn]:
-    """Numbers, dates and times as they were given; what the schema cannot hold is drawn for its code, as elsewhere."""
+    """Numbers, dates and times for what is drawn to be in order with: as given, or of its cell where the schema cannot
+    hold it, so that no value that is drawn has to follow one beyond the bounds."""
     found = {}
     lines = [c for c in schema.columns if isinstance(c, LINES)]
     for column, pieces in zip(lines, columns_of(rows, [c.name for c in lines]).values(), strict=True):
@@ -71,3 +84,68 @@ def _points(schema: Schema, codes: Codes, rows: Any, rng: np.random.Generator) -
         inside = ~null & (points >= low) & (points <= high)
         found[column.name] = (np.where(inside, points, values), null)
     return found
+
+
+def as_given(column: Column, pieces: list[pa.Array]) -> pa.ChunkedArray:
+    """The values of a public column as they came, beyond the schema's bounds and outside its categories too.
+
+    Categories are spelt as in the schema. A column of another kind has the schema's type, unless that cannot hold every
+    value (half a year of age, a text among numbers): then it comes back as it was.
+
+    >>> from margrave.schema import Categorical, Integer
+    >>> as_given(Integer("age", 0, 99, missing=True), [pa.array(["12", "130", "NA"])]).to_pylist()
+    [12, 130, None]
+    >>> as_given(Integer("age", 0, 99, missing=True), [pa.array(["12", "unknown"])]).to_pylist()
+    ['12', 'unknown']
+    >>> as_given(Categorical("town", ["York"], other=True), [pa.array(["Hull", " York"])]).to_pylist()
+    ['Hull', 'York']
+    """
+    if isinstance(column, Categorical | Ordinal):
+        return pa.chunked_array([_spelt(column, p) for p in pieces], column.type)
+    marked = [_without_marks(plain(p)) for p in pieces]
+    if isinstance(column, LINES):
+        held = all(bool(_held(column, p).all()) for p in marked)
+        return pa.chunked_array([_written(column, p) for p in marked], column.type) if held else _joined(pieces)
+    encoded = [column.encode(p) for p in marked]
+    if any((e.outside | e.unreadable).any() for e in encoded):
+        return _joined(pieces)
+    values = [column.decode(e.codes, np.random.default_rng(0)) for e in encoded]  # one value a code: nothing is drawn
+    return pa.chunked_array(values, column.type)
+
+
+def _joined(pieces: list[pa.Array]) -> pa.ChunkedArray:
+    return pa.chunked_array([plain(p) for p in pieces])
+
+
+def _spelt(column: Categorical | Ordinal, piece: pa.Array) -> pa.Array:
+    """The schema's spelling of what it knows, and the text of what it does not."""
+    encoded = column.encode(piece)
+    at, texts = distinct(piece)
+    known = column.decode(encoded.codes, np.random.default_rng(0))  # one text a code: nothing is drawn
+    own = pa.array(texts, pa.string()).take(pa.array(at))
+    return pc.if_else(pa.array(encoded.outside | encoded.empty), own, known)
+
+
+def _without_marks(piece: pa.Array) -> pa.Array:
+    """A column of texts with nulls in place of the marks of missing values."""
+    if not (pa.types.is_string(piece.type) or pa.types.is_large_string(piece.type)):
+        return piece
+    marked = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(piece)), pa.array(sorted(MARKS), piece.type))
+    return pc.if_else(marked, pa.scalar(None, piece.type), piece)
+
+
+def _held(column: Numeric, piece: pa.Array) -> Mask:
+    """Which values the schema's type can hold as they are; those that are empty too."""
+    points, empty = column.points(piece)
+    if isinstance(column, Integer):
+        return np.asarray(empty | ((points == np.rint(points)) & (np.abs(points) < EXACT)))
+    if isinstance(column, Real):
+        return np.asarray(empty | ~np.isnan(points))
+    seconds = 86400 if isinstance(column, Date) else UNITS[column.unit]
+    exact = Timestamp(column.name, EPOCH, EPOCH, format=column.format).points(piece)[0]
+    return np.asarray(empty | (exact == points * seconds))
+
+
+def _written(column: Numeric, piece: pa.Array) -> pa.Array:
+    points, empty = column.points(piece)
+    return column.written(np.where(empty, 0.0, points), empty)

@@ -6,11 +6,14 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError
 from margrave.schema import Column, Schema
 from margrave.schema.column import some_of
+from margrave.schema.elements import LINES
+from margrave.schema.numeric import Numeric, reading_output
 from margrave.typing import Attribute
 
 Value = str | int | float | bool | date | datetime | None
@@ -22,10 +25,12 @@ ON_A_LINE = ("integer", "real", "date", "timestamp", "coded")
 def codes_of(schema: Schema, attribute: Attribute, wanted: Condition) -> tuple[int, ...]:
     """The codes that a value, a list of values, or a range (low, high) stands for.
 
+    Dates may be written in ISO 8601, as all that margrave shows, or to the column's ``format``.
+
     >>> codes_of(Schema.coded({"age": 9}), "age", (3, 5)), codes_of(Schema.coded({"age": 9}), "age", [8, 2])
     ((3, 4, 5), (2, 8))
     """
-    column = schema.column(attribute)
+    column = reading_output(schema.column(attribute))
     if isinstance(wanted, tuple):
         if len(wanted) != 2:
             raise InputError(
@@ -36,6 +41,35 @@ def codes_of(schema: Schema, attribute: Attribute, wanted: Condition) -> tuple[i
     if not values:
         raise InputError(f"Column {attribute!r} is held to no value at all.", remedy="Name at least one.")
     return tuple(sorted({_code(column, value) for value in values}))
+
+
+def widened(schema: Schema, attribute: Attribute, wanted: Condition) -> str | None:
+    """What a column on a line is held to, in words, where that is more than was asked; else None.
+
+    Such a column knows its bins and nothing finer: a value means its whole bin, and a range the bins that it touches.
+
+    >>> from margrave.schema import Integer
+    >>> schema = Schema([Integer("age", 0, 99, bins=20)])
+    >>> widened(schema, "age", ("30", "40")), widened(schema, "age", 32), widened(schema, "age", (30, 44))
+    ('30 to 44', '30 to 34', None)
+    """
+    column = reading_output(schema.column(attribute))
+    if not isinstance(column, LINES):
+        return None
+    taken = [c for c in codes_of(schema, attribute, wanted) if c < column.cells.count]
+    spans = [column.cells.spans()[c] for c in taken]
+    if not isinstance(wanted, tuple):
+        labels = column.labels()
+        return ", ".join(labels[c] for c in taken) if any(s[0] != s[1] for s in spans) else None
+    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    asked = [float(column.points(pa.array([end]))[0][0]) for end in wanted]
+    return None if asked[0] <= low and high <= asked[1] else f"{_shown(column, low)} to {_shown(column, high)}"
+
+
+def _shown(column: Numeric, point: float) -> str:
+    """A point of a column's line, as its labels write it."""
+    value = column.written(np.array([point]), np.array([False]))[0].as_py()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _code(column: Column, value: Value) -> int:

@@ -83,7 +83,8 @@ class Release:
         """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
 
         A plain value, a list of values, or a pair (low, high) for a range of a numeric or time column.
-        A range takes every bin that overlaps it, so the bins at its ends come whole.
+        Bins come whole: a value of such a column means its bin, and a range every bin that it touches, so that with
+        bins of five years (30, 40) means 30 to 44. Dates may be written in ISO 8601 or to the column's ``format``.
 
         **Privacy:** none spent.
         """
@@ -100,14 +101,16 @@ class Release:
 
         ``rows`` is a data frame with some of the schema's columns, say a public register of the very people whose
         income is private, and ``attestation`` says where it comes from and why it is public. They come out in their
-        order, with all columns: numbers and dates as they were given, categories as the schema spells them. ``seed``
-        makes the others repeatable. A model of weighted records can only complete rows like its own.
+        order, with all of the schema's columns and then their own others, such as the column of persons: values as
+        they were given, those that the schema cannot hold too (what is drawn beside them is drawn for the code that
+        they count as), and categories as the schema spells them. ``seed`` makes what is drawn repeatable. A model of
+        weighted records can only complete rows like its own.
 
         **Privacy:** none spent. The rows given are not protected: they come out as they are, and each with values drawn
         for rows like it, which say no more of its person than the release says of everybody alike.
 
-        Raises an InputError where the rows have no column of the schema, or all, or one that it does not know; or
-        values together that the schema rules out.
+        Raises an InputError where the rows have no column of the schema, or all, or one whose name is that of a column
+        they lack but for case; or values together that the schema rules out.
         """
         return completed(self.schema, self.model, rows, attestation, generator(seed))
 

@@ -23,16 +23,28 @@ from margrave.schema.cells import EXACT
 from margrave.schema.column import Column
 from margrave.schema.discrete import OTHER, Boolean, Categorical
 from margrave.schema.frames import columns_of, names_of
+from margrave.schema.looks import (
+    comma_numbers,
+    date_format,
+    either_way,
+    free_text,
+    identifies,
+    names_persons,
+)
 from margrave.schema.numeric import BINS, Date, Integer, Real, Timestamp
 from margrave.schema.schema import Schema
-from margrave.schema.values import distinct, number, parse_moment, plain
+from margrave.schema.toml_text import line
+from margrave.schema.values import MARKS, distinct, number, parser, plain
 
-BLANKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
-"""Texts that files write for a missing value."""
 MANY = 100
 """More categories than this are cut to the most frequent, and the rest counted as other."""
 HEAPED = 0.2
 """A number that this share of the rows has gets a cell of its own."""
+
+PERSONS = "many codes on a few rows each: identifiers, of persons perhaps"
+UNIQUE = "nearly every row has a text of its own: an identifier or free text"
+COMMAS = "numbers with commas: margrave reads a decimal point and no thousands; rewrite them in the file and draft anew"
+"""Why a column is left out."""
 
 HEAD = (
     "A DRAFT, made from the rows. Nothing in it is public yet: the bounds, categories and atoms below were read"
@@ -69,9 +81,12 @@ def draft(frame: Any) -> Schema:
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     left_out = []
+    persons: list[str] = []
     for name in names_of(frame):
         evidence = gather(name, columns_of(frame, [name])[name])
         reason = useless(evidence)
+        if reason == PERSONS or (reason == UNIQUE and len(evidence.counts) < evidence.rows and names_persons(name)):
+            persons.append(name)
         if reason is None:
             column, remark = propose(evidence)
             columns.append(column)
@@ -84,8 +99,19 @@ def draft(frame: Any) -> Schema:
             "No column of the table can be drafted: all are empty or identify single rows.",
             remedy="Write the schema by hand.",
         )
-    remarks[""] = "\n".join([HEAD, *left_out])
+    remarks[""] = "\n".join([HEAD, *left_out, *whose(persons)])
     return Schema(columns, draft=True, ignore=ignore, remarks=remarks)
+
+
+def whose(persons: list[str]) -> list[str]:
+    """What to write where a column seems to say whose row it is; the likeliest by its name, or the first."""
+    if not persons:
+        return []
+    likely = next((n for n in persons if names_persons(n)), persons[0])
+    return [
+        f"Does {likely!r} say whose row it is? If a person can have several rows, take it out of ignore, and write:",
+        line("person", likely),
+    ]
 
 
 def gather(name: str, pieces: Iterable[pa.Array]) -> Evidence:
@@ -99,7 +125,7 @@ def gather(name: str, pieces: Iterable[pa.Array]) -> Evidence:
         for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
             if not count:
                 continue
-            if text is None or text.strip().lower() in BLANKS:
+            if text is None or text.strip().lower() in MARKS:
                 missing = True
             else:
                 counts[text.strip()] += count
@@ -113,15 +139,22 @@ def useless(evidence: Evidence) -> str | None:
         return "it has no values"
     if not evidence.name.isprintable() or not evidence.name.strip():
         return "its name is not printable"
+    dates = date_format(texts) is not None
+    if not dates and comma_numbers(texts):
+        return COMMAS
+    if not dates and identifies(evidence.name, texts) and len(texts) < 0.5 * evidence.rows:
+        return PERSONS
+    if not dates and free_text(texts):
+        return "it is free text"
     if evidence.rows < 20 or len(texts) < 0.5 * evidence.rows:
         return None
     whole = _all(texts, _is_whole)
     if whole and len(texts) == evidence.rows:
         values = [int(float(t)) for t in texts]
         return "it numbers the rows" if max(values) - min(values) < 2 * len(values) else None
-    if whole or _all(texts, _is_number) or _all(texts, _is_moment):
-        return None
-    return "nearly every row has a text of its own: an identifier or free text"
+    if whole and identifies(evidence.name, texts):
+        return PERSONS
+    return None if whole or dates or _all(texts, _is_number) else UNIQUE
 
 
 def propose(evidence: Evidence) -> tuple[Column, str]:
@@ -129,12 +162,13 @@ def propose(evidence: Evidence) -> tuple[Column, str]:
     texts = evidence.counts
     if evidence.truth or _all(texts, lambda t: t.lower() in ("true", "false")):
         return Boolean(evidence.name, missing=evidence.missing), _missing_remark(evidence)
+    pattern = date_format(texts)
+    if pattern is not None:
+        return _dated(evidence, pattern)
     if _all(texts, _is_whole):
         return _integer(evidence)
     if _all(texts, _is_number):
         return _real(evidence)
-    if _all(texts, _is_moment):
-        return _dated(evidence)
     return _categorical(evidence)
 
 
@@ -168,17 +202,19 @@ def _real(evidence: Evidence) -> tuple[Column, str]:
     return column, _number_remark(evidence, atoms)
 
 
-def _dated(evidence: Evidence) -> tuple[Column, str]:
-    moments = [m.replace(tzinfo=None) for m in map(parse_moment, evidence.counts) if m is not None]
+def _dated(evidence: Evidence, pattern: str) -> tuple[Column, str]:
+    moments = [m.replace(tzinfo=None) for m in map(parser(pattern or None), evidence.counts) if m is not None]
     low, high = _whole_months(min(moments), max(moments))
-    remark = _missing_remark(evidence, "Are low and high public?")
+    swap = " Does the day come first, as in its format? All rows can be read either way."
+    asked = f"Are low and high public?{swap if pattern and either_way(pattern, evidence.counts) else ''}"
+    remark, written = _missing_remark(evidence, asked), pattern or None
     if all(m == datetime(m.year, m.month, m.day) for m in moments):
-        return Date(evidence.name, low, high, missing=evidence.missing), remark
+        return Date(evidence.name, low, high, format=written, missing=evidence.missing), remark
     unit = "second" if any(m.second or m.microsecond for m in moments) else "minute"
     if all(m.minute == 0 and m.second == 0 and m.microsecond == 0 for m in moments):
         unit = "hour"
     start, end = datetime(low.year, low.month, low.day), datetime(high.year, high.month, high.day, 23)
-    return Timestamp(evidence.name, start, end, unit=unit, missing=evidence.missing), remark
+    return Timestamp(evidence.name, start, end, unit=unit, format=written, missing=evidence.missing), remark
 
 
 def _categorical(evidence: Evidence) -> tuple[Column, str]:
@@ -247,7 +283,3 @@ def _is_number(text: str) -> bool:
         re.fullmatch(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?", text) is not None
         and abs(number(text)) < 1e100
     )
-
-
-def _is_moment(text: str) -> bool:
-    return re.match(r"\d{4}-\d\d-\d\d", text) is not None and parse_moment(text) is not None

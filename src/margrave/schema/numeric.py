@@ -6,7 +6,7 @@ Bins have equal width, or given edges; atoms are single values with a cell of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from margrave.schema import checks
 from margrave.schema.cells import EXACT, Cells, equal_width, given_edges
-from margrave.schema.column import Encoded, placed, settled, with_missing
+from margrave.schema.column import Column, Encoded, placed, settled, with_missing
 from margrave.schema.values import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
 from margrave.typing import FloatArray, IntArray
 
@@ -212,7 +212,11 @@ class Date:
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
         """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
-        return moments(values, 86400, parser(self.format))
+        return moments(values, 86400, self._parser)
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A day from the cell of every code."""
@@ -290,7 +294,11 @@ class Timestamp:
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
         """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
-        return moments(values, self._seconds, parser(self.format))
+        return moments(values, self._seconds, self._parser)
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """A time from the cell of every code."""
@@ -303,6 +311,36 @@ class Timestamp:
 
 
 Numeric = Integer | Real | Date | Timestamp
+
+
+class _DateOut(Date):
+    """A date column that reads what margrave writes as well as its format."""
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format, output=True)
+
+
+class _TimestampOut(Timestamp):
+    """A column of times that reads what margrave writes as well as its format."""
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format, output=True)
+
+
+def reading_output(column: Column) -> Column:
+    """The column as a reader of synthetic tables, and of what people ask of them.
+
+    margrave writes dates in ISO 8601 whatever a column's ``format``: that says how the real table writes them, Parquet
+    has no patterns, and a pattern may drop part of a time. So the way back has to read both. The real table is still
+    read by its format alone.
+    """
+    made = _DateOut if isinstance(column, Date) else _TimestampOut if isinstance(column, Timestamp) else None
+    if made is None:
+        return column
+    read: Column = made(**{f.name: getattr(column, f.name) for f in fields(made)})
+    return read
 
 
 def _settle(column: Numeric, bound: Callable[[str, Any], Any]) -> None:

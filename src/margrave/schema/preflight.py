@@ -8,19 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from margrave.errors import DataError
 from margrave.schema.checks import POLICIES
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.domain import Codes
 from margrave.schema.zeros import StructuralZeros, violating
+from margrave.typing import AnyArray
+
+KEPT = (1, 2, 3, 5, 10, 20)
+"""Bounds on the rows of a person whose effect is told."""
+MANY, LARGE = 20, 0.05
+"""A person with so many rows, and more than this share of all of them, is asked about."""
 
 
 @dataclass(frozen=True)
 class ColumnCheck:
     """Counts of one column's values: empty, outside the schema, unreadable as the column's kind.
 
-    ``home`` says whether empty and unreadable values have a state of their own.
+    ``home`` says whether empty and unreadable values have a state of their own; ``rows`` is how many values there are.
     """
 
     name: str
@@ -29,12 +37,17 @@ class ColumnCheck:
     empty: int
     outside: int
     unreadable: int
+    rows: int = 0
+    kind: str = ""
 
     @staticmethod
     def of(column: Column, encoded: Encoded) -> ColumnCheck:
         """The counts of one piece of a column."""
-        counts = (int(m.sum()) for m in (encoded.empty, encoded.outside, encoded.unreadable))
-        return ColumnCheck(column.name, column.outside, encoded.home, *counts)
+        empty, outside, unreadable = (int(m.sum()) for m in (encoded.empty, encoded.outside, encoded.unreadable))
+        rows = len(encoded.codes)
+        return ColumnCheck(
+            column.name, column.outside, encoded.home, empty, outside, unreadable, rows, column.kind
+        )
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
         return ColumnCheck(
@@ -44,10 +57,29 @@ class ColumnCheck:
             self.empty + other.empty,
             self.outside + other.outside,
             self.unreadable + other.unreadable,
+            self.rows + other.rows,
+            self.kind,
         )
+
+    @property
+    def useless(self) -> bool:
+        """Whether there are values, and not one of them can be read: a mistake in the schema, not in the table."""
+        unread = self.unreadable + (self.outside if self.kind == "boolean" else 0)
+        return 0 < unread == self.rows - self.empty
+
+    def alarm(self) -> str | None:
+        """What to look at first: most of the column can be read as nothing but missing."""
+        lost = self.unreadable + (self.outside if self.policy == "missing" else 0)
+        if 2 * lost <= self.rows - self.empty:
+            return None
+        share = 100 * lost / (self.rows - self.empty)
+        return f"Column {self.name!r}: {share:.4g} % of its values are none that the schema knows. {_advice(self.kind)}"
 
     def refusals(self) -> Iterator[str]:
         """What stands in the way of using this column, one sentence each."""
+        if self.useless:
+            yield f"Column {self.name!r}: not one of its values can be read as its kind. {_advice(self.kind)}"
+            return
         if self.outside and self.policy == "refuse":
             yield (
                 f"Column {self.name!r}: {_values(self.outside)} outside the schema, and its policy is 'refuse'."
@@ -68,6 +100,54 @@ class ColumnCheck:
             yield f"Column {self.name!r}: {_values(self.outside)} outside the schema, {POLICIES[self.policy]}."
         if self.unreadable and self.home and self.policy != "refuse":
             yield f"Column {self.name!r}: {_values(self.unreadable)} unreadable, {POLICIES['missing']}."
+
+
+ADVICE = {
+    "date": 'Say how they are written, such as format = "%d/%m/%Y".',
+    "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
+    "integer": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
+    "real": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
+}
+"""What is mostly behind a column of some kind that cannot be read."""
+
+
+def _advice(kind: str) -> str:
+    return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
+
+
+@dataclass(frozen=True)
+class PersonCheck:
+    """How many persons there are, the most rows of one of them, and the share of rows kept by K rows a person."""
+
+    persons: int
+    most: int
+    rows: int
+    kept: dict[int, float]
+
+    @staticmethod
+    def of(persons: AnyArray) -> PersonCheck:
+        """The counts of the persons' numbers, one a row; those below 0 are nobody's."""
+        each = np.bincount(persons[persons >= 0])
+        rows = int(each.sum())
+        kept = {k: float(np.minimum(each, k).sum() / rows) for k in KEPT if rows}
+        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept)
+
+    def alarm(self) -> str | None:
+        """What to look at first: one identifier has so many rows that it may be nobody's."""
+        if self.most < MANY or self.most <= LARGE * self.rows:
+            return None
+        return (
+            f"One person has {self.most:,} of the {self.rows:,} rows. Is it a person, or a mark for those that are"
+            " not known? Rows of several persons under one identifier are not protected as theirs."
+        )
+
+    def lines(self) -> list[str]:
+        """What a unit of persons would keep, in sentences."""
+        shares = ", ".join(f"{100 * share:.4g} % with {k}" for k, share in self.kept.items())
+        return [
+            f"{self.persons:,} persons, with {self.most:,} rows at most.",
+            *([f"Rows kept by so many a person (--unit add-remove-person:K): {shares}."] if shares else []),
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,13 +172,15 @@ class ConstraintCheck:
 class Preflight:
     """What the custodian learns about a table before it is protected. Not for publication.
 
-    ``nameless`` counts the rows without a person, where the schema names a column of persons.
+    ``nameless`` counts the rows without a person, where the schema names a column of persons; ``persons`` is about
+    the others.
     """
 
     rows: int
     columns: tuple[ColumnCheck, ...]
     nameless: int = 0
     constraints: tuple[ConstraintCheck, ...] = ()
+    persons: PersonCheck | None = None
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
@@ -111,8 +193,8 @@ class Preflight:
         found = [sentence for column in self.columns for sentence in column.refusals()]
         if self.nameless:
             found.append(
-                f"{_values(self.nameless)} missing in the column of persons. A row without a person cannot be"
-                " protected: complete it or leave the row out."
+                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?). A row without"
+                " a person cannot be protected: complete it or leave the row out."
             )
         found += [
             f"{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
@@ -121,6 +203,14 @@ class Preflight:
             if c.rows and c.policy == "refuse"
         ]
         return tuple(found)
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What passes, and is most likely a mistake, one sentence each."""
+        found = [None if self.rows else "The table has no rows."]
+        found += [column.alarm() for column in self.columns]
+        found += [] if self.persons is None else [self.persons.alarm()]
+        return tuple(sentence for sentence in found if sentence is not None)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from margrave.schema.constraints import Constraint, check_constraints, check_pos
 from margrave.schema.discrete import Categorical, Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
+from margrave.schema.numeric import reading_output
 from margrave.schema.ordered import Drawn, decode_in_order
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.values import chunks
@@ -142,6 +143,17 @@ class Schema:
             draft=self.draft,
             constraints=tuple(c for c in self.constraints if kept.issuperset(c.columns)),
         )
+
+    def of_output(self) -> Schema:
+        """The schema as a reader of synthetic tables: dates as margrave writes them are read, whatever their format.
+
+        >>> from margrave.schema import Date
+        >>> from datetime import date
+        >>> schema = Schema([Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12, format="%d/%m/%Y")])
+        >>> schema.of_output().encode(pa.table({"day": ["31/12/2020", "2020-12-31"]})).column("day").tolist()
+        [11, 11]
+        """
+        return replace(self, columns=tuple(map(reading_output, self.columns)))
 
     def column(self, name: str) -> Column:
         """A column by its name."""

@@ -7,6 +7,7 @@ engine guessed for its column. So 3, 3.0 and "3" are one value. Nothing here rai
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,6 +22,10 @@ from margrave.typing import AnyArray, FloatArray
 Mask = NDArray[np.bool_]
 
 EPOCH = datetime(1970, 1, 1)
+MARKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
+"""Texts that files write for a missing value, in lower case."""
+WRITTEN = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:)")
+"""How dates and times begin in what margrave writes."""
 _ODD = "\x00?"
 """Stands for a value that has no text (nested, or not valid Unicode): no category and no number is written so."""
 
@@ -182,12 +187,18 @@ def parse_moment(written: str) -> datetime | None:
         return None
 
 
-def parser(pattern: str | None) -> Callable[[str], datetime | None]:
-    """A reader of dates written to a pattern, or in ISO 8601 where there is none."""
+def parser(pattern: str | None, *, output: bool = False) -> Callable[[str], datetime | None]:
+    """A reader of dates written to a pattern, or in ISO 8601 where there is none.
+
+    ``output``: what margrave writes is read too, 2020-12-31 or 2020-12-31 23:00:00, and before the pattern: a pattern
+    that takes such a text for another day would misread all that margrave shows.
+    """
     if pattern is None:
         return parse_moment
 
     def parse(written: str) -> datetime | None:
+        if output and WRITTEN.match(written.strip()) and (found := parse_moment(written)) is not None:
+            return found
         try:
             return datetime.strptime(written.strip(), pattern)
         except (ValueError, OverflowError):

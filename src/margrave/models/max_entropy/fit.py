@@ -141,7 +141,7 @@ class MaxEntropyFit:
         if transcript.readings or any(a.query.clique for a in transcript.answers):
             raise InputError(
                 "The posterior is of whole marginals that were measured, not of single queries or public readings.",
-                remedy="Refit with GraphicalFit(), and draw by the bootstrap.",
+                remedy="Refit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap.",
             )
         measurements = transcript.measurements
         groups = common_groups(domain, measurements)

@@ -1,0 +1,6 @@
+"""``python -m margrave`` is ``margrave``."""
+
+from margrave.cli.main import main
+
+if __name__ == "__main__":
+    main()
