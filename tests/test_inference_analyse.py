@@ -316,7 +316,7 @@ def test_no_variance_is_no_interval() -> None:
 def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
     fit, rng = Mean("x"), np.random.default_rng(0)
     release = release_of(SHARES, 100, 1.0, rng)
-    part: Any = Conditional(SCHEMA, None, {})  # type: ignore[arg-type]
+    part: Any = Conditional(SCHEMA, None, {}, 1.0)  # type: ignore[arg-type]
     for call, words in [
         (lambda: analyse([tables()[0]], fit), "at least two tables"),
         (lambda: analyse([tables()[0], tables(rows=9)[0]], fit), "numbers of rows"),

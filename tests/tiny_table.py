@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from margrave.privacy import AddRemovePerson, AddRemoveRow, ReplacePerson, ReplaceRow, Unit
+from margrave.schema.column import Column
+from margrave.schema.discrete import Coded
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, IntArray
 
@@ -20,6 +22,10 @@ class TinySchema:
     domain: Domain
     draft: bool = False
     person: str | None = None
+
+    def column(self, name: str) -> Column:
+        """A column whose codes stand for themselves."""
+        return Coded(name, self.domain.size(name))
 
 
 class TinyTable:
