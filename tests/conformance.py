@@ -7,6 +7,7 @@ that is told columns of the private rows has lines in ``OWN_COLUMNS`` too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import combinations
@@ -528,7 +529,14 @@ def remembering(mechanism: Any, kind: type[Remembered] = Remembered) -> Any:
     if "fit" not in {f.name for f in fields(mechanism)}:
         return mechanism
     fit = mechanism.estimator() if hasattr(mechanism, "estimator") else mechanism.fit
-    return replace(mechanism, fit=kind(fit))
+    return standing_in(mechanism, kind(fit))
+
+
+def standing_in(mechanism: Any, fit: Any) -> Any:
+    """The mechanism with something else called in the place of its fit, which it would refuse for its kind."""
+    other = copy(mechanism)
+    object.__setattr__(other, "fit", fit)
+    return other
 
 
 def run_on(

@@ -20,7 +20,17 @@ import pyarrow.parquet
 import pytest
 
 import margrave
-from conformance import ALONE, CASES, NO_RECORDS, SIZES, measures, memory_table, run_on, some_rows
+from conformance import (
+    ALONE,
+    CASES,
+    NO_RECORDS,
+    SIZES,
+    measures,
+    memory_table,
+    run_on,
+    some_rows,
+    standing_in,
+)
 from margrave.cli.main import run
 from margrave.data import MemoryTable
 from margrave.marginal import closure
@@ -330,7 +340,7 @@ def books(mechanism: Any, fit: Fit | Failing | None) -> tuple[list[Any], list[by
     """The debits and the noisy answers of a run, to its end or its failure."""
     wanted: Mechanism = mechanism
     if fit is not None and "fit" in {f.name for f in fields(mechanism)}:
-        wanted = replace(mechanism, fit=fit)
+        wanted = standing_in(mechanism, fit)
     table = memory_table(SIZES, some_rows(SIZES, 40))
     with protect(table, unit=AddRemoveRow(), budget=USUAL, randomness=SeededRandomness(4)) as private:
         try:

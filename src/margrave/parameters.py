@@ -67,8 +67,9 @@ def _as_one(kind: Any, value: Any) -> Any:
         return float(value) if isinstance(value, Real) and not math.isnan(value) else WRONG
     if kind is Fraction:
         return value if isinstance(value, Rational) or (isinstance(value, Real) and math.isfinite(value)) else WRONG
-    if getattr(kind, "_is_protocol", False):  # a fit is anything that is called as one, and no class of fits
-        return value if callable(value) and not isinstance(value, type) else WRONG
+    if getattr(kind, "_is_protocol", False):  # anything with its methods: of those only a call can be seen from here
+        other = isinstance(value, str | bytes | Real | complex | type | NoneType)
+        return WRONG if other or ("__call__" in vars(kind) and not callable(value)) else value
     return value if isinstance(value, kind) else WRONG
 
 

@@ -92,7 +92,7 @@ class Release:
         model, total = self.model, self.model.total
         for a, codes in evidence.items():  # one after the other: single columns tell the share of all together
             narrowed, counts = model.condition({a: codes}), model.project((a,)).values
-            total *= float(counts[list(codes)].sum() / counts.sum())
+            total *= float(counts[list(codes)].sum() / counts.sum()) if counts.sum() > 0 else 0.0
             model = narrowed
         return Conditional(self.schema, model, evidence, total)
 
@@ -310,7 +310,7 @@ class Conditional:
         **Privacy:** none spent.
         """
         found = _labelled(self.schema, self.model, attributes)
-        return replace(found, values=found.values * (self.total / found.total()))
+        return replace(found, values=found.values * (self.total / found.total() if found.total() > 0 else 0.0))
 
 
 def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> Marginal:
