@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from conformance import ALONE
+from margrave.cli.bounds import show_bounds
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
 from margrave.cli.output import progress_bar
@@ -152,6 +154,21 @@ def test_the_bounds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = ok(capsys, "bounds", "r.margrave", "--rows", "2")
     assert "95 % (each on its own)" in " ".join(shown.split())
     assert "And 5 looser ones" in shown
+
+
+def test_bounds_that_say_nothing_are_counted_and_not_listed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(capsys, "--release", "r.margrave")
+    release = Release.load("r.margrave")
+    wide = [replace(b, share=2.5 if len(b.clique) == 3 else b.share) for b in release.bounds()]
+    show_bounds(tuple(wide), 40)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Of the other 1 of 7 marginals the noisy answers alone rule nothing out" in shown
+    assert "2 or more" not in shown
+    (one,) = (b for b in wide if len(b.clique) == 3)
+    show_bounds((one,), 40)
+    assert "2 or more" in capsys.readouterr().out
 
 
 def test_bounds_of_nonsense_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,6 +126,8 @@ def test_bounds_are_listed_supported_first_and_tightest_first() -> None:
     assert "Error bounds" in text
     assert "measured, rare codes together" in text
     assert "of all" in text
+    listed = sum(v.tells for v in views)
+    assert f"Of the {len(views)} marginals of the workload, and of fewer columns, {listed} have a bound below 2" in text
     assert views[0].words[0] in text
 
 

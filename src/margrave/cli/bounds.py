@@ -37,10 +37,9 @@ def bounds_command(
 
 
 def show_bounds(found: tuple[Bound, ...], rows: int) -> None:
-    """The bounds, tightest first, for a terminal."""
+    """The bounds that say something, tightest first, for a terminal; of one marginal whatever there is."""
     out = console()
-    told = sorted((b for b in found if b.share is not None), key=lambda b: b.share or 0.0)
-    ordered = [*told, *(b for b in found if b.share is None)]
+    ordered = sorted((b for b in found if b.tells), key=lambda b: b.share or 0.0) if len(found) > 1 else list(found)
     words = "all together" if any(b.joint for b in found) else "each on its own"
     level = found[0].level if found else 0.0
     table = Table(
@@ -56,4 +55,12 @@ def show_bounds(found: tuple[Bound, ...], rows: int) -> None:
     out.print(table)
     if len(ordered) > rows:
         out.print(f"And {len(ordered) - rows} looser ones: ask for more with --rows, or for all with --json.")
+    if len(found) > len(ordered):
+        out.print(
+            f"Of the other {len(found) - len(ordered):,} of {len(found):,} marginals the noisy answers alone rule"
+            " nothing out: none measured them, and what was chosen instead says little of them."
+        )
+    out.print(
+        "[dim]of all: the summed differences of counts over the records; 0 is no difference, 2 no overlap at all.[/]"
+    )
 

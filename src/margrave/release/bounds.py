@@ -57,6 +57,11 @@ class Bound:
             return "-", "-"
         return f"{self.records:,.0f}", f"{self.share:.3g}" if self.share < 2.0 else "2 or more"
 
+    @property
+    def tells(self) -> bool:
+        """Whether it says anything: two tables are never further apart than 2 as a share of the records."""
+        return self.share is not None and self.share < 2.0
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""
         return {**vars(self), "clique": list(self.clique)}

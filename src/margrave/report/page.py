@@ -243,8 +243,14 @@ def _bounds(release: Release) -> str:
         '<table><thead><tr><th>Marginal</th><th class="n">records</th><th class="n">of all</th>'
         "<th>how</th></tr></thead>"
     )
-    rows = [_bound(b) for b in views[:_MAX_ROWS]]
-    return _section("Error bounds", [intro, _folded(head, rows, len(views) - len(rows)), _price(release)])
+    told = [b for b in views if b.tells]
+    rows = [_bound(b) for b in told[:_MAX_ROWS]]
+    listed = _folded(head, rows, len(told) - len(rows)) if rows else ""
+    verdict = _paragraph(
+        f"Of the {len(views):,} marginals of the workload, and of fewer columns, {len(told):,} have a bound below 2."
+        + (" Of the others the noisy answers alone rule nothing out." if len(told) < len(views) else "")
+    )
+    return _section("Error bounds", [intro, verdict, listed, _price(release)])
 
 
 def _price(release: Release) -> str:
