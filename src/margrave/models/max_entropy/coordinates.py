@@ -52,6 +52,8 @@ KNOTS = 37
 """In that stretch."""
 PROBES = 81
 """Points along a coordinate at which the density is taken."""
+STEP = 1e-5
+"""Between the points whose differences tell slopes."""
 FARTHEST = 8.0
 """Of them, from the mode, in prior standard deviations."""
 
@@ -134,10 +136,12 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     """Coordinates fitted to the density along each c_j through the mode; ``shares``: of every column's codes."""
     layout = posterior.layout
     weights = weights_of(layout, shares)
-    sums = _spreads(posterior, weights, around)
-    mode = np.asarray(_to_cells(layout, weights, jnp.asarray(around.mode)))
-    slope = np.asarray(_slope(layout, weights, jnp.asarray(mode)))
-    known = block_diag(np.linalg.inv(around.factor @ around.factor.T), np.diag(sums**-2))
+    cells, places = _to_cells(layout, weights, jnp.asarray(around.mode))
+    mode, spreads = np.asarray(cells), _spreads(posterior, np.exp(np.asarray(places)))
+    own = np.eye(len(mode))
+    near = [_probed(posterior, weights, spreads, mode + side * STEP * own)[1] for side in (1, -1)]
+    slope = (near[0] - near[1]).T / (2 * STEP)  # d(θ, s) / dc
+    known = block_diag(np.linalg.inv(around.factor @ around.factor.T), np.diag(spreads**-2))
     information = slope.T @ known @ slope
     spread = 1.0 / np.sqrt(np.diag(information))
     reach = np.maximum(FARTHEST * posterior.prior, 10 * spread)
@@ -145,20 +149,17 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     probes = spread[:, None] * np.sinh(grid * np.arcsinh(reach / spread)[:, None])
 
     slopes, heights = np.empty((len(mode), KNOTS)), np.empty((len(mode), KNOTS))
-    for j in range(len(mode)):
-        values = np.asarray(
-            _line(posterior, weights, jnp.asarray(sums), jnp.asarray(mode), jnp.asarray(j), jnp.asarray(probes[j]))
-        )
-        slopes[j], heights[j] = _straighten(probes[j], values)
-    return Coordinates(layout, weights, sums, mode, information, slopes, heights)
+    for j, lengths in enumerate(probes):
+        values, _ = _probed(posterior, weights, spreads, mode + np.outer(lengths, own[j]))
+        slopes[j], heights[j] = _straighten(lengths, values)
+    return Coordinates(layout, weights, spreads, mode, information, slopes, heights)
 
 
-def _spreads(posterior: Posterior, weights: Weights, around: Laplace) -> FloatArray:
-    """For every group the σ of its sum: √(Σ variances of its cells) / records, at the mode."""
+def _spreads(posterior: Posterior, shares: FloatArray) -> FloatArray:
+    """For every group the σ of its sum: √(Σ variances of its cells) / records, given its place's share of them."""
     layout, known = posterior.layout, posterior.sufficient
     variance = np.diag(known.covariance)[layout.order]
-    within = np.exp(np.asarray(_log_places(layout, weights, jnp.asarray(around.mode))))
-    records = np.maximum(known.total * within, 1.0)
+    records = np.maximum(known.total * shares, 1.0)
     codes = np.concatenate([n.odds.members.sum(axis=1) for n in layout.nodes])
     noise = np.concatenate([n.odds.members @ variance[n.own] for n in layout.nodes])
     noise *= (codes + 1) / codes  # as much for the reference code as for the others
@@ -172,25 +173,28 @@ def _log_density_of(sums: jax.Array, spreads: jax.Array) -> jax.Array:
     return value
 
 
-@partial(jax.jit, static_argnums=0)
-def _slope(layout: Layout, weights: Weights, c: Point) -> jax.Array:
-    """d(θ, s) / dc."""
-    slope: jax.Array = jax.jacfwd(lambda x: jnp.concatenate(from_cells(layout, weights, x)))(c)
-    return slope
+def _probed(
+    posterior: Posterior, weights: Weights, spreads: FloatArray, points: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The log density at points c, and (θ, s) of each: so many at a time that one compiled function serves all."""
+    values, joint = [], []
+    for start in range(0, len(points), PROBES):
+        part = points[start : start + PROBES]
+        filled = np.concatenate([part, np.repeat(part[:1], PROBES - len(part), axis=0)])
+        found = _batch(posterior, weights, jnp.asarray(spreads), jnp.asarray(filled))
+        values.append(np.asarray(found[0])[: len(part)])
+        joint.append(np.asarray(found[1])[: len(part)])
+    return np.concatenate(values), np.concatenate(joint)
 
 
 @jax.jit
-def _line(
-    posterior: Posterior, weights: Weights, spreads: Point, mode: Point, j: jax.Array, lengths: Point
-) -> jax.Array:
-    """The log density where coordinate j of c is so far from the mode."""
+def _batch(posterior: Posterior, weights: Weights, spreads: Point, points: Point) -> tuple[jax.Array, jax.Array]:
+    def at(c: Point) -> tuple[jax.Array, jax.Array]:
+        theta, sums = from_cells(posterior.layout, weights, c)
+        return posterior.log_density(theta) + _log_density_of(sums, spreads), jnp.concatenate([theta, sums])
 
-    def at(length: jax.Array) -> jax.Array:
-        theta, sums = from_cells(posterior.layout, weights, mode.at[j].add(length))
-        return posterior.log_density(theta) + _log_density_of(sums, spreads)
-
-    values: jax.Array = jax.lax.map(at, lengths)
-    return values
+    found: tuple[jax.Array, jax.Array] = jax.lax.map(at, points)
+    return found
 
 
 def from_cells(layout: Layout, weights: Weights, c: Point) -> tuple[Point, Point]:
@@ -215,26 +219,22 @@ def from_cells(layout: Layout, weights: Weights, c: Point) -> tuple[Point, Point
     return jnp.concatenate([*_in_order(layout, theta), c[len(layout.order) : size]]), jnp.concatenate(sums)
 
 
-def to_cells(layout: Layout, weights: Weights, theta: Point, sums: Point) -> Point:
-    """c of θ and s."""
+def to_cells(layout: Layout, weights: Weights, theta: Point, sums: Point) -> tuple[Point, Point]:
+    """c of θ and s, and log P(v_Q) of every group."""
     odds = _odds(layout, weights, theta)
-    groups = layout.groups
+    groups, places = layout.groups, _places(layout, weights, odds)
     cells, references = {}, []
-    for k, (node, place) in enumerate(zip(layout.nodes, _places(layout, weights, odds), strict=True)):
+    for k, (node, place) in enumerate(zip(layout.nodes, places, strict=True)):
         reference = sums[groups[k]] + place - _log_sum(node, odds[k], jnp.zeros(len(node.odds.members)))
         cells[k] = odds[k] + node.odds.first * (reference @ node.odds.members)
         references.append(reference)
-    return jnp.concatenate([*_in_order(layout, cells), theta[len(layout.order) :], *references])
+    c = jnp.concatenate([*_in_order(layout, cells), theta[len(layout.order) :], *references])
+    return c, jnp.concatenate(places)
 
 
 @partial(jax.jit, static_argnums=0)
-def _to_cells(layout: Layout, weights: Weights, theta: Point) -> Point:
+def _to_cells(layout: Layout, weights: Weights, theta: Point) -> tuple[Point, Point]:
     return to_cells(layout, weights, theta, jnp.zeros(layout.groups[-1].stop))
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_places(layout: Layout, weights: Weights, theta: Point) -> Point:
-    return jnp.concatenate(_places(layout, weights, _odds(layout, weights, theta)))
 
 
 def _odds(layout: Layout, weights: Weights, theta: Point) -> dict[int, jax.Array]:
