@@ -41,7 +41,7 @@ from margrave.workload import Workload
 READ_SHARE = 0.25
 """Readings may take so much of the model's size: the rest is for what is measured."""
 
-STRONG = 0.5
+STRONG = 0.35
 """A reading that is expected to bring the estimate closer by so many records, as a share of all, keeps its room in the
 model to the end: columns that nearly follow from each other. Where such a one was dropped and what had been measured
 by then left no room to measure it, errors were half as large again."""
