@@ -248,7 +248,8 @@ def _bounds(release: Release) -> str:
     listed = _folded(head, rows, len(told) - len(rows)) if rows else ""
     verdict = _paragraph(
         f"Of the {len(views):,} marginals of the workload, and of fewer columns, {len(told):,} have a bound below 2."
-        + (" Of the others the noisy answers alone rule nothing out." if len(told) < len(views) else "")
+        + (" Of the others the noisy answers alone rule nothing out." if 0 < len(told) < len(views) else "")
+        + (f" The first of them: {views[0].how}." if not told else "")
     )
     return _section("Error bounds", [intro, verdict, listed, _price(release)])
 
