@@ -26,6 +26,7 @@ from margrave.errors import DataError, InputError
 from margrave.privacy.budget import Budget, affordable
 from margrave.release.evidence import codes_of, widened
 from margrave.schema import Boolean, Categorical, Codes, Date, Integer, Real, Schema, Timestamp
+from test_cli import ok
 
 BUDGET = ["--epsilon", "5", "--delta", "1e-6"]
 
@@ -66,14 +67,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pyarrow.csv.write_csv(visits(), "visits.csv")
     VISITS.save("good.toml")
     return tmp_path
-
-
-def ok(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    code = run([*arguments])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    return said.out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

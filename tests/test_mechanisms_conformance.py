@@ -423,6 +423,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq pair": [("a", "b"), ("b", "c")],
     "napsu-mq apart": [("a", "b"), ("c",)],
     "mwem": [("a",)],
+    "mwem uneven": [("a",)],
     "mwem queries": [],
     "mwem paper": [],
     "pep": [("a", "b", "c")],

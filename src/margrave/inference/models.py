@@ -35,13 +35,8 @@ _WOODRUFF = 1.959963984540054  # the 95 % interval of the rank
 
 
 @dataclass(frozen=True)
-class Mean:
-    """The mean of a column of numbers or dates: x̄, with the variance s² / n. Dates count as days since 1970.
-
-    >>> fitted = Mean("x")(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))
-    >>> fitted.names, fitted.estimates.tolist(), round(float(fitted.variances[0]), 6)
-    (('mean(x)',), [2.0], 0.333333)
-    """
+class OfOneColumn:
+    """What an analysis of a single column says of itself: its one estimate is about that column."""
 
     column: str
 
@@ -53,6 +48,18 @@ class Mean:
     def leans(self, name: str, apart: Clique) -> bool:
         """Its one estimate is about its one column."""
         return True
+
+
+@dataclass(frozen=True)
+class Mean(OfOneColumn):
+    """The mean of a column of numbers or dates: x̄, with the variance s² / n. Dates count as days since 1970.
+
+    >>> fitted = Mean("x")(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))
+    >>> fitted.names, fitted.estimates.tolist(), round(float(fitted.variances[0]), 6)
+    (('mean(x)',), [2.0], 0.333333)
+    """
+
+    column: str
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""
@@ -65,7 +72,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Proportion:
+class Proportion(OfOneColumn):
     """The share p of records with a value, among those that have any: variance p̃ (1 − p̃) / n.
 
     p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty.
@@ -73,15 +80,6 @@ class Proportion:
 
     column: str
     value: Any
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
-
-    def leans(self, name: str, apart: Clique) -> bool:
-        """Its one estimate is about its one column."""
-        return True
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
@@ -99,7 +97,7 @@ class Proportion:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(OfOneColumn):
     """The p-quantile of a column of numbers or dates (days since 1970), with Woodruff's variance.
 
     The variance is ((u − l) / (2 z))², l and u the sample quantiles at p ∓ z sqrt(p (1 − p) / n), z = 1.96: the
@@ -125,15 +123,6 @@ class Quantile:
     @property
     def _name(self) -> str:
         return f"quantile({self.column}, {self.p:g})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
-
-    def leans(self, name: str, apart: Clique) -> bool:
-        """Its one estimate is about its one column."""
-        return True
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""

@@ -23,15 +23,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import given
-from margrave.mechanisms.rounds import (
-    Rounds,
-    check_rounds,
-    exact_alpha,
-    is_whole,
-    queries_config,
-    queries_of,
-    weights_of,
-)
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import GeneratorFit, Model
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -130,11 +122,7 @@ class GEM:
 
     def _rounds(self, domain: Domain) -> Rounds:
         workload = workload_or_default(self.workload, domain)
-        queries = queries_of(domain, workload.cliques, self.queries)
-        return Rounds(
-            queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.share,
-            weights=weights_of(workload, self.queries),
-        )  # fmt: skip
+        return Rounds.of(workload, domain, self.queries, self.granularity, count=self.rounds, alpha=self.share)
 
 
 @dataclass(frozen=True, kw_only=True)

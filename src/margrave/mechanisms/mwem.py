@@ -22,15 +22,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import (
-    Rounds,
-    check_rounds,
-    exact_alpha,
-    is_whole,
-    queries_config,
-    queries_of,
-    weights_of,
-)
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.models.weights import averaged
 from margrave.parameters import check_parameters
@@ -131,9 +123,5 @@ class MWEM:
 
     def _rounds(self, domain: Domain) -> Rounds:
         workload = workload_or_default(self.workload, domain)
-        queries = queries_of(domain, workload.cliques, self.queries)
-        whole = is_whole(self.granularity)
-        return Rounds(
-            queries=queries, whole=whole, count=self.rounds, alpha=self.alpha, anneal=self.anneal,
-            weights=weights_of(workload, self.queries),
-        )  # fmt: skip
+        shared = {"count": self.rounds, "alpha": self.alpha, "anneal": self.anneal}
+        return Rounds.of(workload, domain, self.queries, self.granularity, **shared)

@@ -23,15 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import (
-    Rounds,
-    check_rounds,
-    exact_alpha,
-    is_whole,
-    queries_config,
-    queries_of,
-    weights_of,
-)
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import Fit, GeneticFit
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
@@ -143,8 +135,4 @@ class PrivateGSD:
 
     def _rounds(self, domain: Domain) -> Rounds:
         workload = self._workload(domain)
-        queries = queries_of(domain, workload.cliques, self.queries)
-        return Rounds(
-            queries=queries, whole=is_whole(self.granularity), count=self.rounds, alpha=self.alpha,
-            weights=weights_of(workload, self.queries),
-        )  # fmt: skip
+        return Rounds.of(workload, domain, self.queries, self.granularity, count=self.rounds, alpha=self.alpha)

@@ -23,7 +23,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config, queries_of, weights_of
+from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config
 from margrave.models import RelaxedFit
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -103,8 +103,5 @@ class RAP:
 
     def _rounds(self, domain: Domain) -> Rounds:
         workload = workload_or_default(self.workload, domain)
-        queries = queries_of(domain, workload.cliques, self.queries)
-        return Rounds(
-            queries=queries, whole=is_whole(self.granularity), count=self.rounds, each=self.each, alpha=self.alpha,
-            weights=weights_of(workload, self.queries),
-        )  # fmt: skip
+        shared = {"count": self.rounds, "each": self.each, "alpha": self.alpha}
+        return Rounds.of(workload, domain, self.queries, self.granularity, **shared)

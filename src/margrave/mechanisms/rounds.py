@@ -68,6 +68,13 @@ class Rounds:
         there_are = len(self.queries.cliques) if self.whole else len(self.queries)
         object.__setattr__(self, "each", min(self.each, there_are))
 
+    @staticmethod
+    def of(workload: Workload, domain: Domain, queries: Queries | None, granularity: str, **more: Any) -> Rounds:
+        """Rounds on the marginals of a workload, or their cells; or on queries, which stand in its place."""
+        asked = queries_of(domain, workload.cliques, queries)
+        weights = workload.weights if queries is None else {}
+        return Rounds(queries=asked, whole=is_whole(granularity), weights=weights, **more)
+
     @property
     def choosing(self) -> Fraction:
         """The share of a round's rho that chooses."""
@@ -210,11 +217,6 @@ class Rounds:
 def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
     """The queries given, or every cell of the workload's marginals."""
     return Queries.cells(domain, tuple(cliques)) if queries is None else queries
-
-
-def weights_of(workload: Workload, queries: Queries | None) -> Mapping[Clique, float]:
-    """The weights that a workload gives; none where linear queries stand in its place."""
-    return workload.weights if queries is None else {}
 
 
 def queries_config(queries: Queries | None) -> Any:
