@@ -40,13 +40,13 @@ class _Chain:
     def walk(self, target: Target, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
         """``count`` iterations in the coordinates u = centre + root z."""
         with jax.enable_x64(True):  # of this thread
-            z, found = jnp.asarray(np.linalg.solve(root, self.point - centre)), []
+            state, found = _begin(*target, self.point, centre, root), []
             # arrays of one kind whatever the stage: what is compiled for one then serves all
             tuning = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), TUNE_FROM(np.float64(self.size)))
             fixed, adapt = jnp.asarray(np.float64(self.size)), jnp.asarray(np.bool_(adapting))
             for _ in range(0, count, CHUNK):
                 self.key, key = jax.random.split(self.key)
-                z, tuning, told = _chunk(*target, key, z, centre, root, tuning, fixed, adapt)
+                state, tuning, told = _chunk(*target, key, state, centre, root, tuning, fixed, adapt)
                 found.append(jax.device_get(told))
             self.points, self.diverged, self.steps = (np.concatenate([f[i] for f in found]) for i in range(3))
             self.point = self.points[-1]
@@ -114,6 +114,7 @@ def _root_of(seen: FloatArray) -> FloatArray:
 
 
 KERNEL = blackjax.nuts.build_kernel()
+STATE = blackjax.mcmc.hmc.HMCState
 
 
 @jax.jit
@@ -121,19 +122,39 @@ def _theta(coordinates: Coordinates, points: Any) -> Any:
     return jax.vmap(lambda u: coordinates.theta(u)[0])(points)
 
 
+def _begin(posterior: Posterior, coordinates: Coordinates, u: FloatArray, centre: FloatArray, root: FloatArray) -> Any:
+    """The sampler's state at a point u: z, the log density there, and its gradient in z.
+
+    The density of θ and its gradient come from the function that the mode was found with: inside ``_chunk`` the
+    gradient would be compiled a second time, which takes as long as many draws.
+    """
+    theta, more, _ = _pulled(coordinates, u, np.zeros(posterior.size))
+    value, slope, _ = posterior.evaluate(np.asarray(theta))
+    _, _, gradient = _pulled(coordinates, u, slope)
+    z = np.linalg.solve(root, u - centre)
+    return STATE(jnp.asarray(z), jnp.asarray(value + more), jnp.asarray(root.T @ np.asarray(gradient)))
+
+
+@jax.jit
+def _pulled(coordinates: Coordinates, u: Any, slope: Any) -> tuple[Any, Any, Any]:
+    """θ of u, the log density that u has besides, and the gradient in u of slope · θ plus that."""
+    (theta, more), back = jax.vjp(coordinates.theta, u)
+    return theta, more, back((slope, jnp.ones(())))[0]
+
+
 @jax.jit
 def _chunk(
     posterior: Posterior,
     coordinates: Coordinates,
     key: Any,
-    z: Any,
+    state: Any,
     centre: Any,
     root: Any,
     tuning: Any,
     fixed: Any,
     adapting: Any,
 ) -> tuple[Any, Any, tuple[Any, Any, Any]]:
-    """A chunk of iterations: where it ends, the state of the step size, and points u, divergences and steps."""
+    """A chunk of iterations: its last state, that of the step size, and points u, divergences and steps."""
     of_u = coordinates.along(posterior.log_density)
     metric = jnp.ones(len(centre))
 
@@ -147,6 +168,5 @@ def _chunk(
         told = centre + root @ state.position, info.is_divergent, info.num_integration_steps
         return (state, TUNE(tuning, info.acceptance_rate)), told
 
-    begin = blackjax.nuts.init(z, log_density)
-    (state, tuning), told = jax.lax.scan(step, (begin, tuning), jax.random.split(key, CHUNK))
-    return state.position, tuning, told
+    (state, tuning), told = jax.lax.scan(step, (state, tuning), jax.random.split(key, CHUNK))
+    return state, tuning, told
