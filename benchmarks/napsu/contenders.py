@@ -122,6 +122,7 @@ CONTENDERS: dict[str, Contender] = {
     "pgm20": repeated(20),
     # a hundred data sets need some 150 independent draws; the library's own limits cost four times as much
     "nuts": posterior(MaxEntropyFit(sampler="nuts", r_hat=1.05, effective=150.0, accept=True)),
+    "nuts-full": posterior(MaxEntropyFit(sampler="nuts", accept=True)),  # the same posterior; run on a few repeats
 }
 BY_TASK = {
     "toy": ("real", "naive", "laplace", "exact", "bootstrap", "plain"),

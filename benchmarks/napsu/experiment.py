@@ -27,7 +27,8 @@ class Experiment:
     """All contenders of one task that have lines."""
 
     def __init__(self, results: Path, task: str) -> None:
-        found = {name: cells(results, task, name) for name in LABELS if ", one" not in name}
+        names = [*(n for n in LABELS if ", one" not in n), "nuts-full"]
+        found = {name: cells(results, task, name) for name in names}
         for name in ("laplace", "exact"):
             found[f"{name}, one"] = cells(results, task, name, field="one")
         self.stored: dict[str, ByEpsilon] = {name: c for name, c in found.items() if c}

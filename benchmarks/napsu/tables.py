@@ -73,7 +73,8 @@ def adult_tables(large: Experiment) -> dict[str, str]:
         "adult-widths": table(rows, width),
         "adult-rules": table(paper, coverage, end=", by the paper's rules"),
         "adult-runs": runs(large, *ADULT),
-        "adult-nuts": chains(large),
+        "adult-nuts": chains(large, "nuts"),
+        "adult-nuts-full": chains(large, "nuts-full"),
     }
 
 
@@ -109,13 +110,13 @@ def finished(cell: Cell) -> list[Facts]:
     return [x for x in cell.lines if x["outcome"] == "finished"]
 
 
-def chains(large: Experiment) -> str:
-    """What NUTS said of itself: medians, and the worst run."""
-    out = ["| ε | runs | not mixed | R̂ | effective | diverged | draws a chain |", "|" + " --- |" * 7]
-    for epsilon, cell in large.stored.get("nuts", {}).items():
-        told = [x["posterior"] for x in finished(cell)]
+def chains(large: Experiment, name: str) -> str:
+    """What NUTS said of itself, and how long its fit took: medians, and the worst run."""
+    out = ["| ε | runs | not mixed | R̂ | effective | diverged | draws a chain | CPU, s |", "|" + " --- |" * 8]
+    for epsilon, cell in large.stored.get(name, {}).items():
+        told = [{**x["posterior"], "cpu": x["fit_cpu_s"]} for x in finished(cell)]
         bad = sum(p["r_hat"] > 1.01 or p["effective"] < 400 or p["diverged"] > 0.01 for p in told)
-        worst = {"r_hat": max, "effective": min, "diverged": max, "draws": max}
+        worst = {"r_hat": max, "effective": min, "diverged": max, "draws": max, "cpu": max}
         texts = [
             f"{statistics.median(p[k] for p in told):.4g} (worst {f(p[k] for p in told):.4g})"
             for k, f in worst.items()
