@@ -162,12 +162,12 @@ def test_bounds_that_say_nothing_are_counted_and_not_listed(
     made(capsys, "--release", "r.margrave")
     release = Release.load("r.margrave")
     wide = [replace(b, share=2.5 if len(b.clique) == 3 else b.share) for b in release.bounds()]
-    show_bounds(tuple(wide), 40)
+    show_bounds(tuple(wide), 40, "")
     shown = " ".join(capsys.readouterr().out.split())
     assert "Of the other 1 of 7 marginals the noisy answers alone rule nothing out" in shown
     assert "2 or more" not in shown
     (one,) = (b for b in wide if len(b.clique) == 3)
-    show_bounds((one,), 40)
+    show_bounds((one,), 40, "")
     assert "2 or more" in capsys.readouterr().out
 
 

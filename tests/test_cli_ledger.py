@@ -215,7 +215,7 @@ def test_bad_input_writes_and_spends_nothing(
     code: int,
     words: str,
 ) -> None:
-    Path("strict.toml").write_text("[policy]\nversion = 1\nmax_epsilon = 0.5\n")
+    Path("strict.toml").write_text("[policy]\nversion = 1\nmax_epsilon = 0.5\nmax_delta = 1e-6\n")
 
     def counted(*_: Any) -> None:
         raise AssertionError("rows were counted")

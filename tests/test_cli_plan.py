@@ -138,7 +138,7 @@ def test_a_plan_is_refused_where_the_run_would_be(
     assert run([*plain, "--epsilon", "3", *books]) != 0
     assert "remains" in capsys.readouterr().err
     assert run([*plain, "--epsilon", "1", "--ledger", "a.ledger", "--dataset", "staff"]) == 2
-    Path("rules.toml").write_text("[policy]\nmax_epsilon = 0.5\n")
+    Path("rules.toml").write_text("[policy]\nversion = 1\nmax_epsilon = 0.5\nmax_delta = 1e-6\n")
     assert run([*plain, "--epsilon", "1", "--policy", "rules.toml"]) != 0
     assert Path("a.ledger").read_bytes() == before
     assert not list(tmp_path.glob("*.journal"))

@@ -79,7 +79,7 @@ def test_synthesize_asks_the_policy_before_it_reads_rows(folder: Path) -> None:
             epsilon=2.0,
             delta=1e-9,
             unit=AddRemoveRow(),
-            policy=Policy(max_epsilon=1.0),
+            policy=Policy(max_epsilon=1.0, max_delta=1e-6),
         )
 
 
@@ -95,6 +95,8 @@ def test_synthesize_asks_the_policy_before_it_reads_rows(folder: Path) -> None:
         ("[policy\n", "TOML"),
         ("\udcff", "TOML"),
         ("[policy]\nversion = 1\nmax_epsilonn = 1\n", "unknown rule 'max_epsilonn'"),
+        ("[policy]\nversion = 1\nmax_epsilon = 1\n", "epsilon or delta alone"),
+        ("[policy]\nversion = 1\nmax_delta = 1e-6\n", "epsilon or delta alone"),
         ("[policy]\nversion = 1\nmax_epsilon = -1\n", "max_epsilon"),
         ("[policy]\nversion = 1\nmax_epsilon = nan\n", "max_epsilon"),
         ('[policy]\nversion = 1\nmax_delta = "small"\n', "max_delta"),

@@ -19,20 +19,20 @@ import pytest
 
 import fake_model
 from conformance import CASES, memory_table, run_on, some_rows
+from margrave.data import MemoryTable
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import closure
 from margrave.marginal.counting import count_cliques
 from margrave.mechanisms import AIM, MST, MWEMPGM, Independent
 from margrave.models import GraphicalFit
-from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness
+from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, SeededRandomness
 from margrave.privacy.scores import on_grid
 from margrave.release import Bound, Release
 from margrave.release.bounds import Bounds
 from margrave.release.reference import ModelReference
-from margrave.release.supports import Support, possible_counts
+from margrave.release.supports import Support
 from margrave.release.unbiased import Unbiased
-from margrave.schema import Codes, Domain, Schema
-from margrave.schema.domain import StructuralZeros
+from margrave.schema import Codes, Impossible, Schema
 from margrave.transcript import Hindsight, Measurement, PublicTotal, Selection, Transcript
 from margrave.typing import Clique
 from noise import consistent, discrete
@@ -183,14 +183,26 @@ def test_counts_below_zero_use_the_noise_up() -> None:
     assert found.records == pytest.approx(21 + (tail.records or 0) - 20)
 
 
-def test_impossible_cells_are_known_to_be_empty() -> None:
-    possible = np.ones((3, 4), dtype=bool)
-    possible[1, 2] = False
-    domain = Domain(DOMAIN.attributes, DOMAIN.sizes, (StructuralZeros(("a", "b"), possible),))
-    values = np.full((3, 4), 7)
-    estimate = Unbiased(domain, Transcript((measurement(("a", "b"), values, 2.0),))).estimate(("a", "b"))
-    assert estimate is not None
-    np.testing.assert_allclose(possible_counts(domain, estimate), np.where(possible, 7.0, 0.0))
+def test_rows_that_violate_a_constraint_are_in_the_bounds() -> None:
+    """They stay in the counts, and the model has no room for them: the bound must not take them for noise."""
+    schema = Schema(Schema.coded({"a": 2, "b": 2}).columns, constraints=[Impossible({"a": [1], "b": [1]})])
+    rows = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), [300, 300, 300, 500], axis=0)
+    table = MemoryTable(schema, Codes.of(schema.domain, {"a": rows[:, 0], "b": rows[:, 1]}))
+    made = run_on(AIM(), table, AddRemoveRow(), Budget.zcdp(10), SeededRandomness(1))
+    (found,) = made.bounds([("a", "b")])
+    far = l1(table.count([("a", "b")])["a", "b"] - made.marginal(("a", "b")).values)
+    assert far > 500
+    assert far <= (found.records or 0) < 1.1 * far
+
+
+def test_what_a_unit_of_persons_leaves_out_is_told() -> None:
+    table = memory_table({"a": 2, "b": 2}, [(1, 1)] * 400, persons=np.zeros(400, dtype=np.int64))
+    made = run_on(AIM(), table, AddRemovePerson(2), Budget.zcdp(10), SeededRandomness(1))
+    told = made.account.left_out
+    assert "beyond the unit's limit" in told
+    assert made.certificate()["left_out"] == told
+    assert told in made.draws(2, seed=0).notes
+    assert made_by(CASES["aim"](DOMAIN), 2.0, 0).account.left_out == ""
 
 
 def test_a_public_total_tightens() -> None:
@@ -246,9 +258,9 @@ def test_other_marginals_have_no_intervals(clique: Clique) -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 95.0, float("nan")])
 def test_a_level_is_a_probability(level: float) -> None:
     made = release(noisy(np.random.default_rng(0)))
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match="no probability"):
         made.bounds(level=level)
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match="no probability"):
         made.intervals(["a"], level=level)
 
 
@@ -548,7 +560,7 @@ def test_codes_merged_by_mst_are_bounded_with_what_lies_in_them() -> None:
     mass = float(made.marginal(["a"]).values[rare].sum())
     estimate = Unbiased(schema.domain, made.transcript).estimate(("a", "b"))
     assert estimate is not None
-    alone = replace(Support.of(schema.domain, estimate, made.marginal(["a", "b"]).values), merged=0.0)
+    alone = replace(Support.of(estimate, made.marginal(["a", "b"]).values), merged=0.0)
     assert mass > 1.0
     assert pair.records == pytest.approx(alone.bound(0.05, paper=False) + 2 * mass)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from margrave import MemoryTable
 from margrave.evaluate import geometry_errors
-from margrave.evaluate.points import centres
+from margrave.marginal.half_space import centres
 from margrave.schema import Codes
 
 METRICS = {

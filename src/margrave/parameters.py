@@ -93,3 +93,14 @@ def _words(kind: Any) -> str:
         return "None"
     fit = kind.__name__ == "Fit"
     return NAMES.get(kind, "a fit, such as margrave.GraphicalFit()" if fit else f"a margrave.{kind.__name__}")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, of Python or NumPy."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_level(level: float) -> None:
+    """Raise ``InputError`` unless a level is a probability, and no certainty."""
+    if not is_number(level) or not 0.0 < level < 1.0:
+        raise InputError(f"The level {level!r} is no probability.", remedy="Give one such as 0.95.")

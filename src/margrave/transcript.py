@@ -231,3 +231,13 @@ class Account:
     def rho_spent(self) -> Fraction:
         """The sum of the debits."""
         return sum((d.rho for d in self.debits), Fraction(0))
+
+    @property
+    def left_out(self) -> str:
+        """What no count of this release is about, in words; empty where all rows were counted."""
+        if "person" not in self.unit:
+            return ""
+        return (
+            "Before anything was counted, each person's rows beyond the unit's limit were left out at random"
+            f" ({self.unit}): counts, intervals and bounds are of the rows that were kept."
+        )

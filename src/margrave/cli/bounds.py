@@ -33,11 +33,14 @@ def bounds_command(
     if as_json:
         echo_json([b.to_dict() for b in found])
     else:
-        show_bounds(found, rows)
+        show_bounds(found, rows, release.account.left_out)
 
 
-def show_bounds(found: tuple[Bound, ...], rows: int) -> None:
-    """The bounds that say something, tightest first, for a terminal; of one marginal whatever there is."""
+def show_bounds(found: tuple[Bound, ...], rows: int, left_out: str) -> None:
+    """The bounds that say something, tightest first, for a terminal; of one marginal whatever there is.
+
+    ``left_out``: what they are not about, in words.
+    """
     out = console()
     ordered = sorted((b for b in found if b.tells), key=lambda b: b.share or 0.0) if len(found) > 1 else list(found)
     words = "all together" if any(b.joint for b in found) else "each on its own"
@@ -63,4 +66,6 @@ def show_bounds(found: tuple[Bound, ...], rows: int) -> None:
     out.print(
         "[dim]of all: the summed differences of counts over the records; 0 is no difference, 2 no overlap at all.[/]"
     )
+    if left_out:
+        out.print(f"[dim]{escape(left_out)}[/]")
 

@@ -118,4 +118,4 @@ def show_evaluation(found: Evaluation) -> None:
         columns.add_row(escape(c.name), f"{c.total_variation:.4f}", escape(c.value), *shares)
     out.print(columns)
     out.print()
-    out.print(facts_table("Worst marginals", [(f"{e:.4f}", escape(", ".join(c))) for c, e in found.worst()]))
+    out.print(facts_table("Worst marginals", [(f"{e:.4f}", ", ".join(c)) for c, e in found.worst()]))

@@ -98,7 +98,7 @@ def _show(dataset: DatasetState) -> None:
     left = f"a run of epsilon {fits:g} at that delta would fit" if fits else "too little for any run"
     out.print(
         facts_table(
-            escape(dataset.dataset),
+            dataset.dataset,
             [
                 ("protected", f"{dataset.unit}, since {dataset.day}"),
                 ("cap", f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"),

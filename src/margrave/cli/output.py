@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -51,12 +52,12 @@ def write_table(table: pa.Table, path: str, *, overwrite: bool) -> None:
 
 
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    """Names and values in two columns."""
+    """Names and values in two columns, as they are: brackets are no markup."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     return table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from margrave.api import check_schema
@@ -123,7 +124,7 @@ def show_plan(made: Plan) -> None:
     for n in made.noise:
         share = "too noisy" if n.verdict(made.rows) else f"{100 * n.error / max(made.rows, 1):.3g}%"
         many = f"{'at most ' * n.at_most}{n.marginals:,}"
-        noise.add_row(n.what, many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
+        noise.add_row(escape(n.what), many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)
     for n in made.noise:
         if (verdict := n.verdict(made.rows)) is not None:

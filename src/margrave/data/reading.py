@@ -17,7 +17,7 @@ from margrave.schema import Codes, Preflight, Schema
 from margrave.schema.draft import draft
 from margrave.schema.frames import columns_of, names_of
 from margrave.schema.preflight import PersonCheck
-from margrave.schema.values import MARKS, distinct
+from margrave.schema.values import MARKS, ODD, distinct
 from margrave.typing import AnyArray, IntArray
 
 
@@ -162,7 +162,8 @@ def _names(names: Sequence[str]) -> str:
 class Persons:
     """Numbers for persons, in the order they are met; blanks around a name make no difference.
 
-    A mark for a missing value names nobody: taken as one person, it would let the rows of many count beside their own.
+    A mark for a missing value names nobody, nor does a value without a text: taken as one person, it would let the rows
+    of many count beside their own.
     """
 
     def __init__(self) -> None:
@@ -174,8 +175,15 @@ class Persons:
         nameless = 0
         for piece in pieces:
             rows, texts = distinct(piece)
-            names = [None if t is None or t.strip().lower() in MARKS else t.strip() for t in texts]
+            names = [_name(t) for t in texts]
             ids = [-1 if n is None else self._ids.setdefault(n, len(self._ids)) for n in names]
             found.append(np.array(ids, dtype=np.int64)[rows])
             nameless += int((found[-1] < 0).sum())
         return np.concatenate(found), nameless
+
+
+def _name(written: str | None) -> str | None:
+    """A person's name; None for nobody."""
+    if written is None or written == ODD or written.strip().lower() in MARKS:
+        return None
+    return written.strip()

@@ -64,6 +64,8 @@ class MemoryTable:
             raise InputError("The codes are not of this schema.", remedy="Encode the rows with it.")
         if persons is not None and persons.shape != (len(codes),):
             raise InputError("There is not one person per row.")
+        if persons is not None and not np.issubdtype(persons.dtype, np.integer):
+            raise InputError(f"Persons are whole numbers, not {persons.dtype}.", remedy="Number them.")
         if len(codes):
             for column, top in zip(schema.columns, codes.values.max(axis=1), strict=True):
                 if top >= column.size:

@@ -11,17 +11,9 @@ from margrave.data import Table
 from margrave.errors import InputError
 from margrave.evaluate.queries import batches, fits_in_memory, share
 from margrave.marginal.counting import count_cliques
+from margrave.marginal.half_space import centres
 from margrave.schema import Codes
 from margrave.typing import AnyArray, Clique, FloatArray
-
-
-def centres(size: int) -> FloatArray:
-    """Where the codes of a column lie in [0, 1]: ``(2 x + 1) / (2 k)`` for the codes x = 0 … k − 1.
-
-    >>> centres(4).tolist()
-    [0.125, 0.375, 0.625, 0.875]
-    """
-    return np.asarray((2.0 * np.arange(size) + 1.0) / (2.0 * size), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ import pyarrow as pa
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
 from margrave.inference.combine import Mixture, mix
-from margrave.inference.estimate import check_level, is_number
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
 from margrave.inference.relations import Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
+from margrave.parameters import check_level, is_number
 from margrave.schema import Schema
 
 LARGE = 1e3

@@ -13,8 +13,9 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.files import written_whole
 from margrave.inference.combine import WaldTest, wald
-from margrave.inference.estimate import FOOTNOTE, Estimate, check_level
+from margrave.inference.estimate import FOOTNOTE, Estimate
 from margrave.inference.forest import forest, page
+from margrave.parameters import check_level
 from margrave.typing import AnyArray, FloatArray
 
 FORMATS = (".html", ".svg")

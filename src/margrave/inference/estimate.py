@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from scipy import special
 
-from margrave.errors import InputError
+from margrave.parameters import check_level
 from margrave.typing import Clique
 
 MARK = "[!]"
@@ -103,14 +102,3 @@ class Estimate:
         unmeasured = [list(u) for u in self.unmeasured]
         places = {"used": self.used, "data_sets": self.data_sets}
         return {"name": self.name, **numbers, **places, "unmeasured": unmeasured}
-
-
-def check_level(level: float) -> None:
-    """A level is a probability strictly between 0 and 1."""
-    if not is_number(level) or not 0.0 < level < 1.0:
-        raise InputError(f"The level {level!r} is no probability.", remedy="Give one such as 0.95.")
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a number, of Python or NumPy."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
-from margrave.inference.estimate import is_number as is_real
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
@@ -28,6 +27,7 @@ from margrave.inference.formulas import (
     value_of,
     zero_one,
 )
+from margrave.parameters import is_number as is_real
 from margrave.schema import Schema
 from margrave.typing import Clique, FloatArray
 

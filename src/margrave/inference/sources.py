@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.errors import InputError
-from margrave.inference.estimate import is_number
+from margrave.parameters import is_number
 from margrave.release.release import Conditional
 from margrave.release.seeds import is_whole
 from margrave.schema import Categorical, Ordinal, Schema

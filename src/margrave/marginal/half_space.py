@@ -136,7 +136,11 @@ class HalfSpace:
 
 
 def centres(count: int) -> FloatArray:
-    """Where codes lie in the unit interval: code x of ``count`` in the middle of its part, at (2x + 1) / 2 count."""
+    """Where codes lie in the unit interval: code x of ``count`` in the middle of its part, at (2x + 1) / 2 count.
+
+    >>> centres(4).tolist()
+    [0.125, 0.375, 0.625, 0.875]
+    """
     return np.asarray((2 * np.arange(count) + 1) / (2 * count), dtype=np.float64)
 
 

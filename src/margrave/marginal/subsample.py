@@ -51,8 +51,9 @@ class Subsampling:
         return float(weights @ mean_deviation(k, counts / self.rows)) if counts.size else 0.0
 
     def matching(self, error: float) -> int | None:
-        """The least k whose expected error is at most this (to nine digits); None if no number of rows has so little.
+        """The least k whose expected error is at most this; None if no number of rows has so little.
 
+        Logarithms of factorials are rounded: expected errors have nine digits up to a million rows, six at 10^8.
         More rows are never worse: the share in k rows is the mean of the shares in all their subsets of k − 1.
         """
         error *= 1.0 + 1e-9  # logarithms of factorials are rounded

@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.penalty import SURVIVING, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -47,7 +48,8 @@ class AIM:
 
     ``workload``: None means all three-way marginals. ``max_model_mb`` bounds the model, at 8 bytes a cell; a share of
     it is open at any time, as much as of the budget is spent. ``rounds``: how many the first budget is meant for (16
-    per column). ``alpha``: the share of a round's budget that goes to measuring. ``fit``: any estimator.
+    per column; it is one more than there are columns at least, since these are measured first). ``alpha``: the share of
+    a round's budget that goes to measuring. ``fit``: any estimator.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -95,7 +97,7 @@ class AIM:
             "rounds": self.rounds,
             "alpha": float(self.alpha),
             "penalty": self.penalty,
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(

@@ -19,6 +19,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import AnswersFit, Fit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -58,7 +59,7 @@ class GaussianMechanism:
 
     def config(self) -> dict[str, Any]:
         """The parameters."""
-        return {"name": "gaussian", "workload": workload_config(self.workload), "fit": repr(self.fit)}
+        return {"name": "gaussian", "workload": workload_config(self.workload), **fit_config(self.fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.library import given
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import GeneratorFit, Model
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.public import Public
@@ -85,7 +86,7 @@ class GEM:
             "granularity": self.granularity,
             "rounds": self.rounds,
             "alpha": float(self.share),
-            "fit": repr(self.estimator()),
+            **fit_config(self.estimator()),
         }
 
     @property

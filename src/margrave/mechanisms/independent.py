@@ -11,6 +11,7 @@ import numpy as np
 
 from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of
 from margrave.models import Fit, GraphicalFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -45,7 +46,7 @@ class Independent:
 
     def config(self) -> dict[str, Any]:
         """The parameters."""
-        return {"name": "independent", "max_model_mb": self.max_model_mb, "fit": repr(self.fit)}
+        return {"name": "independent", "max_model_mb": self.max_model_mb, **fit_config(self.fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

@@ -29,6 +29,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.library import Library, given, not_public, pairs_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public
@@ -92,14 +93,17 @@ class JAM:
         return dict.fromkeys([*workload_or_default(self.workload, domain).closure(), TOTAL.counted_in(domain)])
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-        """The number of records, if it is private, then rounds as AIM's; none is bound to measure."""
+        """The number of records, if it is private, every column that is not public, then rounds as AIM's."""
         left = rho if size_is_public(unit) else rho * (1 - FOR_TOTAL)
-        rounds = self.rounds or 16 * len(domain)
+        rounds = self._first_budget(domain)
         scale = Gaussian.scale_for(self.alpha * left / rounds, unit)
-        cliques = workload_or_default(self.workload, domain).cliques
+        workload = workload_or_default(self.workload, domain)
+        public = set(self.public.domain) if self.public is not None and self.public.same_records else set()
+        starts = [r for r in one_way(domain) if r in set(workload.closure()) and not public.issuperset(r)]
         return [
             *total_steps(domain, rho, unit),
-            Step("chosen marginals", cliques, rounds, scale, adaptive=True, at_most=True),
+            *([Step("every column", starts, len(starts), scale)] if starts else []),
+            Step("chosen marginals", workload.cliques, rounds - len(starts), scale, adaptive=True, at_most=True),
         ]
 
     def config(self) -> dict[str, Any]:
@@ -111,7 +115,7 @@ class JAM:
             "max_model_mb": self.max_model_mb,
             "rounds": self.rounds,
             "alpha": float(self.alpha),
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(
@@ -132,7 +136,7 @@ class JAM:
         ask_total(private)
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon
-        rho = private.remaining / (self.rounds or 16 * len(domain))
+        rho = private.remaining / self._first_budget(domain)
         first = Gaussian.scale_for(self.alpha * rho, private.unit)
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
         library = Library(public, domain, closure, private.transcript.total(), first)
@@ -166,6 +170,10 @@ class JAM:
         readings = library.readings(read)
         model = self.fit(domain, private.transcript + readings, rng=rng)
         return release_of(private, model, self.config(), memory, readings)
+
+    def _first_budget(self, domain: Domain) -> int:
+        """How many measurements the budget is meant for, before annealing: more than there are columns."""
+        return max(self.rounds or 16 * len(domain), len(domain) + 1)
 
     def _read(
         self,

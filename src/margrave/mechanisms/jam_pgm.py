@@ -29,6 +29,7 @@ from margrave.mechanisms.library import given, scaled
 from margrave.mechanisms.penalty import expected_noise
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public
@@ -52,10 +53,11 @@ class JAMPGM:
     A reading costs nothing but the choice, and what it leaves of a round's budget goes to the rounds that follow.
 
     ``public``: the public table; marginals of columns that it lacks can only be measured. ``workload``: None means all
-    three-way marginals. ``rounds``: None means four per column. ``alpha``: the share of a round that measures.
-    ``equal_weights``: the paper's form, in which the estimate trusts all it knows alike; without, a measurement counts
-    by its noise and a reading as if it had the noise of the round in which it was preferred to a measurement.
-    ``max_model_mb`` bounds the model; a share of it is open, as much as of the budget was spent.
+    three-way marginals, which count alike whatever their weights. ``rounds``: None means four per column. ``alpha``:
+    the share of a round that measures. ``equal_weights``: the paper's form, in which the estimate trusts all it knows
+    alike; without, a measurement counts by its noise and a reading as if it had the noise of the round in which it was
+    preferred to a measurement. ``max_model_mb`` bounds the model; a share of it is open, as much as of the budget was
+    spent.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
 
@@ -102,7 +104,7 @@ class JAMPGM:
             "alpha": float(self.alpha),
             "equal_weights": self.equal_weights,
             "max_model_mb": self.max_model_mb,
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(

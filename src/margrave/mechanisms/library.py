@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
+from margrave.models import EntropyProjectionFit, Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, size_is_public
 from margrave.public import Public
 from margrave.schema.domain import Domain
@@ -230,6 +232,16 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
         )
     public.check(domain)
     return public
+
+
+def starting_from(fit: Fit, public: Public | None) -> Fit:
+    """The fit, on the records of a public table."""
+    if not isinstance(fit, MultiplicativeWeightsFit | EntropyProjectionFit):
+        raise InputError(
+            f"{type(fit).__name__} holds no weights of public records.",
+            remedy="Give this mechanism a MultiplicativeWeightsFit or an EntropyProjectionFit, or no fit.",
+        )
+    return replace(fit, public=public)
 
 
 def not_public(public: Public, cliques: Iterable[Clique], private: Private) -> tuple[Clique, ...]:

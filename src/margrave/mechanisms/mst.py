@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from margrave.marginal import IDENTITY, Query
-from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of, silent
+from margrave.mechanisms.common import (
+    CELLS_PER_MB,
+    Progress,
+    Step,
+    check_size,
+    one_way,
+    parameter,
+    release_of,
+    silent,
+)
 from margrave.models import Fit, GraphicalFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -28,7 +39,7 @@ class MST:
     A third of the budget each. The tree is grown edge by edge: of the pairs that join two parts, one is chosen by the
     exponential mechanism on ||M_ab(D) − M_ab(independent)||_1. Codes whose noisy count is below ``rare`` noise scales
     are merged into one code of their column first (where a column has two or more such), and told apart afterwards by
-    the one-way marginal alone.
+    the one-way marginal alone. Pairs that would take the model beyond ``max_model_mb`` are not chosen.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -58,7 +69,7 @@ class MST:
 
     def config(self) -> dict[str, Any]:
         """The parameters."""
-        return {"name": "mst", "rare": self.rare, "max_model_mb": self.max_model_mb, "fit": repr(self.fit)}
+        return {"name": "mst", "rare": self.rare, "max_model_mb": self.max_model_mb, **fit_config(self.fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
@@ -77,10 +88,20 @@ class MST:
             pairs = list(combinations(domain.attributes, 2))
             estimates = independent.answer(pairs)
             score_parts: dict[Clique, FloatArray] = {r: merged.apply(r, estimates[r]) for r in pairs}
-            tree = spanning_tree(private, score_parts, third, query=merged, progress=progress)
-            private.measure(tree, Gaussian(rho=private.remaining), query=merged)
+            coarse = Domain(domain.attributes, merged.domain(domain).sizes, domain.zeros)
+            fitting = partial(self._fitting, coarse)
+            tree = spanning_tree(private, score_parts, third, query=merged, fitting=fitting, progress=progress)
+            if tree:
+                private.measure(tree, Gaussian(rho=private.remaining), query=merged)
+            else:
+                private.measure(one_way(domain), Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
         return release_of(private, self.fit(domain, private.transcript, rng=rng), self.config())
+
+    def _fitting(self, coarse: Domain, tree: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
+        """The pairs that the model has room for beside those chosen."""
+        sizes = self.fit.cells_with(coarse, [*one_way(coarse), *tree], pairs)
+        return [r for r, size in zip(pairs, sizes, strict=True) if size <= self.max_model_mb * CELLS_PER_MB]
 
     def _merged(self, domain: Domain, singles: tuple[Measurement, ...]) -> dict[Attribute, IntArray]:
         """Per column with two or more rare codes: all of them in one group, the last, and every other on its own."""
@@ -95,6 +116,10 @@ class MST:
         return groups
 
 
+Fitting = Callable[[Sequence[Clique], Sequence[Clique]], list[Clique]]
+"""Pairs chosen and pairs that might be -> those of the latter that a model has room for."""
+
+
 def spanning_tree(
     private: Private,
     estimates: Mapping[Clique, FloatArray],
@@ -102,19 +127,25 @@ def spanning_tree(
     *,
     given: Collection[Clique] = (),
     query: Query = IDENTITY,
+    fitting: Fitting | None = None,
     progress: Progress = silent,
 ) -> list[Clique]:
     """Pairs that join what ``given`` cliques leave apart into one tree, each chosen privately by its gap.
 
     Edge by edge: of the pairs that join two parts, one by the exponential mechanism on ||M_ab(D) − estimate_ab||_1.
+    ``fitting`` tells those that there is room for, given the tree so far; where there are none, it has fewer edges.
 
-    **Privacy:** rho, in equal shares of the edges.
+    **Privacy:** rho at most, in equal shares of the edges.
     """
     part = parts(private.domain, given)
     joined = parts(private.domain, [*given, *estimates])
     edges, tree = len(set(part.values())) - len(set(joined.values())), list[Clique]()
     for _ in range(edges):
         joining = [r for r in estimates if part[r[0]] != part[r[1]]]
+        if fitting is not None:
+            joining = fitting(tree, joining)
+        if not joining:
+            break
         score = MarginalGap(
             {r: estimates[r] for r in joining},
             weights=dict.fromkeys(joining, 1.0),

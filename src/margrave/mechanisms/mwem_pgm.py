@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import check_rounds
 from margrave.models import Fit, GraphicalFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release
@@ -37,7 +38,8 @@ from margrave.workload import Workload
 class MWEMPGM:
     """T rounds: choose the workload marginal that is worst approximated, measure it whole, estimate again.
 
-    The score of r is ||M_r(D) − M_r(p_{t−1})||_1 − cells_r; half of each round's budget chooses and half measures.
+    The score of r is c_r (||M_r(D) − M_r(p_{t−1})||_1 − cells_r), with the workload's weight c_r and its possible
+    cells; half of each round's budget chooses and half measures.
 
     ``workload``: None means all three-way marginals. ``rounds``: None means one per column. ``start``: first measure
     all one-way marginals with one round's budget (False is the paper's form: a uniform start). ``max_model_mb``: only
@@ -87,7 +89,7 @@ class MWEMPGM:
             "rounds": self.rounds,
             "start": self.start,
             "max_model_mb": self.max_model_mb,
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(

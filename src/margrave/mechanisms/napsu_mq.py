@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.mst import parts, spanning_tree
 from margrave.models import GraphicalFit, MaxEntropyFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -35,10 +36,11 @@ from margrave.workload import Workload
 class NAPSUMQ:
     """A few marginals with equal noise, and the posterior of the maximum-entropy model given what was answered.
 
-    ``workload``: the marginals that the analyses to come rest on, all of them measured. ``connect``: pairs that join
-    the other columns to them in a tree are chosen and measured too, as MST chooses them; without a workload, a tree of
-    all columns. ``choosing`` is the share of the budget that this takes: half of it for the columns on their own, half
-    for the choices; where nothing is to be chosen, all goes to the marginals, and to those columns that are in none.
+    ``workload``: the marginals that the analyses to come rest on, all of them measured with the same noise whatever
+    their weights. ``connect``: pairs that join the other columns to them in a tree are chosen and measured too, as MST
+    chooses them; without a workload, a tree of all columns. ``choosing`` is the share of the budget that this takes:
+    half of it for the columns on their own, half for the choices; where nothing is to be chosen, all goes to the
+    marginals, and to those columns that are in none.
 
     ``release.draws(m)`` then gives data sets whose differences show what the noise and the sampling of the records
     leave open, and ``margrave.analyse`` intervals for what holds in the population. A workload, or columns, of more
@@ -83,7 +85,7 @@ class NAPSUMQ:
         """The parameters."""
         return {
             "name": "napsu-mq", "workload": None if self.workload is None else workload_config(self.workload),
-            "connect": self.connect, "choosing": str(self.choosing), "fit": repr(self.fit),
+            "connect": self.connect, "choosing": str(self.choosing), **fit_config(self.fit),
         }  # fmt: skip
 
     def run(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave.errors import InputError
 from margrave.marginal import Queries
 from margrave.mechanisms.common import (
     Memory,
@@ -24,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import EntropyProjectionFit, Fit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release
@@ -72,6 +74,8 @@ class PEP:
         check_rounds(self.rounds, type(self).__name__)
         is_whole(self.granularity)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        if self.fit is not None and (self.gamma, self.max_iterations) != (1.0, 25):
+            raise InputError("gamma and max_iterations are PEP's own.", remedy="Leave them, or the fit, out.")
         self.estimator()
 
     def estimator(self) -> Fit:
@@ -99,7 +103,7 @@ class PEP:
             "max_iterations": self.max_iterations,
             "anneal": self.anneal,
             "max_model_mb": self.max_model_mb,
-            "fit": repr(self.estimator()),
+            **fit_config(self.estimator()),
         }
 
     def run(

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from margrave.errors import InputError
 from margrave.mechanisms.common import Progress, check_size, one_way, parameter
-from margrave.mechanisms.library import given
+from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
 from margrave.privacy import Private
@@ -43,11 +44,15 @@ class PEPPub(PEP):
     max_model_mb: float | None = parameter(None, "Size of the model at most, in MB.", above=0)
     public: Public | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shrink and self.gamma != 1.0:
+            raise InputError("gamma has no say where answers are shrunk.", remedy="Say shrink=False, or leave it out.")
+
     def estimator(self) -> Fit:
-        """The entropy projection of these parameters, or what was given in their place."""
-        return self.fit or EntropyProjectionFit(
-            public=self.public, gamma=self.gamma, max_iterations=self.max_iterations, shrink=self.shrink
-        )
+        """The entropy projection of these parameters, or what was given in their place, on the public records."""
+        usual = EntropyProjectionFit(gamma=self.gamma, max_iterations=self.max_iterations, shrink=self.shrink)
+        return starting_from(self.fit or usual, self.public)
 
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""

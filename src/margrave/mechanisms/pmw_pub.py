@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from margrave.mechanisms.common import Progress, check_size, one_way, parameter
-from margrave.mechanisms.library import given
+from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.mwem import MWEM
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private
@@ -40,10 +40,9 @@ class PMWPub(MWEM):
     public: Public | None = None
 
     def estimator(self) -> Fit:
-        """The multiplicative weights of these parameters, or what was given in their place."""
-        return self.fit or MultiplicativeWeightsFit(
-            public=self.public, passes=self.passes, average=self.average, shrink=self.shrink
-        )
+        """The multiplicative weights of these parameters, or what was given in their place, on the public records."""
+        usual = MultiplicativeWeightsFit(passes=self.passes, average=self.average, shrink=self.shrink)
+        return starting_from(self.fit or usual, self.public)
 
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""

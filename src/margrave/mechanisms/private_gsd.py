@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
 from margrave.models import Fit, GeneticFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -93,7 +94,7 @@ class PrivateGSD:
             "granularity": self.granularity,
             "rounds": self.rounds,
             "alpha": float(self.alpha),
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(

@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.models import Fit, ParticleFit
 from margrave.models.particles import Constraint, Penalty
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -104,7 +105,7 @@ class PrivPGD:
         fit = self.estimator()
         asks = any(isinstance(p, Constraint) for p in _penalties(fit))
         share = {"for_constraints": str(self.for_constraints)} if asks else {}
-        return {"name": "privpgd", "workload": workload, **share, "fit": repr(fit)}
+        return {"name": "privpgd", "workload": workload, **share, **fit_config(fit)}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

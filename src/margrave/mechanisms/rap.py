@@ -25,6 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import Rounds, exact_alpha, is_whole, queries_config
 from margrave.models import RelaxedFit
+from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release
@@ -81,7 +82,7 @@ class RAP:
             "each": self.each,
             "rounds": self.rounds,
             "alpha": float(self.alpha),
-            "fit": repr(self.fit),
+            **fit_config(self.fit),
         }
 
     def run(

@@ -65,6 +65,11 @@ class Rounds:
     def __post_init__(self) -> None:
         if (self.count is not None and self.count < 1) or self.each < 1 or not 0 < self.alpha < 1:
             raise InputError("Rounds need a count of at least 1, of at least 1 query each, and alpha between 0 and 1.")
+        if self.whole and self.queries.sets:
+            raise InputError(
+                "Sets of codes are single queries, and rounds measure whole marginals.",
+                remedy='Say granularity="query", or give a workload instead of queries.',
+            )
         there_are = len(self.queries.cliques) if self.whole else len(self.queries)
         object.__setattr__(self, "each", min(self.each, there_are))
 

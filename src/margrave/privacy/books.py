@@ -43,17 +43,27 @@ class Books:
 
         Raises ``LedgerError`` if the question is not the one that was answered. **Privacy:** none spent.
         """
+        self._check_process()
         answer = None if self._journal is None else self._journal.recall(question)
         self._new = question if answer is None else None
         return answer
 
     def charge(self, debit: Debit) -> None:
         """Have the debit of the question just asked on the disk; it may be there from before a crash."""
+        self._check_process()
         if self._journal is not None and self._new is not None:
             self._journal.ask(self._new)
         if self._run is not None:
             self._run.debit(self._number, debit)
         self._number += 1
+
+    def _check_process(self) -> None:
+        """A fork has a copy of the run: each of the two would spend all that is left of its budget."""
+        if self._owner != os.getpid():
+            raise LedgerError(
+                "A forked process cannot go on with its parent's run. Nothing was spent.",
+                remedy="Ask all questions in the process that called protect.",
+            )
 
     def store(self, answer: Answers) -> Answers:
         """The answer, once it is on the disk."""

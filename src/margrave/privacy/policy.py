@@ -24,10 +24,11 @@ VERSION = 1
 class Policy:
     """The rules of a policy file; one that is not given forbids nothing.
 
-    ``max_epsilon`` and ``max_delta`` bound the (epsilon, delta) of one release. ``units`` are those allowed, written as
-    on the command line. ``forbidden_columns`` may be no columns of a schema, however their letters are capitalised; a
-    column that the schema ignores, or that only names persons, is never synthesised and is not forbidden.
-    ``require_ledger`` asks for a ledger file. ``name`` is what errors call the policy.
+    ``max_epsilon`` and ``max_delta`` bound the (epsilon, delta) of one release; each says nothing without the other.
+    ``units`` are those allowed, written as on the command line. ``forbidden_columns`` may be no columns of a schema,
+    however their letters are capitalised; a column that the schema ignores, or that only names persons, is never
+    synthesised and is not forbidden. ``require_ledger`` asks for a ledger file. ``name`` is what errors call the
+    policy.
     """
 
     max_epsilon: float = math.inf
@@ -42,6 +43,11 @@ class Policy:
             value = getattr(self, rule)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InputError(f"{self.name}: {rule} is {value!r}.", remedy=f"Write {rule} = a number above 0.")
+        if (self.max_epsilon < math.inf) != (self.max_delta < 1.0):
+            raise InputError(
+                f"{self.name} bounds epsilon or delta alone: a large value of the other then buys anything.",
+                remedy="Write both, such as max_epsilon = 1.0 and max_delta = 1e-6.",
+            )
         if not isinstance(self.require_ledger, bool):
             raise InputError(f"{self.name}: require_ledger is not true or false.", remedy="Write one of the two.")
         if self.units is not None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError, ReleaseError
+from margrave.errors import ReleaseError
 from margrave.marginal import closure
+from margrave.parameters import check_level
 from margrave.release import tails
 from margrave.release.reference import BATCH, Reference
 from margrave.release.rounds import Chances, Round, last_rounds, rounds_of
@@ -131,7 +132,7 @@ class Bounds:
             for r, near in reference.marginals(cliques[start : start + BATCH]).items():
                 estimate = unbiased.estimate(r)
                 if estimate is not None:
-                    found[r] = Support.of(self.domain, estimate, near)
+                    found[r] = Support.of(estimate, near)
         return found
 
     def _bound(self, clique: Clique, known: Known, supported: set[Clique], miss: float, total: float) -> Bound:
@@ -255,9 +256,3 @@ def workload_of(domain: Domain, config: Mapping[str, Any]) -> Workload:
         return Workload.of(domain, {tuple(clique): weight for clique, weight in workload})
     except (TypeError, ValueError):
         raise ReleaseError("The release's workload is malformed.", remedy="Name the marginals.") from None
-
-
-def check_level(level: float) -> None:
-    """A level is a probability, and not a certainty."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"The level is {level}.", remedy="It lies between 0 and 1, such as 0.95.")

@@ -81,6 +81,8 @@ def build_certificate(
         "transcript": [_line(entry) for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }
+    if account.left_out:
+        facts["left_out"] = account.left_out
     if posterior is not None:
         facts["posterior"] = dict(posterior)
     if not account.private:
@@ -153,10 +155,6 @@ def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, 
     inputs += [
         f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)
     ]
-    public = config.get("public")
-    if isinstance(public, dict):
-        inputs.append(
-            f"{_public_words(public)}, sha256 {public.get('sha256')}:"
-            f" {public.get('attestation')}"
-        )
+    tables = [p for p in (config.get("public"), config.get("refit_public")) if isinstance(p, dict)]
+    inputs += [f"{_public_words(p)}, sha256 {p.get('sha256')}: {p.get('attestation')}" for p in tables]
     return inputs

@@ -186,9 +186,9 @@ def _source(
         if progress:
             progress("finding the posterior", 0.0)
         own = fit(release.schema.domain, release.transcript, rng=rng).posterior()
-    told = {} if own is None else own.facts
-    if own is None or (method == "auto" and not told.get("good")):
-        return _bootstrap(release, rng), f"bootstrap, as {told.get('why', 'the posterior failed its checks')}"
+    assert own is not None  # what MaxEntropyFit makes without a warm start has one
+    if method == "auto" and not own.facts.get("good"):
+        return _bootstrap(release, rng), f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
     return own, why
 
 
@@ -219,6 +219,7 @@ def notes_of(release: Release) -> tuple[str, ...]:
         notes.append("What was read from public data is taken as it is: how far off it may be is not accounted for.")
     if "person" in release.account.unit:
         notes.append("Records are taken as independent: that a person may have several is not accounted for.")
+        notes.append(release.account.left_out)
     return tuple(notes)
 
 

@@ -14,7 +14,7 @@ from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS, fit_named
-from margrave.models.protocol import Fit, Model
+from margrave.models.protocol import Fit, Model, fit_config
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
@@ -138,7 +138,7 @@ class Release:
             )
         rng = generator(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
-        config = {**self.config, "refit": type(fit).__name__, "fit": repr(fit)}
+        config = {**self.config, "refit": type(fit).__name__, **fit_config(fit, public="refit_public")}
         return replace(self, model=model, config=config, hindsight=())  # which told about the model before
 
     def draws(

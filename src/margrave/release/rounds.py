@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -69,15 +68,25 @@ class Round:
 
 
 def rounds_of(transcript: Transcript, hindsight: Sequence[Hindsight]) -> list[Round]:
-    """The choices that hindsight tells about, each with the measurement that came next, in order."""
+    """The choices that hindsight tells about, each with the measurement of what it chose, in order.
+
+    A round may choose several marginals before it measures them: what was chosen in the run of choices before a run of
+    measurements is looked for in the latter.
+    """
     told = {h.selection: h for h in hindsight}
-    rounds, number = [], -1
-    for entry, following in pairwise((*transcript.entries, None)):
-        if not isinstance(entry, Selection):
-            continue
-        number += 1
-        if number in told and isinstance(following, Measurement) and _is_told(entry, following):
-            rounds.append(Round(number + 1, entry, following, told[number]))
+    rounds, waiting, number, measuring = [], dict[Clique, tuple[int, Selection]](), -1, False
+    for entry in transcript:
+        if isinstance(entry, Selection):
+            number += 1
+            waiting = {} if measuring else waiting
+            waiting[entry.chosen], measuring = (number, entry), False
+        elif isinstance(entry, Measurement) and entry.clique in waiting:
+            measuring = True
+            place, selection = waiting.pop(entry.clique)
+            if place in told and _is_told(selection, entry):
+                rounds.append(Round(place + 1, selection, entry, told[place]))
+        else:
+            waiting = {}
     return rounds
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from margrave.release import tails
 from margrave.release.unbiased import Estimate
-from margrave.schema.domain import Domain
 from margrave.typing import FloatArray
 
 
@@ -16,9 +15,10 @@ from margrave.typing import FloatArray
 class Support:
     """An unbiased estimate of a marginal, beside a reference's counts of it.
 
-    ‖M(D) − reference‖₁ ≤ ‖estimate − reference‖₁ + ‖noise‖₁; and, as real counts are possible ones, also
-    ≤ ‖possible − reference‖₁ + ‖noise‖₁ − ‖estimate − possible‖₁, with ``possible`` the possible counts nearest to the
-    estimate: |z − y| = |z − y'| + |y' − y| wherever z ≥ 0 and y' = max(y, 0), and the same where z must be 0.
+    ‖M(D) − reference‖₁ ≤ ‖estimate − reference‖₁ + ‖noise‖₁; and, as real counts are not negative, also
+    ≤ ‖possible − reference‖₁ + ‖noise‖₁ − ‖estimate − possible‖₁, with ``possible`` the estimate's positive part:
+    |z − y| = |z − y'| + |y' − y| wherever z ≥ 0 and y' = max(y, 0). Structural zeros have no part in it, since rows
+    that violate a constraint stay in the counts.
     """
 
     estimate: Estimate
@@ -29,10 +29,10 @@ class Support:
     outside: float  # what it has outside its largest cell
 
     @staticmethod
-    def of(domain: Domain, estimate: Estimate, reference: FloatArray) -> Support:
+    def of(estimate: Estimate, reference: FloatArray) -> Support:
         """The distances."""
         coarse = np.asarray(estimate.query.apply(estimate.clique, reference))
-        possible = possible_counts(domain, estimate)
+        possible = np.maximum(estimate.values, 0.0)
         return Support(
             estimate,
             _l1(estimate.values - coarse),
@@ -54,16 +54,6 @@ class Support:
         noise = tails.l1_tail(e.values.size, e.spread, e.widest, e.least_scale, e.noisy_cells, miss)
         nearer = self.possible_apart + max(0.0, noise - self.spent)
         return min(self.apart + noise, nearer) + 2.0 * self.merged
-
-
-def possible_counts(domain: Domain, estimate: Estimate) -> FloatArray:
-    """The nearest counts that are possible: none below 0, and 0 where the schema rules records out."""
-    counts = np.maximum(estimate.values, 0.0)
-    for zeros in domain.zeros:
-        if set(zeros.clique) <= set(estimate.clique) and not set(zeros.clique) & set(estimate.groups):
-            shape = [n if a in zeros.clique else 1 for a, n in zip(estimate.clique, counts.shape, strict=True)]
-            counts = counts * zeros.possible.reshape(shape)
-    return np.asarray(counts, dtype=np.float64)
 
 
 def _merged_mass(estimate: Estimate, coarse: FloatArray) -> float:

@@ -48,7 +48,7 @@ def render(release: Release) -> str:
         _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release)]),
         _public(facts),
         _section("What was measured", [_steps(release)]),
-        _section("Columns", [_key(), _columns(release)]),
+        _section("Columns", [_key(), _left_out(release), _columns(release)]),
         _pairs(release),
         _bounds(release),
         _posterior(release),
@@ -200,6 +200,10 @@ def _key() -> str:
     )
 
 
+def _left_out(release: Release) -> str:
+    return _paragraph(release.account.left_out) if release.account.left_out else ""
+
+
 def _columns(release: Release) -> str:
     cards = []
     for view in column_views(release):
@@ -251,7 +255,7 @@ def _bounds(release: Release) -> str:
         + (" Of the others the noisy answers alone rule nothing out." if 0 < len(told) < len(views) else "")
         + (f" The first of them: {views[0].how}." if not told else "")
     )
-    return _section("Error bounds", [intro, verdict, listed, _price(release)])
+    return _section("Error bounds", [intro, _left_out(release), verdict, listed, _price(release)])
 
 
 def _price(release: Release) -> str:

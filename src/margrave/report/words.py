@@ -36,6 +36,7 @@ def limits(account: Account) -> list[str]:
         "What is true of people in general can still be learnt from the release: that is what it is for.",
         "The schema (columns, categories, bounds, bins) is published as it is and taken to be public knowledge.",
         "Other releases from the same rows spend their own budgets, and the budgets add up.",
+        *([account.left_out] if account.left_out else []),
         "How long the run took, and the memory it used, are outside the promise.",
     ]
 

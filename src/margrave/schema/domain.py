@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from margrave.errors import InputError
+from margrave.errors import DataError, InputError
 from margrave.schema.zeros import StructuralZeros, count_possible
 from margrave.typing import AnyArray, Attribute, Clique
 
@@ -121,6 +121,14 @@ def code_dtype(sizes: Iterable[int]) -> type[np.uint16] | type[np.uint32]:
     return np.uint16 if max(sizes, default=1) <= 1 << 16 else np.uint32
 
 
+def _check_codes(attribute: Attribute, column: AnyArray, size: int) -> None:
+    """Before numbers are stored as codes, which wraps those that are none."""
+    if not np.issubdtype(column.dtype, np.integer):
+        raise DataError(f"Column {attribute!r} holds {column.dtype} numbers, and codes are whole.")
+    if column.size and not 0 <= int(column.min()) <= int(column.max()) < size:
+        raise DataError(f"Column {attribute!r} holds codes outside 0 … {size - 1}.")
+
+
 @dataclass(frozen=True, eq=False)
 class Codes:
     """Records as integer codes: ``values[i, j]`` is the code of attribute ``i`` in record ``j``.
@@ -135,6 +143,9 @@ class Codes:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.domain):
             raise InputError("Codes need one row of values per attribute of the domain.")
         wanted = code_dtype(self.domain.sizes)
+        if self.values.dtype != wanted:  # else it is left to whoever counts: there are no other numbers to wrap
+            for attribute, column in zip(self.domain, self.values, strict=True):
+                _check_codes(attribute, column, self.domain.size(attribute))
         object.__setattr__(self, "values", np.ascontiguousarray(self.values, dtype=wanted))
 
     @staticmethod
@@ -143,7 +154,9 @@ class Codes:
         rows = len(next(iter(columns.values()))) if columns else 0
         values = np.empty((len(domain), rows), dtype=code_dtype(domain.sizes))
         for i, attribute in enumerate(domain):
-            values[i] = columns[attribute]
+            column = np.asarray(columns[attribute])
+            _check_codes(attribute, column, domain.size(attribute))
+            values[i] = column
         return Codes(domain, values)
 
     def __len__(self) -> int:

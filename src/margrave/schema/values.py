@@ -26,8 +26,10 @@ MARKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
 """Texts that files write for a missing value, in lower case."""
 WRITTEN = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:)")
 """How dates and times begin in what margrave writes."""
-_ODD = "\x00?"
-"""Stands for a value that has no text (nested, or not valid Unicode): no category and no number is written so."""
+ODD = "\x00?"
+"""Stands for a value that has no text (nested, or not valid Unicode): no category and no number is written so.
+
+Bytes that are no text are written so and in hexadecimal: different ones stay different."""
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -56,11 +58,14 @@ def text(value: object) -> str | None:
     if isinstance(value, float | np.floating | Decimal):
         return _number_text(value)
     if isinstance(value, bytes):
-        return text(value.decode("utf-8", "replace"))
+        try:
+            return text(value.decode())
+        except UnicodeDecodeError:
+            return ODD + value.hex()
     try:
         written = str(value)
     except Exception:
-        return _ODD
+        return ODD
     return None if written in ("nan", "NaT", "<NA>") else written
 
 
@@ -112,7 +117,7 @@ def _one(scalar: pa.Scalar) -> object:
     try:
         return scalar.as_py()
     except Exception:
-        return _ODD
+        return ODD
 
 
 def number(written: str | None) -> float:
@@ -231,7 +236,7 @@ def _safe_text(value: object) -> str | None:
             written.encode("utf-8")
         return written
     except Exception:
-        return _ODD
+        return ODD
 
 
 def chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

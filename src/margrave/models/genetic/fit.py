@@ -11,12 +11,13 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.models.genetic.search import Limits, evolve, improve
 from margrave.models.genetic.statistics import Statistics, columns_of
-from margrave.models.oracle.sites import MAX_JOINED, Site, Sites
+from margrave.models.oracle.sites import Site, Sites
 from margrave.models.protocol import Model
 from margrave.models.sampling import deal
 from margrave.models.weights.model import WeightsModel, empirical
 from margrave.parameters import check_parameters
 from margrave.schema.domain import Codes, Domain
+from margrave.schema.zeros import MAX_JOINED
 from margrave.transcript import Transcript
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
 

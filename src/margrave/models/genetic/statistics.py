@@ -65,7 +65,7 @@ class Statistics:
         cells = np.cumsum([0, *(len(t.values) for t in terms)])
         none = np.empty(0)
         return Statistics(
-            _layout(domain, sites, terms, cells),
+            _layout(sites, terms, cells),
             np.concatenate([none, *(t.values for t in terms)]),
             np.concatenate([none, *(t.weights for t in terms)]),
             total / records,
@@ -201,7 +201,7 @@ def columns_of(
     return found
 
 
-def _layout(domain: Domain, sites: Sites, terms: Sequence[_Term], cells: IntArray) -> Layout:
+def _layout(sites: Sites, terms: Sequence[_Term], cells: IntArray) -> Layout:
     home = {a: t for t, site in enumerate(sites.sites) for a in site.clique}
     part_sites: list[int] = []
     part_tables: list[int] = []

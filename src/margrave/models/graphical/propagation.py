@@ -31,6 +31,10 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_workers(), thread_name_prefix="margrave")
 
 
+if hasattr(os, "register_at_fork"):  # a fork has the pool without its threads: it would wait for ever
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
 @cache
 def _workers() -> int:
     return min(8, os.cpu_count() or 1)

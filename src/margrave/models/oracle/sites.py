@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from margrave.marginal import LinearQuery
 from margrave.schema.domain import Domain
-from margrave.schema.zeros import StructuralZeros, connected, joined
+from margrave.schema.zeros import MAX_JOINED, StructuralZeros, connected, joined
 from margrave.typing import Clique, IntArray
 
 MAX_TOGETHER = 4096
 """The most combinations of codes that are tried together."""
-MAX_JOINED = 1 << 20
-"""The largest table of combinations that is built to see which are possible."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from margrave.models.particles.embedding import Embedding, check_nominal
 from margrave.models.particles.penalties import Penalty, Prepared, check_penalty
 from margrave.models.particles.possible import check_zeros, possible
 from margrave.models.particles.projection import ENTRIES, FEWEST, STEPS
-from margrave.models.particles.targets import refuse_queries, targets_of
+from margrave.models.particles.targets import targets_of
 from margrave.models.protocol import Model
 from margrave.models.weights.model import WeightsModel, empirical
 from margrave.parameters import check_parameters
@@ -111,7 +111,6 @@ class ParticleFit:
     ) -> WeightsModel:
         """The records that the transcript teaches; with ``warm``, that model's records after some epochs more."""
         self.check(domain)
-        refuse_queries(transcript)
         embedding, total = Embedding.of(domain, self.nominal), transcript.total()
         targets = targets_of(
             embedding, transcript, rng, weighted=self.weighted, directions=self.directions, consistent=self.consistent,

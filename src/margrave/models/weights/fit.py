@@ -39,7 +39,8 @@ class MultiplicativeWeightsFit:
     all answers so far, the latest first; 0 is the plain form, in which a round updates by its own answer alone.
     ``threshold``: answers that the weights explain within so many standard deviations of their noise are left alone
     (Hardt et al.: 0; Liu et al. 2021 make one pass, over those half as far off as the round's own). ``average``:
-    keep the average over rounds too, which ``averaged`` gives the model of; it takes as much memory again.
+    keep the average over rounds too, which ``averaged`` gives the model of; it takes as much memory again. ``shrink``:
+    answers are drawn towards the start first, as far as the answers so far bear it out; there is no threshold then.
 
     Between rounds (``warm``) it goes on from the model of the round before; without, it plays the rounds of a
     transcript again, one for each answer, and so fits any. Memory: twice the weights, with ``average`` four times.
@@ -61,6 +62,8 @@ class MultiplicativeWeightsFit:
         check_parameters(self)
         if not (0.0 < self.step < math.inf and self.passes >= 0 and 0.0 <= self.threshold < math.inf):
             raise InputError("Multiplicative weights need step > 0, passes >= 0 and threshold >= 0.")
+        if self.shrink and self.threshold:
+            raise InputError("With shrink no answer has noise left that a threshold could count in.")
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
