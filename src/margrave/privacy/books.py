@@ -61,7 +61,7 @@ class Books:
         """A fork has a copy of the run: each of the two would spend all that is left of its budget."""
         if self._owner != os.getpid():
             raise LedgerError(
-                "A forked process cannot go on with its parent's run. Nothing was spent.",
+                "The run belongs to another process: a fork cannot go on with it. Nothing was spent.",
                 remedy="Ask all questions in the process that called protect.",
             )
 
