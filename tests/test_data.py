@@ -6,6 +6,7 @@ import copy
 import gzip
 import pickle
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from margrave.data import MemoryTable, check_table, draft_schema, read_frame, read_table
+from margrave.data.reading import Persons
 from margrave.errors import DataError, InputError
-from margrave.schema import Categorical, Codes, Integer, Schema
+from margrave.schema import Categorical, Codes, Domain, Integer, Schema
+from margrave.schema.values import ODD
 
 SCHEMA = Schema([Categorical("town", ["York", "Hull"], missing=True), Integer("age", 0, 9, missing=True)])
 SECRET = "Secretville"
@@ -304,3 +307,28 @@ def test_drafting_from_a_file(tmp_path: Path) -> None:
     assert [c.kind for c in schema.columns] == ["categorical", "integer"]
     assert schema == draft_schema(read_frame(path))
     assert read_table(path, schema).rows() == 40
+
+
+def test_persons_by_bytes_are_told_apart_and_values_without_a_text_name_nobody() -> None:
+    persons = Persons()
+    numbers, nameless = persons.number([pa.array([b"\x00\x80", b"\x00\x81", b"\x00\x80", b"abc"])])
+    assert (numbers.tolist(), nameless) == ([0, 1, 0, 2], 0)
+    assert persons.number([pa.array(["abc", " abc "])])[0].tolist() == [2, 2]
+    odd = pa.array([ODD, None])
+    assert persons.number([odd])[0].tolist() == [-1, -1]
+
+
+def test_persons_are_whole_numbers() -> None:
+    schema = replace(Schema.coded({"a": 2}), person="who")
+    codes = Codes.of(schema.domain, {"a": np.array([0, 1])})
+    with pytest.raises(InputError, match="whole numbers"):
+        MemoryTable(schema, codes, np.array([np.nan, np.nan]))
+
+
+@pytest.mark.parametrize("wrong", [[65536, 0], [-1, 0], [0.0, 1.0], [2, 0]])
+def test_codes_that_are_none_do_not_wrap(wrong: list[float]) -> None:
+    domain = Domain.of({"a": 2})
+    with pytest.raises(DataError, match="'a'"):
+        Codes.of(domain, {"a": np.array(wrong)})
+    with pytest.raises(DataError, match="'a'"):
+        Codes(domain, np.array([wrong]))

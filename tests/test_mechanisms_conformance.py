@@ -650,7 +650,7 @@ FITTED = [case for case, make in CASES.items() if isinstance(getattr(make(WHOLE)
 
 @pytest.mark.parametrize("case", FITTED)
 def test_a_fit_that_can_hold_nothing_costs_nothing(case: str) -> None:
-    """Whoever forgets ``check_size`` spends the budget, and has no memory for the model then."""
+    """Whoever forgets ``check_fit`` spends the budget, and has no memory for the model then."""
     table = tiny(SIZES, some_rows(SIZES, 60))
     mechanism: Any = CASES[case](table.domain)
     refused(replace(mechanism, fit=HoldsNothing()), table, ModelTooLargeError, "above")

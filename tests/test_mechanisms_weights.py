@@ -19,10 +19,16 @@ from fake_model import TableModel
 from margrave.data import MemoryTable
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms import MWEM, MWEMPGM, PEP, RAP, Mechanism, PEPPub, PMWPub
+from margrave.mechanisms import AIM, MST, MWEM, MWEMPGM, PEP, RAP, Mechanism, PEPPub, PMWPub
 from margrave.mechanisms.common import FOR_TOTAL
 from margrave.mechanisms.rounds import Rounds
-from margrave.models import GraphicalFit
+from margrave.models import (
+    AnswersFit,
+    EntropyProjectionFit,
+    GraphicalFit,
+    MultiplicativeWeightsFit,
+    ParticleFit,
+)
 from margrave.models.weights import empirical
 from margrave.privacy import AddRemoveRow, Budget, Gaussian, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.public import Public
@@ -291,8 +297,63 @@ def test_a_marginal_that_weighs_more_is_chosen_first(kind: Any, heavy: tuple[str
 
 def test_queries_stand_in_the_place_of_a_workload() -> None:
     queries = Queries.ranges(TABLE.domain, [("a", "b")], ["b"])
-    mechanism = MWEM(queries=queries, workload=Workload.all_kway(TABLE.domain, 2))
+    mechanism = MWEM(queries=queries, granularity="query")
     assert mechanism.config()["workload"] == [[["a", "b"], 1.0]]
+    with pytest.raises(InputError, match="both given"):
+        MWEM(queries=queries, workload=Workload.all_kway(TABLE.domain, 2))
+
+
+def test_what_a_round_has_no_use_for_is_refused() -> None:
+    """Sets of codes where rounds measure marginals, and weights where they ask for single queries."""
+    queries = Queries.ranges(TABLE.domain, [("a", "b")], ["b"])
+    with pytest.raises(InputError, match="whole marginals"):
+        made(MWEM, Budget.zcdp(1.0), queries=queries)
+    uneven = Workload.of(TABLE.domain, {("a", "b"): 2.0, ("c", "d"): 1.0})
+    with pytest.raises(InputError, match="have weights"):
+        made(PEP, Budget.zcdp(1.0), workload=uneven, granularity="query")
+
+
+def test_where_there_is_one_marginal_nothing_is_paid_for_choosing() -> None:
+    release = made(MWEM, Budget.zcdp(1.0), workload=Workload.of(TABLE.domain, [("a", "b")]), rounds=2)
+    assert not release.transcript.selections
+    assert sum(m.rho for m in release.transcript.measurements) > Fraction(97, 100)
+    assert release.account.rho_spent == 1
+
+
+@pytest.mark.parametrize("kind", [PMWPub, PEPPub])
+def test_a_fit_of_ones_own_has_the_public_records(kind: Any) -> None:
+    fit = {PMWPub: MultiplicativeWeightsFit(passes=3), PEPPub: EntropyProjectionFit(max_iterations=3)}[kind]
+    release = made(kind, Budget.zcdp(1.0), rounds=2, fit=fit)
+    assert release.model.state().kind == "support"
+    with pytest.raises(InputError, match="no weights of public records"):
+        kind(public=PUBLIC, fit=GraphicalFit())
+
+
+def test_parameters_without_a_say_are_refused() -> None:
+    with pytest.raises(InputError, match="Leave them"):
+        MWEM(passes=7, fit=GraphicalFit())
+    with pytest.raises(InputError, match="Leave them"):
+        PEP(gamma=2.0, fit=GraphicalFit())
+    with pytest.raises(InputError, match="no say"):
+        PEPPub(public=PUBLIC, gamma=2.0)
+    with pytest.raises(InputError, match="threshold"):
+        MultiplicativeWeightsFit(shrink=True, threshold=1.0)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (MWEM(granularity="query", rounds=3, fit=ParticleFit()), "single counts"),
+        (MWEM(rounds=3, fit=AnswersFit()), "not measured"),
+        (MST(fit=AnswersFit()), "not measured"),
+        (AIM(fit=AnswersFit()), "not measured"),
+    ],
+)
+def test_a_fit_that_cannot_serve_costs_nothing(mechanism: Mechanism, words: str) -> None:
+    with protect(TABLE, unit=AddRemoveRow(), budget=Budget.zcdp(1.0), randomness=SeededRandomness(1)) as private:
+        with pytest.raises(InputError, match=words):
+            mechanism.run(private)
+        assert private.remaining == 1
 
 
 # The papers' table.

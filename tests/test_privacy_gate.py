@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from conformance import SIZES, memory_table
 from margrave.data import MemoryTable
 from margrave.errors import BudgetError, InputError, MargraveError, SchemaError
 from margrave.marginal import Query
@@ -673,3 +677,45 @@ def test_the_table_in_memory_is_cut() -> None:
     private = protect(in_memory(rows), unit=AddRemovePerson(4), budget=BUDGET, randomness=source)
     private.measure([A], Gaussian(scale=3.0))
     assert source.steps[0].truth.tolist() == [4, 2]  # type: ignore[union-attr]
+
+
+def test_a_fork_cannot_spend_the_budget_once_more() -> None:
+    """Without a ledger file too: both processes have the whole of it in memory."""
+    code = """
+import os
+from fractions import Fraction
+from conformance import SIZES, memory_table
+from margrave.errors import LedgerError
+from margrave.privacy import AddRemoveRow, Budget, Gaussian, protect
+private = protect(memory_table(SIZES, [(0, 0, 0)]), unit=AddRemoveRow(), budget=Budget.zcdp(1))
+if os.fork() == 0:
+    try:
+        private.measure([("a",)], Gaussian(rho=Fraction(1)))
+    except LedgerError as error:
+        os._exit(42 if "another process" in str(error) else 1)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 42
+private.measure([("a",)], Gaussian(rho=Fraction(1)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_was_spent_before_an_error_is_told() -> None:
+    def failing(rho: Fraction) -> None:
+        table = memory_table(SIZES, [(0, 0, 0)])
+        with protect(table, unit=AddRemoveRow(), budget=Budget.zcdp(1)) as private:
+            if rho:
+                private.measure([("a",)], Gaussian(rho=rho))
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        failing(Fraction(1, 4))
+    assert caught.value.__notes__ == [
+        "rho 0.25 of 1 had been spent. The answers are lost: a journal would have kept them."
+    ]
+    with pytest.raises(ValueError, match="mine") as caught:
+        failing(Fraction(0))
+    assert not hasattr(caught.value, "__notes__")

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from conformance import codes_of, memory_table, run_on, some_rows
-from margrave.errors import InputError
+from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms import AIM, GEMPub, PEPPub, PMWPub
+from margrave.mechanisms import AIM, MWEM, GEMPub, PEPPub, PMWPub
 from margrave.mechanisms.jam import JAM
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.library import Library, scaled
+from margrave.models import EntropyProjectionFit
 from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness, protect
 from margrave.public import Public
 from margrave.release import Release
@@ -58,7 +59,7 @@ def test_a_public_table_has_records_with_codes_of_its_domain() -> None:
         Public(codes_of(DOMAIN, []), WORD)
     fine = {a: np.array([1]) for a in DOMAIN}
     assert len(Public(Codes.of(DOMAIN, fine), WORD).codes) == 1
-    with pytest.raises(InputError, match="'c' holds codes outside"):
+    with pytest.raises(DataError, match="'c' holds codes outside"):
         Public(Codes.of(DOMAIN, {**fine, "c": np.array([4])}), WORD)
 
 
@@ -396,3 +397,26 @@ def test_nothing_is_measured_that_would_take_the_room_of_what_is_strong() -> Non
     bound = jam._candidates(WIDE, candidates, (("a", "c"),), [("a", "b")], 1.0, keep=[("a", "b")])
     assert free == [("b", "c"), ("c", "d"), ("c",)]
     assert bound == [("c", "d"), ("c",)]  # b, c would join three columns
+
+
+def test_few_rounds_of_jam_measure_the_columns_all_the_same() -> None:
+    """The budget of a round is meant for more measurements than there are columns, or they would cost more than it."""
+    public = public_of()
+    release = run_on(JAM(public=public, rounds=1), PRIVATE, ReplaceRow(), Budget.zcdp(1), SeededRandomness(3))
+    assert release.account.rho_spent == 1
+    steps = JAM(public=public, rounds=1).steps(PRIVATE.domain, Fraction(1), ReplaceRow())
+    assert (steps[0].what, steps[0].marginals) == ("every column", len(PRIVATE.domain))
+    assert release.transcript.measurements[0].scale == pytest.approx(steps[0].scale)
+
+
+def test_a_public_table_inside_a_fit_is_certified() -> None:
+    public = public_of(50)
+    release = run_on(
+        MWEM(rounds=1, fit=EntropyProjectionFit(public=public)), PRIVATE, ReplaceRow(), Budget.zcdp(1),
+        SeededRandomness(3),
+    )  # fmt: skip
+    assert any(public.sha256 in told and WORD in told for told in release.certificate()["public_inputs"])
+    plain = run_on(MWEM(rounds=1), PRIVATE, ReplaceRow(), Budget.zcdp(1), SeededRandomness(3))
+    again = plain.refit(EntropyProjectionFit(public=public), seed=1)
+    assert any(public.sha256 in told for told in again.certificate()["public_inputs"])
+    assert again.config["first_fit"] == plain.config["fit"] != again.config["fit"]

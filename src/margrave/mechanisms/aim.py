@@ -14,7 +14,7 @@ from margrave.mechanisms.common import (
     Memory,
     Progress,
     Step,
-    check_size,
+    check_fit,
     one_way,
     parameter,
     release_of,
@@ -111,7 +111,7 @@ class AIM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         starts, rounds = self._first(domain, workload)
-        check_size(self.fit, domain, starts, self.max_model_mb)
+        check_fit(self.fit, domain, starts, self.max_model_mb, adaptive=True)
         private.prepare(closure)
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon

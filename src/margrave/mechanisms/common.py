@@ -127,12 +127,19 @@ def ask_total(private: Private) -> None:
         private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
 
 
-def check_size(
-    fit: Fit, domain: Domain, cliques: Collection[Clique], max_model_mb: float | None = None
+def check_fit(
+    fit: Fit,
+    domain: Domain,
+    cliques: Collection[Clique],
+    max_model_mb: float | None = None,
+    *,
+    adaptive: bool = False,
+    single: bool = False,
 ) -> None:
-    """Refuse, before anything is spent, a model that could not be held whatever is chosen.
+    """Refuse, before anything is spent, a fit that cannot serve, and a model too large whatever is chosen.
 
-    ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit.
+    ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit. ``adaptive``: it is
+    to estimate what was not measured; ``single``: it is told single counts. A fit that cannot has ``serves``.
     """
     limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
     cells = fit.cells(domain, cliques)
@@ -145,6 +152,9 @@ def check_size(
             f" column {widest!r} has the most codes, {domain.size(widest):,}.",
             remedy=f"Give it fewer bins or categories, leave it out, or {other}.",
         )
+    serves = getattr(fit, "serves", None)
+    if serves is not None:
+        serves(domain, adaptive=adaptive, single=single)
 
 
 def workload_config(workload: Workload | None, queries: Queries | None = None, *, ways: int = 3) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from margrave.mechanisms.common import (
     Progress,
     Step,
-    check_size,
+    check_fit,
     release_of,
     split,
     workload_config,
@@ -68,7 +68,7 @@ class GaussianMechanism:
         rng = np.random.default_rng() if rng is None else rng
         domain = private.domain
         shares = self._shares(domain, private.rho)
-        check_size(self.fit, domain, list(shares))
+        check_fit(self.fit, domain, list(shares))
         private.prepare(shares)
         for i, (clique, rho) in enumerate(shares.items()):
             private.measure([clique], Gaussian(rho=rho))

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave.marginal import Queries
-from margrave.mechanisms.common import (
-    Memory,
-    Progress,
-    Step,
-    check_size,
-    one_way,
-    parameter,
-    release_of,
-    silent,
-    workload_config,
-    workload_or_default,
-)
+from margrave.mechanisms.adaptive import AdaptiveMeasurements
+from margrave.mechanisms.common import Memory, Progress, parameter, release_of
 from margrave.mechanisms.library import given
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
+from margrave.mechanisms.rounds import is_whole
 from margrave.models import GeneratorFit, Model
-from margrave.models.protocol import fit_config
-from margrave.parameters import check_parameters
-from margrave.privacy import Private, Unit
+from margrave.privacy import Private
 from margrave.public import Public
 from margrave.release import Release
-from margrave.schema.domain import Domain
-from margrave.typing import Clique
-from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class GEM:
+class GEM(AdaptiveMeasurements):
     """T rounds: choose the query that the network answers worst, measure it, train the network on all answers so far.
 
     The score of q is ``|q(D) − q(G_{t−1})|``; the release is the network whose weights are an exponential moving
@@ -55,39 +38,10 @@ class GEM:
     McKenna, Mullins, Sheldon, Miklau (2022), Section 6, footnote 8. Departures: ``GeneratorFit``'s defaults.
     """
 
-    workload: Workload | None = None
-    queries: Queries | None = None
-    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
-    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
     alpha: Fraction | None = parameter(None, "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
     fit: GeneratorFit | None = None
 
-    def __post_init__(self) -> None:
-        check_parameters(self)
-        check_rounds(self.rounds, "GEM")
-        is_whole(self.granularity)
-        if self.alpha is not None:
-            object.__setattr__(self, "alpha", exact_alpha(self.alpha))
-
-    def reads(self, domain: Domain) -> Collection[Clique]:
-        """The marginals of the queries, and a column in which all records can be counted."""
-        return self._rounds(domain).reads()
-
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-        """Equal shares for all rounds."""
-        return self._rounds(domain).steps(rho, unit)
-
-    def config(self) -> dict[str, Any]:
-        """The parameters."""
-        return {
-            "name": "gem",
-            "workload": workload_config(self.workload, self.queries),
-            "queries": queries_config(self.queries),
-            "granularity": self.granularity,
-            "rounds": self.rounds,
-            "alpha": float(self.share),
-            **fit_config(self.estimator()),
-        }
+    name: ClassVar[str] = "gem"
 
     @property
     def share(self) -> Fraction:
@@ -103,27 +57,14 @@ class GEM:
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Choose, measure, train, T times."""
-        rng = np.random.default_rng() if rng is None else rng
-        progress = progress or silent
-        domain, fit = private.domain, self.estimator()
-        check_size(fit, domain, one_way(domain))
-        rounds, memory = self._rounds(domain), Memory()
-        count = rounds.begin(private)
-        model = fit(domain, private.transcript, rng=rng)
+        """Choose, measure, train, T times; the weights of the second half of the rounds are averaged."""
+        fit, memory = self.estimator(), Memory()
         average: Model | None = None
-        for t in range(count):
-            rounds.ask(private, model, count - t, rng=rng, memory=memory)
-            model = fit(domain, private.transcript, rng=rng, warm=model)
-            if 2 * (t + 1) > count:
+        for done, model in self.adapt(private, memory, rng, progress):
+            if done > 0.5:
                 average = fit.averaged(average, model)
-            progress("measuring", (t + 1) / count)
         assert average is not None  # of one round at least
         return release_of(private, average, self.config(), memory)
-
-    def _rounds(self, domain: Domain) -> Rounds:
-        workload = workload_or_default(self.workload, domain)
-        return Rounds.of(workload, domain, self.queries, self.granularity, count=self.rounds, alpha=self.share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +81,8 @@ class GEMPub(GEM):
 
     public: Public | None = None
 
+    name: ClassVar[str] = "gem-pub"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.public is not None and self.fit is not None and self.fit.public is not self.public:
@@ -151,7 +94,7 @@ class GEMPub(GEM):
 
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
-        return {**super().config(), "name": "gem-pub", "public": None if self.public is None else self.public.facts()}
+        return {**super().config(), "public": None if self.public is None else self.public.facts()}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, Step, check_size, one_way, parameter, release_of
+from margrave.mechanisms.common import Progress, Step, check_fit, one_way, parameter, release_of
 from margrave.models import Fit, GraphicalFit
 from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
@@ -53,7 +53,7 @@ class Independent:
     ) -> Release:
         """Measure and fit."""
         rng = np.random.default_rng() if rng is None else rng
-        check_size(self.fit, private.domain, one_way(private.domain), self.max_model_mb)
+        check_fit(self.fit, private.domain, one_way(private.domain), self.max_model_mb)
         private.measure(one_way(private.domain), Gaussian(rho=private.rho))
         if progress:
             progress("fitting", 1.0)

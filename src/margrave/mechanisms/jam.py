@@ -17,7 +17,7 @@ from margrave.mechanisms.common import (
     Progress,
     Step,
     ask_total,
-    check_size,
+    check_fit,
     one_way,
     parameter,
     release_of,
@@ -128,7 +128,7 @@ class JAM:
         workload = workload_or_default(self.workload, domain)
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
-        check_size(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb)
+        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
         public = given(self.public, domain, own_columns=True)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]

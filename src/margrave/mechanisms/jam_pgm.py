@@ -17,7 +17,7 @@ from margrave.mechanisms.common import (
     Progress,
     Step,
     ask_total,
-    check_size,
+    check_fit,
     parameter,
     release_of,
     silent,
@@ -115,7 +115,7 @@ class JAMPGM:
         progress = progress or silent
         domain = private.domain
         closure = workload_or_default(self.workload, domain).closure()
-        check_size(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb)
+        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
         public = given(self.public, domain)
         private.prepare(self.reads(domain))
         ask_total(private)

@@ -16,7 +16,7 @@ from margrave.mechanisms.common import (
     CELLS_PER_MB,
     Progress,
     Step,
-    check_size,
+    check_fit,
     one_way,
     parameter,
     release_of,
@@ -78,7 +78,7 @@ class MST:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
-        check_size(self.fit, domain, one_way(domain), self.max_model_mb)
+        check_fit(self.fit, domain, one_way(domain), self.max_model_mb, adaptive=True)
         private.prepare(self.reads(domain))
         third = private.rho / 3 if len(domain) > 1 else private.rho
         singles = private.measure(one_way(domain), Gaussian(rho=third))

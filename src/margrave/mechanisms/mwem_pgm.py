@@ -15,7 +15,7 @@ from margrave.mechanisms.common import (
     Memory,
     Progress,
     Step,
-    check_size,
+    check_fit,
     one_way,
     parameter,
     release_of,
@@ -102,7 +102,7 @@ class MWEMPGM:
         asked = workload_or_default(self.workload, domain)
         workload = asked.cliques
         least = one_way(domain) if self._reads_columns else [min(workload, key=domain.cells)]
-        check_size(self.fit, domain, least, self.max_model_mb)
+        check_fit(self.fit, domain, least, self.max_model_mb, adaptive=True)
         private.prepare(self.reads(domain))
         rounds = self.rounds or len(domain)
         rho = private.rho / (rounds + self.start)

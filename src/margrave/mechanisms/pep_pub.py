@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.mechanisms.common import Progress, check_size, one_way, parameter
+from margrave.mechanisms.common import Progress, parameter
 from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
@@ -44,6 +44,8 @@ class PEPPub(PEP):
     max_model_mb: float | None = parameter(None, "Size of the model at most, in MB.", above=0)
     public: Public | None = None
 
+    name: ClassVar[str] = "pep-pub"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.shrink and self.gamma != 1.0:
@@ -57,12 +59,11 @@ class PEPPub(PEP):
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
         public = None if self.public is None else self.public.facts()
-        return {**super().config(), "name": "pep-pub", "shrink": self.shrink, "public": public}
+        return {**super().config(), "shrink": self.shrink, "public": public}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as PEP does the cells of the domain."""
-        check_size(self.estimator(), private.domain, one_way(private.domain), self.max_model_mb)
         given(self.public, private.domain).needs(private.domain, "PEP^Pub")
         return super().run(private, rng=rng, progress=progress)

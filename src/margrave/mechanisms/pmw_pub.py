@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave.mechanisms.common import Progress, check_size, one_way, parameter
+from margrave.mechanisms.common import Progress, parameter
 from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.mwem import MWEM
 from margrave.models import Fit, MultiplicativeWeightsFit
@@ -39,6 +39,8 @@ class PMWPub(MWEM):
     max_model_mb: float | None = parameter(None, "Size of the model at most, in MB.", above=0)
     public: Public | None = None
 
+    name: ClassVar[str] = "pmw-pub"
+
     def estimator(self) -> Fit:
         """The multiplicative weights of these parameters, or what was given in their place, on the public records."""
         usual = MultiplicativeWeightsFit(passes=self.passes, average=self.average, shrink=self.shrink)
@@ -47,12 +49,11 @@ class PMWPub(MWEM):
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
         public = None if self.public is None else self.public.facts()
-        return {**super().config(), "name": "pmw-pub", "shrink": self.shrink, "public": public}
+        return {**super().config(), "shrink": self.shrink, "public": public}
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as MWEM does the cells of the domain."""
-        check_size(self.estimator(), private.domain, one_way(private.domain), self.max_model_mb)
         given(self.public, private.domain).needs(private.domain, "PMW^Pub")
         return super().run(private, rng=rng, progress=progress)

@@ -14,7 +14,7 @@ from margrave.marginal import HalfSpace
 from margrave.mechanisms.common import (
     Progress,
     Step,
-    check_size,
+    check_fit,
     parameter,
     release_of,
     silent,
@@ -114,7 +114,7 @@ class PrivPGD:
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain, fit = private.domain, self.estimator()
         cliques, asked, reads = self._measured(domain), self._asked(domain), self.reads(domain)
-        check_size(fit, domain, reads)
+        check_fit(fit, domain, reads)
         private.prepare(reads)
         each, rest = self._split(private.rho, len(asked))
         for query in asked:

@@ -77,12 +77,19 @@ class Rounds:
     def of(workload: Workload, domain: Domain, queries: Queries | None, granularity: str, **more: Any) -> Rounds:
         """Rounds on the marginals of a workload, or their cells; or on queries, which stand in its place."""
         asked = queries_of(domain, workload.cliques, queries)
+        if queries is None and not is_whole(granularity) and len(set(workload.weights.values())) > 1:
+            raise InputError(
+                "The workload's marginals have weights, and a round of single queries has no use for them.",
+                remedy='Say granularity="marginal", or give all of them the same weight.',
+            )
         weights = workload.weights if queries is None else {}
         return Rounds(queries=asked, whole=is_whole(granularity), weights=weights, **more)
 
     @property
     def choosing(self) -> Fraction:
-        """The share of a round's rho that chooses."""
+        """The share of a round's rho that chooses; none where there is one marginal alone."""
+        if self.whole and len(self.queries.cliques) == 1:
+            return Fraction(0)
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
     @property
@@ -147,7 +154,7 @@ class Rounds:
         if self.whole:
             marginals, estimates = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
             private.measure(marginals, Gaussian(rho=spent_measuring))
-            if memory is not None:
+            if memory is not None and self.choosing:
                 memory.note(estimates, private.transcript)
         else:
             worst = self._worst_queries(private, model, spent_choosing, rng)
@@ -202,6 +209,8 @@ class Rounds:
         domain, scale = private.domain, Gaussian.scale_for(measuring / self.each, private.unit)
         left = list(self.queries.cliques)
         estimates = model.answer(left, rng=rng, scale=scale)
+        if not self.choosing:
+            return left, estimates
         chosen: list[Clique] = []
         for _ in range(self.each):
             score = MarginalGap(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margrave.errors import ReleaseError
+from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Marginal, project_array
 from margrave.models.loading import cliques_of, floats_of, total_of
 from margrave.models.protocol import Model, ModelState
@@ -113,6 +113,14 @@ class AnswersFit:
         """The answers of the measurements that keep every code; single queries make no marginal, and are left out."""
         whole = [m for m in transcript.measurements if m.query.is_identity]
         return Answers(domain, transcript.total(), terms_of(domain, whole))
+
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+        """Raise ``InputError`` where what was not measured is to be estimated."""
+        if adaptive:
+            raise InputError(
+                "AnswersFit() estimates nothing that was not measured, and this mechanism chooses by such estimates.",
+                remedy="Give it another fit, and refit the release with AnswersFit() if you like.",
+            )
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The cells of what is measured, each clique once."""

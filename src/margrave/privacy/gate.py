@@ -360,13 +360,18 @@ class Private:
     def __enter__(self) -> Private:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             self.close()
             return
         with self._lock:
             self._forget()
             self._books.abandon()
+        if error is not None and self._ledger.spent:  # what was spent is public; without a journal it is lost
+            error.add_note(
+                f"rho {float(self._ledger.spent):.6g} of {float(self.rho):.6g} had been spent."
+                + (self._books.advice or " The answers are lost: a journal would have kept them.")
+            )
 
     def __repr__(self) -> str:
         return f"Private(unit={str(self._unit)!r}, rho={float(self.rho):.6g}, spent={float(self._ledger.spent):.6g})"

@@ -138,7 +138,9 @@ class Release:
             )
         rng = generator(seed)  # fitting is post-processing
         model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
-        config = {**self.config, "refit": type(fit).__name__, **fit_config(fit, public="refit_public")}
+        first = self.config.get("first_fit", self.config.get("fit"))  # what the choices were made with
+        told = {"refit": type(fit).__name__, "first_fit": first, **fit_config(fit, public="refit_public")}
+        config = {**self.config, **told}
         return replace(self, model=model, config=config, hindsight=())  # which told about the model before
 
     def draws(

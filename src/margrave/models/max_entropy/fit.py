@@ -77,8 +77,8 @@ class MaxEntropyFit:
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> Model:
-        """The posterior of the transcript; with ``warm`` a quick estimate."""
-        if warm is not None:
+        """The posterior of the transcript; with ``warm``, or of no answers, a quick estimate."""
+        if warm is not None or not transcript.counts_something:
             return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
         self.ready()
         canonical, terms, merged = self._problem(domain, transcript)

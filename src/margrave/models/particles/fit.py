@@ -106,6 +106,14 @@ class ParticleFit:
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
 
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+        """Raise ``InputError`` where it is to learn single counts."""
+        if single:
+            raise InputError(
+                "Particles are fitted to whole marginals, and this mechanism asks for single counts.",
+                remedy='Say granularity="marginal", or give it another fit.',
+            )
+
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
     ) -> WeightsModel:

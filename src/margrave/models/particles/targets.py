@@ -48,8 +48,8 @@ def refuse_queries(transcript: Transcript) -> None:
         if answer.query != TOTAL and not isinstance(answer.query, HalfSpace):
             raise InputError(
                 f"Particles are fitted to whole marginals, not to an answer such as that on {answer.query.words}.",
-                remedy="Fit single queries with EntropyProjectionFit() or GeneratorFit() (margrave refit --fit"
-                " histogram, or generator).",
+                remedy="Fit single queries with GraphicalFit() or EntropyProjectionFit() (margrave refit --fit"
+                " graphical, or histogram).",
             )
 
 

@@ -93,6 +93,10 @@ class MultiplicativeWeightsFit:
         multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
         _normalise(places)
 
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+        """Raise ``ReleaseError`` where the domain leaves no record possible."""
+        _start(domain, self.public, None)
+
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many weights there are, whatever is measured; twice as many with their average."""
         return _places_of(domain, self.public) * (2 if self.average else 1)
@@ -161,6 +165,10 @@ class EntropyProjectionFit:
             project(places, known, gamma=self.gamma, least=least, iterations=rounds * self.max_iterations)
         _normalise(places)
         return WeightsModel(_kind_of(self.public), places, total, known=len(transcript))
+
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+        """Raise ``ReleaseError`` where the domain leaves no record possible."""
+        _start(domain, self.public, None)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many weights there are, whatever is measured."""

@@ -1,0 +1,137 @@
+"""Adaptive measurements: choose what the model answers worst, measure it, learn from it, T times (Liu et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.marginal import Queries
+from margrave.mechanisms.common import (
+    Memory,
+    Progress,
+    Step,
+    check_fit,
+    one_way,
+    parameter,
+    release_of,
+    silent,
+    workload_config,
+    workload_or_default,
+)
+from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
+from margrave.models.protocol import Fit, Model, fit_config
+from margrave.parameters import check_parameters
+from margrave.privacy import Private, Unit
+from margrave.release import Release
+from margrave.schema.domain import Domain
+from margrave.typing import Clique
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveMeasurements:
+    """T rounds: choose q_t by the exponential mechanism on |q(D) − q(D_{t−1})|, measure it, and learn D_t from all.
+
+    What differs is the family of distributions and the loss: ``estimator`` is that of a mechanism, and ``released``
+    what it makes of the last model. The parameters are those that all of them have.
+
+    Source: Liu, Vietri, Wu (2021), Iterative methods for private synthetic data, Algorithm 1.
+    """
+
+    workload: Workload | None = None
+    queries: Queries | None = None
+    granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
+    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
+    alpha: Fraction | None = parameter(
+        Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
+    )
+
+    name: ClassVar[str]
+    ways: ClassVar[int] = 3
+    anneals: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        check_rounds(self.rounds, type(self).__name__)
+        is_whole(self.granularity)
+        if self.workload is not None and self.queries is not None:
+            raise InputError("A workload and queries are both given.", remedy="Queries stand in its place: give one.")
+        if self.alpha is not None:
+            object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+
+    @property
+    def share(self) -> Fraction:
+        """alpha, or what it is by default."""
+        return Fraction(1, 2) if self.alpha is None else self.alpha
+
+    @property
+    def most_mb(self) -> float | None:
+        """The size of the model at most; None for no limit but what can be estimated at all."""
+        return None
+
+    def estimator(self) -> Fit:
+        """What learns a model from the answers so far."""
+        raise NotImplementedError
+
+    def released(self, model: Model) -> Model:
+        """What is released of the last round's model."""
+        return model
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """The marginals of the queries, and a column in which all records can be counted."""
+        return self._rounds(domain).reads()
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
+        """The number of records, if it is private, and the rounds."""
+        return self._rounds(domain).steps(rho, unit)
+
+    def config(self) -> dict[str, Any]:
+        """The parameters."""
+        return {
+            "name": self.name,
+            "workload": workload_config(self.workload, self.queries, ways=self.ways),
+            "queries": queries_config(self.queries),
+            "granularity": self.granularity,
+            "rounds": self.rounds,
+            "alpha": float(self.share),
+            **fit_config(self.estimator()),
+        }
+
+    def run(
+        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Choose, measure, learn, T times."""
+        memory = Memory()
+        for _, model in self.adapt(private, memory, rng, progress):
+            last = model
+        return release_of(private, self.released(last), self.config(), memory)
+
+    def adapt(
+        self, private: Private, memory: Memory, rng: np.random.Generator | None, progress: Progress | None
+    ) -> Iterator[tuple[float, Model]]:
+        """The rounds: after each, what share of them is done, and its model."""
+        rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
+        domain, fit = private.domain, self.estimator()
+        single = not is_whole(self.granularity)
+        check_fit(fit, domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+        rounds, done = self._rounds(domain), 0
+        left = rounds.begin(private)
+        model = fit(domain, private.transcript, rng=rng)
+        while left:
+            before = rounds.ask(private, model, left, rng=rng, memory=memory)
+            model = fit(domain, private.transcript, rng=rng, warm=model)
+            left, done = rounds.left_after(left, before, model, private.transcript), done + 1
+            progress("measuring", float(1 - private.remaining / private.rho))
+            yield done / (done + left), model
+
+    def _workload(self, domain: Domain) -> Workload:
+        return workload_or_default(self.workload, domain, ways=self.ways)
+
+    def _rounds(self, domain: Domain, **more: Any) -> Rounds:
+        shared = {"count": self.rounds, "alpha": self.share, **more}
+        return Rounds.of(self._workload(domain), domain, self.queries, self.granularity, **shared)
