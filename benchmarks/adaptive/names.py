@@ -8,7 +8,7 @@ LABELS = {
     "mwem": "MWEM", "mwem-forgetful": "MWEM without past queries", "mwem-marginals": "MWEM, whole marginals",
     "pep": "PEP", "pep-marginals": "PEP, whole marginals",
     "gem": "GEM", "gem-marginals": "GEM, whole marginals", "gem-aim": "AIM's choice, mixture",
-    "rap": "RAP", "rap-softmax": "RAP softmax", "dual-query": "DualQuery", "fem": "FEM",
+    "rap": "RAP", "rap-released": "RAP, as released", "rap-softmax": "RAP softmax", "dual-query": "DualQuery", "fem": "FEM",
     "gem-pub-tenth": "GEM Pub", "gem-pub-reduced": "GEM Pub (reduced)", "pmw-pub-tenth": "PMW Pub",
     "pep-pub-tenth": "PEP Pub", "gem-pub-us": "GEM Pub, states", "pmw-pub-us": "PMW Pub, states",
     "pep-pub-us": "PEP Pub, states", "gem-pub-ca": "GEM Pub, CA", "pmw-pub-ca": "PMW Pub, CA",
@@ -33,7 +33,7 @@ _FAMILIES = {
     "gem-pub-reduced": _BLUE, "gem-pub": _GREEN, "pmw-pub": _RUST, "pep-pub": _VIOLET, "gem-marginals": _BLUE,
     "gem-aim": _GREEN, "gem-paper": _LILAC, "gem-plain": _INK, "gem": _TEAL, "pep": _VIOLET, "mwem-forgetful": _GOLD,
     "mwem-marginals": _PINK, "pep-marginals": _VIOLET,
-    "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap": _GOLD,
+    "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap-released": _LILAC, "rap": _GOLD,
     "dual-query": _GREY, "fem": _PINK, "aim": _INK, "mst": _LILAC, "independent": _GOLD,
 }  # fmt: skip
 
