@@ -163,7 +163,7 @@ def one_column(values: list[int], scale: float, public: int | None = None) -> Tr
 
 
 def on_a_grid(values: list[int], scale: float, n: int) -> tuple[FloatArray, FloatArray]:
-    """The posterior of θ for one binary column, by brute force: y0 and y1 with noise each, their sum n known."""
+    """The posterior of θ for one binary column, by brute force, with the prior N(0, 10²); y0 + y1 is known to be n."""
     grid = np.linspace(-60, 60, 240_001)
     p = 1 / (1 + np.exp(-grid))
     # s = n1: y1 ~ N(s, scale²) and n − y0 ~ N(s, scale²); the normal approximation of s
@@ -179,7 +179,7 @@ def on_a_grid(values: list[int], scale: float, n: int) -> tuple[FloatArray, Floa
 def test_nuts_draws_have_the_law_of_the_posterior(values: list[int], scale: float) -> None:
     """One parameter, against its exact law: also where noise hides whether a cell is empty (a plateau down to −20)."""
     domain = Domain(("a",), (2,))
-    model = MaxEntropyFit(reference="first", warmup=300)(
+    model = MaxEntropyFit(reference="first", warmup=300, prior=10.0)(
         domain, one_column(values, scale, 1000), rng=np.random.default_rng(2)
     )
     assert isinstance(model, MaxEntropyModel)
@@ -196,7 +196,7 @@ def test_nuts_draws_have_the_law_of_the_posterior(values: list[int], scale: floa
 
 def test_the_laplace_approximation_is_the_mode_and_its_curvature() -> None:
     grid, weight = on_a_grid([900, 110], 20.0, 1000)
-    model = MaxEntropyFit(sampler="laplace", reference="first")(
+    model = MaxEntropyFit(sampler="laplace", reference="first", prior=10.0)(
         Domain(("a",), (2,)), one_column([900, 110], 20.0, 1000), rng=np.random.default_rng(2)
     )
     assert isinstance(model, MaxEntropyModel)
