@@ -100,6 +100,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def is_whole(value: object, least: int) -> bool:
+    """Whether a value is a whole number, ``least`` or more; truth values are none."""
+    return is_number(value) and isinstance(value, Integral) and int(value) >= least
+
+
 def check_level(level: float) -> None:
     """Raise ``InputError`` unless a level is a probability, and no certainty."""
     if not is_number(level) or not 0.0 < level < 1.0:
