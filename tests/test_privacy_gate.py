@@ -17,7 +17,7 @@ import pytest
 
 from margrave.data import MemoryTable
 from margrave.errors import BudgetError, InputError, MargraveError, SchemaError
-from margrave.marginal import Query
+from margrave.marginal import TOTAL, Query
 from margrave.privacy import (
     AddRemovePerson,
     AddRemoveRow,
@@ -263,6 +263,9 @@ REFUSED: list[tuple[Callable[[Private], object], type[Exception], str]] = [
     (lambda p: p.measure([A, ()], Gaussian(scale=1.0)), InputError, "no columns"),
     (lambda p: p.measure([A], Gaussian(rho=Fraction(3))), BudgetError, "remains"),
     (lambda p: p.measure([A], Gaussian(scale=0.1)), BudgetError, "remains"),
+    (lambda p: p.measure([A], 0.1), InputError, "The noise is 0.1.*Gaussian"),  # type: ignore[arg-type]
+    (lambda p: p.measure([A], Fraction(1)), InputError, "The noise is"),  # type: ignore[arg-type]
+    (lambda p: p.measure_queries([TOTAL], 0.1), InputError, "The noise is 0.1.*Gaussian"),  # type: ignore[arg-type]
     (lambda p: p.measure([A], Gaussian(rho=Fraction(1)), query=Query({"z": np.array([0])})), InputError, "z"),
     (
         lambda p: p.measure([A], Gaussian(rho=Fraction(1)), query=Query({"a": np.array([0])})),

@@ -57,9 +57,20 @@ def test_no_number_of_rows_means_as_many_as_estimated(made: Release) -> None:
     assert made.sample(0, seed=0).num_rows == 0
 
 
-def test_a_negative_number_of_rows_is_refused(made: Release) -> None:
-    with pytest.raises(InputError, match="at least 0"):
-        made.sample(-1)
+@pytest.mark.parametrize("n", [-1, 2.5, 3.0, "3", True])
+def test_what_is_no_number_of_rows_is_refused(made: Release, n: Any) -> None:
+    for draw in (made.sample, made.codes, made.condition({"sex": 1}).sample):
+        with pytest.raises(InputError, match="at least 0"):
+            draw(n)
+    assert made.sample(np.int64(3)).num_rows == 3  # type: ignore[arg-type]
+
+
+def test_codes_are_those_of_the_sample_of_the_same_seed(made: Release) -> None:
+    codes = made.codes(40, seed=5)
+    assert codes.domain == made.schema.domain
+    assert np.array_equal(codes.values, made.schema.encode(made.sample(40, seed=5)).values)
+    assert not np.array_equal(codes.values, made.codes(40, seed=6).values)
+    assert len(made.codes()) == round(made.model.total)
 
 
 def test_rows_come_in_random_order(made: Release) -> None:
