@@ -111,6 +111,17 @@ def test_measure_with_groups() -> None:
     assert private.account().rho_spent == entry.rho == Fraction(1, 8)
 
 
+def test_an_answer_keeps_the_groups_of_its_own_columns_alone() -> None:
+    """So that an answer with every code of its columns passes for what it is."""
+    private = opened()
+    query = Query({"b": np.array([0, 1, 1]), "c": np.zeros(private.domain.size("c"), dtype=np.int64)})
+    private.measure([A, AB, ABC], Gaussian(scale=2.0), query=query)
+    alone, pair, whole = (m.query for m in private.transcript.measurements)
+    assert alone.is_identity
+    assert list(pair.groups) == ["b"]
+    assert whole is query
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_every_charge_follows_from_the_unit(unit: Unit) -> None:
     private, moved = opened(unit), sensitivity(unit)

@@ -307,6 +307,21 @@ def test_a_wrong_manifest_is_refused(saved: Path, what: str) -> None:
         Release.load(edited(saved, WRONG[what]))
 
 
+def test_an_older_release_that_names_groups_of_other_columns_is_read(saved: Path) -> None:
+    """Its answers had the groups of all columns of their question; an answer keeps those of its own."""
+
+    def older(manifest: Any) -> None:
+        measured = [e for e in manifest["transcript"] if e["type"] == "measurement"]
+        merged = next(e for e in measured if e["query"])
+        for entry in measured:
+            if not set(merged["query"]) & set(entry["clique"]):
+                entry["query"] = merged["query"]
+
+    read, now = Release.load(edited(saved, older)), Release.load(saved)
+    groups = [[list(m.query.groups) for m in r.transcript.measurements] for r in (read, now)]
+    assert groups[0] == groups[1]
+
+
 def npy(shape: str, descr: str = "<i8", body: bytes = b"") -> bytes:
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body

@@ -168,7 +168,7 @@ class Private:
             question = measuring(self.domain, asked, price.scale, price.rho_each, query)
             answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
             entries = tuple(
-                Measurement(clique, values, price.scale, price.rho_each, query)
+                Measurement(clique, values, price.scale, price.rho_each, query.within(clique))
                 for clique, values in zip(asked, answer, strict=True)
             )
             self._entries += entries

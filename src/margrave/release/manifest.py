@@ -188,6 +188,7 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
 def _measurement(plain: Plain, shelf: Shelf, domain: Domain) -> Measurement:
     clique = _clique(plain["clique"], domain)
     query = Query({a: _groups(shelf.get(name), domain.size(a)) for a, name in plain["query"].items()})
+    query = query.within(clique)  # older releases name the groups of all columns
     values = shelf.get(plain["values"])
     shape = query.domain(domain.project(clique)).shape(clique)
     scale = _number(plain["scale"])
