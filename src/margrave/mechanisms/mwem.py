@@ -63,7 +63,7 @@ class MWEM:
     alpha: Fraction = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )
-    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", above=-1)
+    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", least=0)
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
