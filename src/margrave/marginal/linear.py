@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -139,6 +141,12 @@ class Queries:
         An ``InputError`` for an ordered attribute that is in no clique.
         """
         return _met(Queries(domain, tuple(cliques), {a: _runs(domain.size(a)) for a in ordered}))
+
+    def hash(self) -> str:
+        """The sha256 of the marginals and the sets of codes: the same for the same queries in the same order."""
+        sets = sorted(self.sets.items())
+        named = json.dumps([self.cliques, [(a, found.shape) for a, found in sets]])
+        return sha256(b"".join([named.encode(), *(np.packbits(found).tobytes() for _, found in sets)])).hexdigest()
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """How many sets each attribute of a clique has."""
