@@ -53,19 +53,6 @@ class Shelf:
         return self.arrays[name]
 
 
-def account_to_plain(account: Account) -> Plain:
-    """The books, with exact fractions as text."""
-    return {
-        "unit": account.unit,
-        "rho_budget": str(account.rho_budget),
-        "epsilon": account.epsilon,
-        "delta": account.delta,
-        "debits": [{"what": d.what, "rho": str(d.rho)} for d in account.debits],
-        "private": account.private,
-        "sampler": account.sampler,
-    }
-
-
 def account_from_plain(plain: Plain) -> Account:
     """The books back; budgets and debits must be sums that could have been spent."""
     debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in _list(plain["debits"]))

@@ -262,7 +262,7 @@ class Release:
             "version": FORMAT_VERSION,
             "schema": self.schema.to_toml(),
             "config": dict(self.config),
-            "account": manifest.account_to_plain(self.account),
+            "account": self.account.to_dict(),
             "transcript": manifest.transcript_to_plain(self.transcript, shelf),
             "model": manifest.model_to_plain(self.model.state(), shelf),
             "hindsight": manifest.hindsight_to_plain(self.hindsight, shelf),
