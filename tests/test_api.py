@@ -36,6 +36,13 @@ def test_what_is_no_mechanism_is_refused_with_the_names(bad: object) -> None:
         margrave.synthesize(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, mechanism=bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("absent", ["reads", "steps", "run", "config"])
+def test_a_mechanism_without_one_of_its_methods_is_refused_by_that_name(absent: str) -> None:
+    methods = {name: getattr(MST, name) for name in ("reads", "steps", "run", "config") if name != absent}
+    with pytest.raises(InputError, match=rf"Partial has no method {absent}\(\)\. A mechanism has"):
+        margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, mechanism=type("Partial", (), methods)())
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "1"])
 def test_what_is_no_seed_is_refused_before_the_table_is_read(seed: Any) -> None:
     with pytest.raises(InputError, match="is no seed"):

@@ -218,6 +218,20 @@ def test_evaluating(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "0.0000 over 3 marginals" in shown
 
 
+def test_an_evaluation_of_a_release_repeats_with_a_seed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(capsys, "-m", "independent", "-o", "rows.csv", "--release", "r.margrave")
+    call = ["evaluate", "table.csv", "r.margrave", "-s", "schema.toml", "--json", "-n", "70"]
+    found = []
+    for seed in ("1", "1", "2"):
+        assert run([*call, "--seed", seed]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1] != found[2]
+    assert found[0]["synthetic_rows"] == 70
+    for more in (["--rows", "70"], ["--seed", "1"]):
+        assert run(["evaluate", "table.csv", "rows.csv", "-s", "schema.toml", *more]) == 2
+        assert "SYNTHETIC is a table" in capsys.readouterr().err
+
+
 def test_drafting_and_checking_a_schema(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drafted = Schema.from_toml(ok(capsys, "schema", "draft", "table.csv"))
     assert drafted.draft

@@ -164,6 +164,19 @@ def test_a_workload_of_unknown_columns(refused: Callable[..., str], workload: st
     assert "salary" in refused(2, workload=workload)
 
 
+def test_a_weight_on_the_command_line_names_the_file_that_can_have_it(refused: Callable[..., str]) -> None:
+    said = refused(2, workload="age,job=3;sex,job")
+    assert "'job=3'" in said
+    assert "file" in said
+    assert "no column" not in said
+
+
+def test_a_workload_that_names_a_column_twice(refused: Callable[..., str], here: Path) -> None:
+    assert "'age' twice" in refused(2, workload="age,age;sex")
+    (here / "workload.txt").write_text("age, sex, age = 2\n")
+    assert "'age' twice" in refused(2, workload="workload.txt")
+
+
 @pytest.mark.parametrize("workload", ["", ";", "all-0way"])
 def test_a_workload_of_nothing(refused: Callable[..., str], workload: str) -> None:
     refused(2, workload=workload)

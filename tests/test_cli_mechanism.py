@@ -88,6 +88,7 @@ def test_what_is_given_is_what_the_mechanism_gets(arguments: str, expected: Any)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        ("-m mst --rare -5", "--rare is -5.0. It is at least 0"),
         ("-m mst --rounds 3", "--rounds means nothing to mst"),
         ("-m gaussian --no-start", "--start means nothing to gaussian"),
         ("-m aim --rounds 0", "--rounds is 0"),

@@ -12,7 +12,16 @@ import pytest
 import fake_model
 from margrave.data import read_table
 from margrave.errors import InputError, ReleaseError
-from margrave.evaluate import Evaluation, evaluate
+from margrave.evaluate import (
+    Evaluation,
+    best_mixture_error,
+    downstream_error,
+    evaluate,
+    geometry_errors,
+    model_errors,
+    query_errors,
+)
+from margrave.marginal import Queries
 from margrave.schema import Schema
 from margrave.workload import Workload
 
@@ -68,6 +77,73 @@ def test_a_release_is_compared_by_its_records() -> None:
     found = evaluate(read_table(frame, release.schema), release)
     assert found.synthetic_rows == 300
     assert 0.1 < found.workload_error < 2
+
+
+def three_columns(n: int = 500) -> pa.Table:
+    """Rows for the schema of the release that is made up for tests."""
+    rng = np.random.default_rng(0)
+    return pa.table({c.name: rng.integers(0, c.size, n) for c in fake_model.SCHEMA.columns})
+
+
+def test_a_seed_repeats_an_evaluation_and_rows_are_as_asked() -> None:
+    release, real = fake_model.release(), read_table(three_columns(), fake_model.SCHEMA)
+    found = evaluate(real, release, seed=3)
+    assert found.to_dict() == evaluate(real, release, seed=3).to_dict()
+    assert found.to_dict() != evaluate(real, release, seed=4).to_dict()
+    assert found.to_dict() != evaluate(real, release).to_dict()
+    assert evaluate(real, release, rows=40).synthetic_rows == 40
+    queries = Queries.cells(release.schema.domain, [("age", "sex")])
+    first, again = (query_errors(real, release, queries, rows=70, seed=3) for _ in range(2))
+    assert first == again != query_errors(real, release, queries, rows=70, seed=4)
+
+
+def test_a_side_that_was_not_read_is_read_with_the_schema_of_the_other() -> None:
+    release, frame = fake_model.release(), three_columns()
+    real = read_table(frame, release.schema)
+    expected = evaluate(real, release, seed=3).to_dict()
+    assert evaluate(frame, release, seed=3).to_dict() == expected
+    for drawn in (release.sample(seed=3), release.codes(seed=3)):
+        assert evaluate(real, drawn).to_dict() == expected
+    queries = Queries.cells(release.schema.domain, [("age", "sex")])
+    assert model_errors(frame, release, queries) == model_errors(real, release.model, queries)
+    assert query_errors(real, release.sample(seed=3), queries) == query_errors(frame, release, queries, seed=3)
+
+
+def test_a_list_of_marginals_is_a_workload() -> None:
+    release, real = fake_model.release(), read_table(three_columns(), fake_model.SCHEMA)
+    pairs = [("sex", "age"), ("job",)]
+    assert list(evaluate(real, release, pairs).errors) == [("age", "sex"), ("job",)]
+    weights = {("age", "sex"): 3.0, ("job",): 1.0}
+    weighted = Workload.of(real.domain, weights)
+    assert evaluate(real, release, weights, seed=1).to_dict() == evaluate(real, release, weighted, seed=1).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("compare", "told"),
+    [
+        (lambda real, frame, r, q: evaluate(frame, frame), r"is a Table, .* Give margrave\.read_table\("),
+        (lambda real, frame, r, q: evaluate(r, real), r"is a Release, .* Give margrave\.read_table\("),
+        (lambda real, frame, r, q: model_errors(frame, r.model, q), r"Give margrave\.read_table\("),
+        (lambda real, frame, r, q: geometry_errors(frame, r.codes()), r"Give margrave\.read_table\("),
+        (lambda real, frame, r, q: geometry_errors(real, r), r"is a Release, .* Give release\.codes"),
+        (lambda real, frame, r, q: geometry_errors(real, frame), r"is a Table, .*synthetic_codes\(rows, schema\)"),
+        (lambda real, frame, r, q: downstream_error(r, r.codes(), "age"), r"to train on is a Release"),
+        (lambda real, frame, r, q: best_mixture_error(frame, None), r"Give margrave\.read_table\("),
+        (lambda real, frame, r, q: evaluate(real, real, seed=1), "rows and seed are about records drawn"),
+        (lambda real, frame, r, q: query_errors(real, frame, q, rows=9), "rows and seed are about records drawn"),
+        (lambda real, frame, r, q: evaluate(real, r, rows=2.5), "2.5 rows cannot be drawn"),
+        (lambda real, frame, r, q: evaluate(real, r, seed=-1), "-1 is no seed"),
+        (lambda real, frame, r, q: evaluate(real, r, "all-3way"), "workload cannot be made of a str"),
+        (lambda real, frame, r, q: evaluate(real, r, queries=[("age",)]), r"Queries\.cells\(schema.domain"),
+        (lambda real, frame, r, q: query_errors(real, r, [("age",)]), r"Queries\.cells\(schema.domain"),
+        (lambda real, frame, r, q: model_errors(real, r.sample(), q), r"Table is no model.*release\.model"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_words(compare: Any, told: str) -> None:
+    release, frame = fake_model.release(), three_columns()
+    queries = Queries.cells(release.schema.domain, [("age", "sex")])
+    with pytest.raises(InputError, match=told):
+        compare(read_table(frame, release.schema), frame, release, queries)
 
 
 def test_large_workloads_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

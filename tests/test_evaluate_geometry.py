@@ -200,7 +200,7 @@ def test_learning_from_the_rows_themselves_beats_noise() -> None:
 
 
 def test_one_class_is_learnt_as_it_is() -> None:
-    ones = Codes(DOMAIN, np.vstack([REAL.values[:1], np.ones((1, 700)), REAL.values[2:]]))
+    ones = Codes(DOMAIN, np.vstack([REAL.values[:1], np.ones((1, 700), dtype=REAL.values.dtype), REAL.values[2:]]))
     assert downstream_error(ones, REAL, "b") == pytest.approx(float((REAL.column("b") != 1).mean()))
 
 

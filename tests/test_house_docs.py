@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import types
@@ -42,12 +43,24 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert release.sample(5).num_rows == 5
 
 
-def test_the_comparison_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (script,) = blocks(ROOT / "docs" / "comparing.md", "python")
-    exec(script.replace("range(2)", "range(1)"), {"__name__": "comparing"})
+def test_the_comparison_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script, answers = blocks(ROOT / "docs" / "comparing.md", "python")
+    names: dict[str, Any] = {"__name__": "comparing"}
+    exec(script.replace("range(2)", "range(1)"), names)
     errors = [float(line[20:].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(errors) == 5
     assert max(errors) < 1
+    single = names["release"]
+    whole = margrave.synthesize(names["frame"], names["schema"], epsilon=1.0, delta=1e-9, mechanism="mst")
+    for release in (single, whole):
+        exec(answers, {**names, "release": release})
+        told, kept = capsys.readouterr().out, json.loads(Path("answers.json").read_text())
+        assert len(told.splitlines()) == len(release.transcript)
+        assert kept["transcript"] == release.transcript.to_dict()
+        assert Schema.from_toml(kept["schema"]) == names["schema"]
 
 
 def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:

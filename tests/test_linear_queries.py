@@ -18,6 +18,7 @@ import fake_model
 from conformance import memory_table
 from margrave.errors import BudgetError, InputError, ReleaseError
 from margrave.marginal import TOTAL, LinearQuery, Queries
+from margrave.mechanisms.rounds import queries_config
 from margrave.models import MODELS
 from margrave.privacy import (
     AddRemoveRow,
@@ -98,6 +99,10 @@ def test_how_many_there_are() -> None:
         lambda: Queries(DOMAIN, (("a",),), {"a": np.ones((2, 9), dtype=np.bool_)}),
         lambda: Queries(DOMAIN, (("a",),), {"a": np.zeros((1, DOMAIN.size("a")), dtype=np.bool_)}),
         lambda: Queries(DOMAIN, (("a",),), {"a": np.zeros((0, DOMAIN.size("a")), dtype=np.bool_)}),
+        lambda: Queries(DOMAIN, (("a",),), {"a": [[1, 0]]}),
+        lambda: Queries(DOMAIN, (("a",),), [("a", np.ones((1, DOMAIN.size("a")), dtype=np.bool_))]),
+        lambda: Queries.prefixes(DOMAIN, [("a", "b")], ["c"]),
+        lambda: Queries.ranges(DOMAIN, [("a", "b")], ["b", "c"]),
         lambda: LinearQuery(("a",), ((9,),)).check(DOMAIN),
         lambda: LinearQuery(("a",), ((),)).check(DOMAIN),
         lambda: LinearQuery(("a",), ((1, 0),)).check(DOMAIN),
@@ -109,6 +114,20 @@ def test_how_many_there_are() -> None:
 def test_what_is_no_query(make: Any) -> None:
     with pytest.raises(InputError):
         make()
+
+
+def test_queries_are_told_apart_by_their_hash() -> None:
+    """Sets of one number and shape differ in their codes alone: a certificate must not show them alike."""
+    size = DOMAIN.size("c")
+    sets = {"one": np.eye(size, dtype=np.bool_), "other": np.tri(size, dtype=np.bool_)}
+    made = {name: Queries(DOMAIN, (("b", "c"),), {"c": found}) for name, found in sets.items()}
+    hashes = {queries.hash() for queries in [*KINDS.values(), *made.values()]}
+    assert len(hashes) == len(KINDS) + 2
+    assert Queries.prefixes(DOMAIN, CLIQUES, ["c", "b"]).hash() == KINDS["prefixes"].hash()
+    one, other = (queries_config(queries) for queries in made.values())
+    assert one.pop("sha256") != other.pop("sha256")
+    assert one == other
+    assert json.loads(json.dumps(one)) == one
 
 
 # How far they move.

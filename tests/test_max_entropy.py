@@ -380,7 +380,7 @@ def test_what_is_too_large_is_refused() -> None:
     assert not MaxEntropyFit().tractable(domain, [("a", "b")])
     assert MaxEntropyFit().tractable(domain, [("a",), ("b",)])
     big = Transcript((Measurement(("a", "b"), np.zeros((60, 60), dtype=np.int64), 3.0, Fraction(1, 8)),))
-    with pytest.raises(InputError, match="too large"):
+    with pytest.raises(InputError, match="This marginal is too large"):
         MaxEntropyFit()(domain, big, rng=np.random.default_rng(0))
 
 

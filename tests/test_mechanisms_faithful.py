@@ -17,7 +17,7 @@ import pytest
 
 from conformance import memory_table, run_on, some_rows, uneven
 from margrave.errors import ModelTooLargeError
-from margrave.marginal import IDENTITY, Marginal
+from margrave.marginal import IDENTITY, Marginal, Query
 from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
 from margrave.mechanisms.common import split
 from margrave.models import Fit, GraphicalFit, GraphicalModel, Model, surviving_noise
@@ -259,8 +259,10 @@ def test_mst_follows_its_paper(rare: float, unit: Unit, seed: int) -> None:
     assert len(set(tree)) == d - 1
     independent = fit.models[0][1]
     assert fit.models[0][0] == d
-    query = edges[0].query
-    assert set(query.groups) == (set() if rare == 0.0 else merged_columns(singles, rare))
+    query = Query({a: groups for m in edges for a, groups in m.query.groups.items()})
+    merged = set() if rare == 0.0 else merged_columns(singles, rare)
+    assert [set(m.query.groups) for m in edges] == [merged & set(m.clique) for m in edges]
+    assert set(query.groups) == merged  # the tree has every column
     for i, (choice, step) in enumerate(zip(choices, steps, strict=True)):
         part = parts(tree[:i])
         joining = [r for r in combinations(DOMAIN.attributes, 2) if part[r[0]] != part[r[1]]]
@@ -298,7 +300,7 @@ def test_mst_merges_what_is_rare() -> None:
         edges = release.transcript.measurements[len(DOMAIN) :]
         for m in release.transcript.measurements[: len(DOMAIN)]:
             (a,) = m.clique
-            groups = edges[0].query.groups.get(a)
+            groups = next(e for e in edges if a in e.clique).query.groups.get(a)
             rare = m.values < 12.0 * m.scale
             if rare.sum() < 2:
                 assert groups is None

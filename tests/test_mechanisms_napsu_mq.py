@@ -172,6 +172,21 @@ def test_columns_too_many_for_a_posterior_cost_nothing(sizes: dict[str, int], co
         assert private.account().debits == ()
 
 
+@pytest.mark.parametrize(
+    ("workload", "told"),
+    [
+        ([("a", "b")], "The workload's marginal has too many cells for a posterior of all its parameters"),
+        ([("a", "b"), ("a", "c")], "The workload's 2 marginals have too many cells for a posterior of all their"),
+    ],
+)
+def test_the_refusal_says_how_many_marginals_there_are(workload: list[tuple[str, str]], told: str) -> None:
+    table = tiny({"a": 300, "b": 300} | ({"c": 2} if len(workload) > 1 else {}), [(0,) * (len(workload) + 1)])
+    with protect(table, unit=AddRemoveRow(), budget=ODD, randomness=SeededRandomness(1)) as private:
+        with pytest.raises(ModelTooLargeError, match=told):
+            NAPSUMQ(workload=Workload.of(table.domain, workload), connect=False).run(private)
+        assert private.account().debits == ()
+
+
 def test_a_missing_library_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("margrave.models.max_entropy.fit.find_spec", lambda name: None if name == "blackjax" else 1)
     with protect(shaped("two columns"), unit=AddRemoveRow(), budget=ODD, randomness=SeededRandomness(1)) as private:

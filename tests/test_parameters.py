@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import margrave
-from margrave import AIM, GEM, MST, MWEM, NAPSUMQ, GraphicalFit, MaxEntropyFit, ParticleFit, PrivPGD
+from margrave import AIM, GEM, MST, MWEM, NAPSUMQ, PEP, GraphicalFit, MaxEntropyFit, ParticleFit, PrivPGD
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS
 
@@ -49,6 +49,9 @@ def test_defaults_are_of_their_kind(kind: Any) -> None:
         (lambda: AIM(workload=[("a", "b")]), "workload is a list. Give a margrave.Workload"),  # type: ignore[arg-type]
         (lambda: MST(rare="a"), "rare is 'a'. Give a number"),  # type: ignore[arg-type]
         (lambda: AIM(max_model_mb=-1), "max_model_mb is -1. It is above 0"),
+        (lambda: MST(rare=-1), "rare is -1. It is at least 0"),
+        (lambda: PEP(gamma=-1e-12), "gamma is -1e-12. It is at least 0"),
+        (lambda: MWEM(passes=-1), "passes is -1. It is at least 0"),
         (lambda: GEM(rounds=True), "rounds is True"),
     ],
 )

@@ -21,7 +21,7 @@ import pytest
 from conformance import SIZES, memory_table
 from margrave.data import MemoryTable
 from margrave.errors import BudgetError, InputError, MargraveError, SchemaError
-from margrave.marginal import Query
+from margrave.marginal import TOTAL, Query
 from margrave.privacy import (
     AddRemovePerson,
     AddRemoveRow,
@@ -113,6 +113,17 @@ def test_measure_with_groups() -> None:
     assert entry.query is query
     assert np.array_equal(source.steps[0].truth, query.apply(AB, table().count([AB])[AB]))  # type: ignore[union-attr, arg-type]
     assert private.account().rho_spent == entry.rho == Fraction(1, 8)
+
+
+def test_an_answer_keeps_the_groups_of_its_own_columns_alone() -> None:
+    """So that an answer with every code of its columns passes for what it is."""
+    private = opened()
+    query = Query({"b": np.array([0, 1, 1]), "c": np.zeros(private.domain.size("c"), dtype=np.int64)})
+    private.measure([A, AB, ABC], Gaussian(scale=2.0), query=query)
+    alone, pair, whole = (m.query for m in private.transcript.measurements)
+    assert alone.is_identity
+    assert list(pair.groups) == ["b"]
+    assert whole is query
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -267,6 +278,9 @@ REFUSED: list[tuple[Callable[[Private], object], type[Exception], str]] = [
     (lambda p: p.measure([A, ()], Gaussian(scale=1.0)), InputError, "no columns"),
     (lambda p: p.measure([A], Gaussian(rho=Fraction(3))), BudgetError, "remains"),
     (lambda p: p.measure([A], Gaussian(scale=0.1)), BudgetError, "remains"),
+    (lambda p: p.measure([A], 0.1), InputError, "The noise is 0.1.*Gaussian"),  # type: ignore[arg-type]
+    (lambda p: p.measure([A], Fraction(1)), InputError, "The noise is"),  # type: ignore[arg-type]
+    (lambda p: p.measure_queries([TOTAL], 0.1), InputError, "The noise is 0.1.*Gaussian"),  # type: ignore[arg-type]
     (lambda p: p.measure([A], Gaussian(rho=Fraction(1)), query=Query({"z": np.array([0])})), InputError, "z"),
     (
         lambda p: p.measure([A], Gaussian(rho=Fraction(1)), query=Query({"a": np.array([0])})),

@@ -110,6 +110,17 @@ def broken(path: Path, fails: int, **changed: Any) -> list[Any]:
     return told
 
 
+def test_the_question_names_the_groups_of_all_columns(tmp_path: Path) -> None:
+    """Journals are compared word for word: what an answer keeps of its question is another matter."""
+    both = Query({"a": np.array([0, 0]), "b": np.arange(SIZES["b"]) // 2})
+    for resume in (False, True):
+        with gate(tmp_path / "journal", Interrupted(), resume=resume) as private:
+            private.measure([A, AB], Gaussian(rho=Fraction(1, 4)), query=both)
+    (question,) = [e["question"] for e in lines(tmp_path / "journal") if e.get("event") == "question"]
+    assert question["query"] == {a: groups.tolist() for a, groups in both.groups.items()}
+    assert [list(m.query.groups) for m in private.transcript.measurements] == [["a"], ["a", "b"]]
+
+
 @pytest.mark.parametrize("fails", range(4))
 def test_a_resumed_run_is_the_run_without_a_break(tmp_path: Path, fails: int) -> None:
     with gate(tmp_path / "whole") as whole:

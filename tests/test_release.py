@@ -57,9 +57,20 @@ def test_no_number_of_rows_means_as_many_as_estimated(made: Release) -> None:
     assert made.sample(0, seed=0).num_rows == 0
 
 
-def test_a_negative_number_of_rows_is_refused(made: Release) -> None:
-    with pytest.raises(InputError, match="at least 0"):
-        made.sample(-1)
+@pytest.mark.parametrize("n", [-1, 2.5, 3.0, "3", True])
+def test_what_is_no_number_of_rows_is_refused(made: Release, n: Any) -> None:
+    for draw in (made.sample, made.codes, made.condition({"sex": 1}).sample):
+        with pytest.raises(InputError, match="at least 0"):
+            draw(n)
+    assert made.sample(np.int64(3)).num_rows == 3  # type: ignore[arg-type]
+
+
+def test_codes_are_those_of_the_sample_of_the_same_seed(made: Release) -> None:
+    codes = made.codes(40, seed=5)
+    assert codes.domain == made.schema.domain
+    assert np.array_equal(codes.values, made.schema.encode(made.sample(40, seed=5)).values)
+    assert not np.array_equal(codes.values, made.codes(40, seed=6).values)
+    assert len(made.codes()) == round(made.model.total)
 
 
 def test_rows_come_in_random_order(made: Release) -> None:
@@ -294,6 +305,21 @@ WRONG = {
 def test_a_wrong_manifest_is_refused(saved: Path, what: str) -> None:
     with pytest.raises(ReleaseError):
         Release.load(edited(saved, WRONG[what]))
+
+
+def test_an_older_release_that_names_groups_of_other_columns_is_read(saved: Path) -> None:
+    """Its answers had the groups of all columns of their question; an answer keeps those of its own."""
+
+    def older(manifest: Any) -> None:
+        measured = [e for e in manifest["transcript"] if e["type"] == "measurement"]
+        merged = next(e for e in measured if e["query"])
+        for entry in measured:
+            if not set(merged["query"]) & set(entry["clique"]):
+                entry["query"] = merged["query"]
+
+    read, now = Release.load(edited(saved, older)), Release.load(saved)
+    groups = [[list(m.query.groups) for m in r.transcript.measurements] for r in (read, now)]
+    assert groups[0] == groups[1]
 
 
 def npy(shape: str, descr: str = "<i8", body: bytes = b"") -> bytes:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from margrave.marginal import Query
-from margrave.transcript import Account, Debit, PublicTotal, Selection, Transcript
+from margrave.marginal import HalfSpace, LinearQuery, Queries, Query
+from margrave.schema.domain import Domain
+from margrave.transcript import (
+    Account,
+    Answer,
+    Debit,
+    Measurement,
+    PublicReading,
+    PublicTotal,
+    QuerySelection,
+    Selection,
+    Transcript,
+)
 from strategies import measurement
 
 ONE = measurement(("a",), [30, 20], 2.0)
@@ -67,6 +80,53 @@ def test_adding_appends_and_changes_neither() -> None:
     assert both.selections == (CHOICE,)
     assert both.cliques == (("a",), ("a", "b"))
     assert not len(Transcript())
+
+
+def test_every_entry_is_plain_data_with_what_was_answered() -> None:
+    domain = Domain.of({"a": 2, "b": 3})
+    groups = Query({"b": np.array([0, 1, 1])})
+    cell = LinearQuery(("a", "b"), ((1,), (0, 2)))
+    smooth = HalfSpace.of(domain, {"a": 1.0}, 0.5, slope=2.0)
+    queries = Queries.cells(domain, [("a", "b")])
+    scales = np.array([2.0, np.inf])
+    transcript = Transcript((
+        PublicTotal(50),
+        Measurement(("a", "b"), np.array([[12, -2], [9, 31]]), 2.0, Fraction(1, 8), groups),
+        Answer(cell, 7, 4.0, Fraction(1, 32)),
+        Answer(smooth, 2_500_000, 4e6, Fraction(1, 32)),
+        CHOICE,
+        replace(CHOICE, readable=(("a",),), chosen=("a",), public=True),
+        QuerySelection(queries, 5, -1, 0.5, 1.0, Fraction(1, 32), signed=True, without=frozenset({1, 2})),
+        QuerySelection(queries, 5, 1, 0.5, 1.0, Fraction(1, 32)),
+        PublicReading(("a",), np.array([30.5, 19.5]), scales, "c0ffee"),
+        PublicReading(("a",), np.array([30.5, 19.5]), np.full(2, np.inf), "c0ffee"),
+    ))  # fmt: skip
+    plain = transcript.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    total, measured, answer, smoothly, choice, read, signed, unsigned, reading, nothing = plain["entries"]
+    assert total == {"public_total": 50}
+    assert measured["measured"] == ["a", "b"]
+    assert measured["values"] == [[12, -2], [9, 31]]
+    assert (measured["scale"], measured["rho"]) == (2.0, 0.125)
+    assert measured["groups"] == {"b": [0, 1, 1]}
+    assert (answer["asked"], answer["value"], answer["scale"]) == ("a 1, b 0 or 2", 7, 4.0)
+    assert answer["query"] == {"clique": ["a", "b"], "codes": [[1], [0, 2]]}
+    assert (smoothly["value"], smoothly["scale"]) == (2.5, 4.0)  # in records, not in millionths of one
+    assert (choice["selected"], choice["candidates"]) == (["a", "b"], 2)
+    assert (read["selected"], read["to_read"], read["readable"]) == (["a"], True, 1)
+    assert (signed["selected"], signed["candidates"], signed["sign"]) == ("a 1, b 2", 4, -1)
+    assert unsigned["candidates"] == 6
+    assert "sign" not in unsigned
+    assert (reading["values"], reading["scales"], reading["source"]) == ([30.5, 19.5], [2.0, None], "c0ffee")
+    assert nothing["scale"] is None
+
+
+def test_an_account_is_plain_data_in_exact_fractions() -> None:
+    debits = (Debit("a third", Fraction(1, 3)), Debit("a seventh", Fraction(1, 7)))
+    plain = Account("add or remove a row", Fraction(1), 1.0, 1e-9, debits, private=True).to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert sum(Fraction(d["rho"]) for d in plain["debits"]) == Fraction(10, 21)
+    assert (plain["unit"], plain["rho_budget"], plain["private"]) == ("add or remove a row", "1", True)
 
 
 def test_an_account_adds_up_exactly() -> None:

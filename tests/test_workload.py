@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,10 +86,40 @@ def test_given_cliques_take_the_domains_order_and_add_up() -> None:
         Workload.of(SIX, [("c0", "nobody")])
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
-def test_weights_are_positive_and_finite(weight: float) -> None:
-    with pytest.raises(InputError, match="c0"):
-        Workload.of(SIX, {("c0",): weight})
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf"), "a", "3", None, True])
+def test_weights_are_positive_and_finite(weight: Any) -> None:
+    for made in (lambda: Workload.of(SIX, {("c0",): weight}), lambda: Workload({("c0",): weight})):
+        with pytest.raises(InputError, match="c0"):
+            made()
+
+
+def test_a_marginal_of_a_column_with_itself_is_refused() -> None:
+    for made in (
+        lambda: Workload.of(SIX, [("c1", "c0", "c1")]),
+        lambda: Workload.of(SIX, [iter(["c1", "c1"])]),
+        lambda: Workload.of(SIX, {("c1", "c1"): 2.0}),
+        lambda: Workload({("c1", "c1"): 1.0}),
+    ):
+        with pytest.raises(InputError, match="'c1' twice"):
+            made()
+    assert Workload.of(SIX, [iter(["c1", "c0"])]).cliques == (("c0", "c1"),)
+
+
+@pytest.mark.parametrize("given", [5, "all-3way", [5], ["c0"], None])
+def test_what_lists_no_marginals_is_refused(given: Any) -> None:
+    with pytest.raises(InputError):
+        Workload.of(SIX, given)
+
+
+@pytest.mark.parametrize("k", [2.0, 2.5, "2", True, None])
+def test_families_take_whole_numbers(k: Any) -> None:
+    for family in (Workload.all_kway, Workload.skewed, lambda d, k: Workload.around(d, "c0", k)):
+        with pytest.raises(InputError, match="whole number"):
+            family(SIX, k)
+    for more in ({"count": 2.5}, {"count": 0}, {"seed": -1}, {"seed": "a"}):
+        with pytest.raises(InputError, match="whole numbers"):
+            Workload.skewed(SIX, 2, **more)  # type: ignore[arg-type]
+    assert Workload.all_kway(SIX, np.int64(2)).cliques == Workload.all_kway(SIX, 2).cliques  # type: ignore[arg-type]
 
 
 def test_a_workload_of_nothing_is_refused() -> None:

@@ -24,6 +24,9 @@ from margrave.release import Release
 from margrave.release.seeds import check_seed
 from margrave.schema import Domain, Schema
 
+METHODS = ("reads", "steps", "run", "config")
+"""What a mechanism answers: without one of them a run would fail, and maybe after it has spent."""
+
 MAX_CODES = 1 << 22
 """The most codes one column may have: more make even its own noisy marginal too large to fit a model to."""
 
@@ -120,10 +123,16 @@ def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
     if isinstance(choice, str) and choice in MECHANISMS:
         made: Mechanism = MECHANISMS[choice]()
         return made
-    if isinstance(choice, str | type) or not hasattr(choice, "run"):
+    lacking = [name for name in METHODS if not callable(getattr(choice, name, None))]
+    if isinstance(choice, str | type) or len(lacking) == len(METHODS):
         raise InputError(
             f"{getattr(choice, '__name__', choice)!r} is no mechanism.",
             remedy=f"Give an instance, such as AIM(), or one of the names {', '.join(MECHANISMS)}.",
+        )
+    if lacking:
+        raise InputError(
+            f"The mechanism {type(choice).__name__} has no method {' and no '.join(f'{m}()' for m in lacking)}.",
+            remedy="A mechanism has reads(domain), steps(domain, rho, unit), run(private) and config().",
         )
     return choice
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import cache
@@ -20,7 +21,7 @@ def check_parameters(made: Any) -> None:
     """Every field of a frozen dataclass is what its annotation says, or an ``InputError`` names it.
 
     Numbers of other libraries become Python's own, whole floats where whole numbers are asked for too. A field with
-    ``above`` in its metadata must be above that.
+    ``above`` in its metadata must be above that, one with ``least`` at least that.
     """
     kind: Any = type(made)
     hints = _hints(kind)
@@ -31,11 +32,19 @@ def check_parameters(made: Any) -> None:
             raise InputError(
                 f"{kind.__name__}: {field.name} is {_shown(value)}.", remedy=f"Give {_words(wanted)}."
             )
-        above = field.metadata.get("above")
-        if above is not None and settled is not None and not settled > above:
-            raise InputError(f"{kind.__name__}: {field.name} is {value}.", remedy=f"It is above {above:g}.")
+        if settled is not None:
+            check_range(f"{kind.__name__}: {field.name} is {value}.", settled, field.metadata)
         if settled is not value:
             object.__setattr__(made, field.name, settled)
+
+
+def check_range(told: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    """Raise ``InputError``, with what is ``told``, for a value below what the metadata of its field says."""
+    above, least = metadata.get("above"), metadata.get("least")
+    if above is not None and not value > above:
+        raise InputError(told, remedy=f"It is above {above:g}.")
+    if least is not None and not value >= least:
+        raise InputError(told, remedy=f"It is at least {least:g}.")
 
 
 @cache
@@ -98,6 +107,11 @@ def _words(kind: Any) -> str:
 def is_number(value: object) -> bool:
     """Whether a value is a number, of Python or NumPy."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether a value is a whole number, ``least`` or more; truth values are none."""
+    return is_number(value) and isinstance(value, Integral) and int(value) >= least
 
 
 def check_level(level: float) -> None:

@@ -1,6 +1,7 @@
 """What is known about the table, and how: the noisy answers, the choices made, the public facts, and the account.
 
-Everything after the gate is a function of these plain values. Nothing here can reach rows.
+Everything after the gate is a function of these plain values. Nothing here can reach rows. Each entry has ``facts()``,
+its line in the certificate, and ``to_dict()``, the facts and what was answered: both are plain data that fits in JSON.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Queries, Query, SingleQuery
 from margrave.typing import Clique, FloatArray, IntArray
+
+Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,25 @@ class Measurement:
     rho: Fraction
     query: Query = IDENTITY
 
+    def facts(self) -> Plain:
+        """What was measured, how noisily and at what price; ``grouped`` are the columns whose codes were merged."""
+        return {
+            "measured": list(self.clique),
+            "cells": int(self.values.size),
+            "scale": self.scale,
+            "rho": float(self.rho),
+            "grouped": sorted(self.query.groups),
+        }
+
+    def to_dict(self) -> Plain:
+        """The facts, the noisy counts as nested lists (an axis per column), and the group of each merged code.
+
+        >>> Measurement(("sex",), np.array([31, 19]), 2.0, Fraction(1, 8)).to_dict()
+        {'measured': ['sex'], 'cells': 2, 'scale': 2.0, 'rho': 0.125, 'grouped': [], 'values': [31, 19], 'groups': {}}
+        """
+        groups = {a: self.query.groups[a].tolist() for a in sorted(self.query.groups)}
+        return {**self.facts(), "values": self.values.tolist(), "groups": groups}
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -37,6 +60,14 @@ class Answer:
     value: int
     scale: float
     rho: Fraction
+
+    def facts(self) -> Plain:
+        """What was asked, in words, how noisily (in records) and at what price."""
+        return {"asked": self.query.words, "scale": self.scale / self.query.most, "rho": float(self.rho)}
+
+    def to_dict(self) -> Plain:
+        """The facts, the noisy count in records, and what defines the query."""
+        return {**self.facts(), "value": self.value / self.query.most, "query": self.query.plain()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +87,21 @@ class Selection:
     terms: Mapping[str, FloatArray] = field(default_factory=dict)
     readable: tuple[Clique, ...] = ()
     public: bool = False
+
+    def facts(self) -> Plain:
+        """What was chosen among how many, and at what price."""
+        return {
+            "selected": list(self.chosen),
+            "candidates": len(self.candidates),
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "rho": float(self.rho),
+            **({"to_read": self.public, "readable": len(self.readable)} if self.readable else {}),
+        }
+
+    def to_dict(self) -> Plain:
+        """The facts. Candidates and terms of their scores, which may be very many, are in the attributes."""
+        return self.facts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +125,20 @@ class QuerySelection:
     def chosen(self) -> LinearQuery:
         """The query."""
         return self.queries[self.number]
+
+    def facts(self) -> Plain:
+        """What was chosen, in words, among how many, and at what price."""
+        return {
+            "selected": self.chosen.words,
+            "candidates": len(self.queries) - len(self.without),
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "rho": float(self.rho),
+        }
+
+    def to_dict(self) -> Plain:
+        """The facts, what defines the query, and its sign where that was chosen too."""
+        return {**self.facts(), "query": self.chosen.plain(), **({"sign": self.sign} if self.signed else {})}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +176,32 @@ class PublicReading:
         finite = self.scales[np.isfinite(self.scales)]
         return float(np.sqrt((finite**2).mean())) if finite.size else float("inf")
 
+    def facts(self) -> Plain:
+        """What was read, and how far it is trusted."""
+        return {"read": list(self.clique), "cells": int(self.values.size), "scale": self.scale}
+
+    def to_dict(self) -> Plain:
+        """The facts, the numbers read and their scales as nested lists (None for infinite), and the public table."""
+        finite = np.isfinite(self.scales)
+        scales = np.where(finite, self.scales.astype(object), np.array(None)).tolist()
+        scale = self.scale if finite.any() else None
+        numbers = {"values": self.values.tolist(), "scales": scales, "source": self.source}
+        return {**self.facts(), "scale": scale, **numbers}
+
 
 @dataclass(frozen=True)
 class PublicTotal:
     """The number of records, where the unit of privacy makes it public (replacing a record)."""
 
     total: int
+
+    def facts(self) -> Plain:
+        """The number."""
+        return {"public_total": self.total}
+
+    def to_dict(self) -> Plain:
+        """The number."""
+        return self.facts()
 
 
 Entry = Measurement | Answer | Selection | QuerySelection | PublicReading | PublicTotal
@@ -141,6 +221,21 @@ class Transcript:
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
+
+    def to_dict(self) -> Plain:
+        """All answers and choices in their order, under "entries": plain data that fits in JSON.
+
+        An entry that measured a marginal has ``measured`` (the columns), ``values``, ``scale``, ``rho`` and ``groups``;
+        one that answered a single query ``asked`` and ``value``; a choice ``selected`` and the number of
+        ``candidates``; a public reading ``read``, ``values`` and ``scales``. Codes mean what the schema says.
+
+        **Privacy:** none spent: it is what the release holds.
+
+        >>> noisy = Transcript((PublicTotal(50), Measurement(("sex",), np.array([31, 19]), 2.0, Fraction(1, 8))))
+        >>> [entry["values"] for entry in noisy.to_dict()["entries"] if "measured" in entry]
+        [[31, 19]]
+        """
+        return {"entries": [entry.to_dict() for entry in self.entries]}
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -231,6 +326,23 @@ class Account:
     def rho_spent(self) -> Fraction:
         """The sum of the debits."""
         return sum((d.rho for d in self.debits), Fraction(0))
+
+    def to_dict(self) -> Plain:
+        """Plain data that fits in JSON, with exact fractions as text: ``Fraction("1/8")`` reads them.
+
+        >>> debits = (Debit("measure sex", Fraction(1, 8)),)
+        >>> Account("add or remove one row", Fraction(1), 6.2, 1e-9, debits, private=True).to_dict()["debits"]
+        [{'what': 'measure sex', 'rho': '1/8'}]
+        """
+        return {
+            "unit": self.unit,
+            "rho_budget": str(self.rho_budget),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "debits": [{"what": d.what, "rho": str(d.rho)} for d in self.debits],
+            "private": self.private,
+            "sampler": self.sampler,
+        }
 
     @property
     def left_out(self) -> str:

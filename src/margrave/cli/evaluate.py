@@ -27,6 +27,8 @@ from margrave.schema import Codes, Schema
 @click.argument("synthetic", metavar="SYNTHETIC")
 @schema_option
 @workload_option
+@click.option("--rows", "-n", type=int, default=None, help="How many records of a release; by default as estimated.")
+@click.option("--seed", type=int, default=None, help="Makes the records of a release, and so the result, repeatable.")
 @click.option("--geometry", is_flag=True, help="Also the errors of covariances, boxes, half-spaces, and SW1 distances.")
 @click.option("--target", metavar="COLUMN", help="With --test: the error of predicting it, trained on SYNTHETIC.")
 @click.option("--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on.")
@@ -37,6 +39,8 @@ def evaluate_command(
     synthetic: str,
     schema_path: str,
     workload: str | None,
+    rows: int | None,
+    seed: int | None,
     geometry: bool,
     target: str | None,
     test_path: str | None,
@@ -50,7 +54,7 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
-    table, other = read_table(real, schema), _records(synthetic, schema)
+    table, other = read_table(real, schema), _records(synthetic, schema, rows, seed)
     found = evaluate(table, MemoryTable(schema, other), wanted)
     further: GeometryErrors | None = None
     if geometry or target is not None:
@@ -66,14 +70,19 @@ def evaluate_command(
             console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
 
 
-def _records(synthetic: str, schema: Schema) -> Codes:
+def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None) -> Codes:
     """The records of a table, or drawn from a release."""
     if not synthetic.endswith(".margrave"):
+        if rows is not None or seed is not None:
+            raise InputError(
+                "--rows and --seed are about records drawn from a release, and SYNTHETIC is a table.",
+                remedy="Leave them out, or give the release.",
+            )
         return synthetic_codes(synthetic, schema)
     release = Release.load(synthetic)
     if release.schema.domain != schema.domain:
         raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
-    return release.schema.encode(release.sample())
+    return release.codes(rows, seed=seed)
 
 
 def _lines(found: GeometryErrors) -> list[tuple[str, str]]:

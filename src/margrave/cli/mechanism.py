@@ -13,6 +13,7 @@ import click
 from margrave.api import read_public, takes_public
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS, Mechanism
+from margrave.parameters import check_range
 from margrave.public import Public
 from margrave.schema import Schema
 from margrave.workload import Workload
@@ -60,9 +61,7 @@ class Parameter:
 
     def check(self, value: Any) -> None:
         """Refuse a number out of range."""
-        above = self.field.metadata["above"]
-        if above is not None and not value > above:
-            raise InputError(f"{self.flag} is {value}.", remedy=f"It is above {above}.")
+        check_range(f"{self.flag} is {value}.", value, self.field.metadata)
 
 
 def parameters_of(name: str) -> dict[str, Parameter]:

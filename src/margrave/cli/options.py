@@ -157,6 +157,11 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
     unknown = next(
         p.strip() for g in text.split(";") for p in g.split(",") if p.strip() and p.strip() not in domain
     )
+    if "=" in unknown and unknown.partition("=")[0].strip() in domain:
+        raise InputError(
+            f"--workload gives a weight in {unknown!r}, and only a file of marginals can.",
+            remedy='Write a file with one marginal a line, such as "age, ill = 3", and name it.',
+        )
     raise InputError(
         f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
@@ -168,8 +173,8 @@ def _parse_lines(lines: list[str], domain: Domain) -> Workload:
     for line in lines:
         names, _, weight = line.partition("=")
         if names.strip() and not names.lstrip().startswith("#"):
-            clique = domain.clique(n.strip() for n in names.split(",") if n.strip())
-            weights[clique] = weights.get(clique, 0.0) + _weight(weight)
+            named = tuple(n.strip() for n in names.split(",") if n.strip())
+            weights[named] = weights.get(named, 0.0) + _weight(weight)
     return Workload.of(domain, weights)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.evaluate.sides import check_codes
 from margrave.schema import Codes
 from margrave.typing import AnyArray, Attribute
 
@@ -45,6 +46,8 @@ def downstream_error(
 
 def _features(train: Codes, test: Codes, target: Attribute) -> Any:
     """Checks, and the function that gives the codes of the columns besides the target, one row per record."""
+    check_codes("The table to train on", train)
+    check_codes("The table to test on", test)
     if train.domain != test.domain:
         raise InputError("The two tables do not have the same schema.", remedy="Read both with the same schema.")
     place = train.domain.index(target)

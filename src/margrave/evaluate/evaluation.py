@@ -9,12 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave.data import MemoryTable, Table
+from margrave.data import Table
 from margrave.errors import InputError
-from margrave.evaluate.queries import Errors, QueryErrors, batches, fits_in_memory, query_errors, share
+from margrave.evaluate.queries import (
+    Errors,
+    QueryErrors,
+    batches,
+    check_same,
+    fits_in_memory,
+    query_errors,
+    share,
+)
+from margrave.evaluate.sides import Real, Synthetic, sides
 from margrave.marginal import Queries
 from margrave.marginal.subsample import Subsampling
-from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
 from margrave.workload import Workload
@@ -114,13 +122,19 @@ class Evaluation:
 
 
 def evaluate(
-    real: Table,
-    synthetic: Release | Table,
-    workload: Workload | None = None,
+    real: Real,
+    synthetic: Synthetic,
+    workload: Workload | Mapping[Clique, float] | Iterable[Iterable[Attribute]] | None = None,
     *,
     queries: Queries | None = None,
+    rows: int | None = None,
+    seed: int | None = None,
 ) -> Evaluation:
     """Compare the real table with a release (records drawn from it) or with another table of the same schema.
+
+    Of a release ``rows`` records are drawn, or as many as the real table is estimated to have: other ones each time,
+    so that two evaluations differ by chance, unless ``seed`` is given. A side that is a frame or a file is read with
+    the schema of the other. ``workload`` may be a list of marginals.
 
     The workload's error is ``sum_r c_r ||M_r(D) − M_r(D')||_1 / (n sum_r c_r)``, with the synthetic counts scaled to
     the real number of rows n: between 0 and 2 whatever the weights, and the paper's where they are 1. None means every
@@ -128,17 +142,20 @@ def evaluate(
     ``queries``.
 
     **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone; the result is marked so
-    and a release has no place for it.
+    and a release has no place for it. Raises ``InputError`` for tables, a workload or queries of other columns, for a
+    frame where no side has a schema, and for ``rows`` or ``seed`` with a table that has its own records.
 
     Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
-    other = _drawn(synthetic) if isinstance(synthetic, Release) else synthetic
+    real, other = sides(real, synthetic, rows, seed)
     if other.domain != real.domain:
         raise InputError(
             "The two tables do not have the same schema.", remedy="Read both with the same schema."
         )
+    if queries is not None:
+        check_same(other.domain, real, queries)
     domain = real.domain
-    chosen = Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload.weights)
+    chosen = Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload)
     pairs = list(combinations(domain.attributes, 2))
     singles = [(a,) for a in domain]
     fits_in_memory(domain, (*chosen.cliques, *pairs))
@@ -167,11 +184,6 @@ def evaluate(
         queries=cells.found() if queries is None else query_errors(real, other, queries),
         matching_rows=subsampling.matching(workload_error),
     )
-
-
-def _drawn(release: Release) -> Table:
-    """Records drawn from a release, as a table."""
-    return MemoryTable(release.schema, release.schema.encode(release.sample()))
 
 
 def _counts(

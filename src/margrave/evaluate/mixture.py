@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from margrave.data import Table
 from margrave.errors import InputError, ModelTooLargeError
+from margrave.evaluate.sides import real_table
 from margrave.public import Public
 from margrave.schema.domain import Codes, Domain
-from margrave.typing import AnyArray, Clique, FloatArray
+from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 from margrave.workload import Workload
 
 LARGEST = 2_000_000
@@ -34,7 +35,9 @@ class BestMixture:
     queries: int
 
 
-def best_mixture_error(real: Table, public: Public, workload: Workload | None = None) -> BestMixture:
+def best_mixture_error(
+    real: Table, public: Public, workload: Workload | Iterable[Iterable[Attribute]] | None = None
+) -> BestMixture:
     """The least, over all weights on the public records, of the largest error on the cells of a workload.
 
         min over w >= 0, Σ w = 1   of   max over marginals r and cells c   |Σ_{public x in c} w_x − share of c|
@@ -49,9 +52,9 @@ def best_mixture_error(real: Table, public: Public, workload: Workload | None = 
 
     Source: Liu, Vietri, Wu (2021), Appendix E; Liu, Vietri, Steinke, Ullman, Wu (2021).
     """
-    domain = real.domain
+    domain = real_table(real).domain
     public.needs(domain, "a mixture of public records")
-    cliques = (workload or Workload.all_kway(domain, 3)).cliques
+    cliques = (Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload)).cliques
     records = _distinct(domain, public, cliques)
     if 2 * records.shape[1] * len(cliques) > LARGEST:
         raise ModelTooLargeError(

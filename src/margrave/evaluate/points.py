@@ -10,6 +10,7 @@ import numpy as np
 from margrave.data import Table
 from margrave.errors import InputError
 from margrave.evaluate.queries import batches, fits_in_memory, share
+from margrave.evaluate.sides import check_codes, real_table
 from margrave.marginal.counting import count_cliques
 from margrave.marginal.half_space import centres
 from margrave.schema import Codes
@@ -46,7 +47,9 @@ def points_of(real: Table, synthetic: Codes, cliques: Iterable[Clique]) -> Itera
 
 
 def comparable(real: Table, synthetic: Codes) -> None:
-    """Raise ``InputError`` unless both have the same columns, and rows."""
+    """Raise ``InputError`` unless they are a table and codes of the same columns, and have rows."""
+    real_table(real)
+    check_codes("The synthetic table", synthetic)
     if synthetic.domain != real.domain:
         raise InputError("The two tables do not have the same schema.", remedy="Read both with the same schema.")
     if not real.rows() or not len(synthetic):

@@ -11,8 +11,10 @@ import numpy as np
 
 from margrave.data import Table
 from margrave.errors import InputError
+from margrave.evaluate.sides import Real, Synthetic, real_table, sides
 from margrave.marginal import Queries
 from margrave.models import Model
+from margrave.release import Release
 from margrave.schema import Domain
 from margrave.typing import AnyArray, Clique, FloatArray
 
@@ -38,11 +40,15 @@ class QueryErrors:
         return dict(vars(self))
 
 
-def query_errors(real: Table, synthetic: Table, queries: Queries) -> QueryErrors:
+def query_errors(
+    real: Real, synthetic: Synthetic, queries: Queries, *, rows: int | None = None, seed: int | None = None
+) -> QueryErrors:
     """The errors of a synthetic table's answers: shares of its own records against shares of the real ones.
 
+    Of a release ``rows`` records are drawn, other ones each time unless ``seed`` is given, as in ``evaluate``.
+
     **Privacy:** NOT private: it reads the real rows outside the gate. Raises ``InputError`` for tables or queries of
-    other columns.
+    other columns, for a frame where no side has a schema, and for ``rows`` or ``seed`` with a table of its own records.
 
     >>> from margrave.data import MemoryTable
     >>> from margrave.schema import Codes, Schema
@@ -53,7 +59,8 @@ def query_errors(real: Table, synthetic: Table, queries: Queries) -> QueryErrors
     >>> query_errors(one, other, Queries.cells(schema.domain, [("a",)]))
     QueryErrors(queries=2, largest=0.25, mean=0.25, rmse=0.25, worst='a 0')
     """
-    _check(synthetic.domain, real, queries)
+    real, synthetic = sides(real, synthetic, rows, seed)
+    check_same(synthetic.domain, real, queries)
     summed = Errors(queries)
     for batch in batches(real.domain, queries.cliques):
         left, right = real.count(batch), synthetic.count(batch)
@@ -62,13 +69,19 @@ def query_errors(real: Table, synthetic: Table, queries: Queries) -> QueryErrors
     return summed.found()
 
 
-def model_errors(real: Table, model: Model, queries: Queries) -> QueryErrors:
+def model_errors(real: Real, model: Model | Release, queries: Queries) -> QueryErrors:
     """The errors of a model's own answers, as shares of its number of records: without the chance of drawn records.
+
+    ``model`` is a model or a release, whose model is meant.
 
     **Privacy:** NOT private: it reads the real rows outside the gate. Raises ``InputError`` for a model or queries of
     other columns, and whatever the model does where it cannot answer.
     """
-    _check(model.domain, real, queries)
+    real = real_table(real, getattr(model, "schema", None))
+    model = model.model if isinstance(model, Release) else model
+    if not hasattr(model, "answer"):
+        raise InputError(f"{type(model).__name__} is no model.", remedy="Give a release, or its release.model.")
+    check_same(model.domain, real, queries)
     summed = Errors(queries)
     for batch in batches(real.domain, queries.cliques):
         left, right = real.count(batch), model.answer(batch)
@@ -135,7 +148,13 @@ def fits_in_memory(domain: Domain, cliques: Iterable[Clique]) -> None:
             )
 
 
-def _check(domain: Domain, real: Table, queries: Queries) -> None:
+def check_same(domain: Domain, real: Table, queries: object) -> None:
+    """Raise ``InputError`` for what are no queries, or unless all three are of the same columns."""
+    if not isinstance(queries, Queries):
+        raise InputError(
+            f"The queries are a {type(queries).__name__}.",
+            remedy="Give Queries: every cell of some marginals is Queries.cells(schema.domain, marginals).",
+        )
     if domain != real.domain or queries.domain != real.domain:
         raise InputError(
             "The real table, what it is compared with and the queries do not have the same schema.",

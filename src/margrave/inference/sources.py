@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.errors import InputError
-from margrave.parameters import is_number
+from margrave.parameters import is_number, is_whole
 from margrave.release.release import Conditional
-from margrave.release.seeds import is_whole
 from margrave.schema import Categorical, Ordinal, Schema
 
 Progress = Callable[[str, float], None]

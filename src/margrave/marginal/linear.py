@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -104,7 +106,14 @@ class Queries:
         cliques = tuple(self.domain.clique(c) for c in self.cliques)
         if not cliques or not all(cliques) or len(set(cliques)) < len(cliques):
             raise InputError("The queries name no marginal, one of no columns, or one twice.")
+        if not isinstance(self.sets, Mapping):
+            raise InputError("The sets of codes are not given by column.", remedy="Give a mapping: {column: matrix}.")
         for attribute, sets in self.sets.items():
+            if not isinstance(sets, np.ndarray):
+                raise InputError(
+                    f"The sets of codes of column {attribute!r} are a {type(sets).__name__}, and no 0/1 matrix.",
+                    remedy="Give a NumPy array of truth values, one row a set: np.array(..., dtype=bool).",
+                )
             if sets.dtype != np.bool_ or sets.ndim != 2 or sets.shape[1] != self.domain.size(attribute):
                 raise InputError(f"The sets of codes of column {attribute!r} are no 0/1 matrix over its codes.")
             if not len(sets) or not sets.any(axis=1).all():
@@ -118,15 +127,26 @@ class Queries:
 
     @staticmethod
     def prefixes(domain: Domain, cliques: Iterable[Clique], ordered: Iterable[Attribute]) -> Queries:
-        """For the ordered attributes "at most this code", for the others single codes."""
-        return Queries(
-            domain, tuple(cliques), {a: np.tri(domain.size(a), dtype=np.bool_) for a in ordered}
-        )
+        """For the ordered attributes "at most this code", for the others single codes.
+
+        An ``InputError`` for an ordered attribute that is in no clique.
+        """
+        sets = {a: np.tri(domain.size(a), dtype=np.bool_) for a in ordered}
+        return _met(Queries(domain, tuple(cliques), sets))
 
     @staticmethod
     def ranges(domain: Domain, cliques: Iterable[Clique], ordered: Iterable[Attribute]) -> Queries:
-        """For the ordered attributes every run of codes, for the others single codes."""
-        return Queries(domain, tuple(cliques), {a: _runs(domain.size(a)) for a in ordered})
+        """For the ordered attributes every run of codes, for the others single codes.
+
+        An ``InputError`` for an ordered attribute that is in no clique.
+        """
+        return _met(Queries(domain, tuple(cliques), {a: _runs(domain.size(a)) for a in ordered}))
+
+    def hash(self) -> str:
+        """The sha256 of the marginals and the sets of codes: the same for the same queries in the same order."""
+        sets = sorted(self.sets.items())
+        named = json.dumps([self.cliques, [(a, found.shape) for a, found in sets]])
+        return sha256(b"".join([named.encode(), *(np.packbits(found).tobytes() for _, found in sets)])).hexdigest()
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """How many sets each attribute of a clique has."""
@@ -163,6 +183,18 @@ class Queries:
     def answers(self, values: Mapping[Clique, AnyArray]) -> AnyArray:
         """The answers of all queries, in their order, on the values of the marginals."""
         return np.concatenate([self.answer(c, values[c]).reshape(-1) for c in self.cliques])
+
+
+def _met(queries: Queries) -> Queries:
+    """The queries, if each column with sets of codes is in one of their marginals: else they ask nothing of it."""
+    asked = {a for c in queries.cliques for a in c}
+    unmet = next((a for a in queries.sets if a not in asked), None)
+    if unmet is not None:
+        raise InputError(
+            f"Column {unmet!r} is named as ordered, and no marginal of the queries has it.",
+            remedy="Name a marginal with it, or leave it out.",
+        )
+    return queries
 
 
 def _runs(size: int) -> BoolMatrix:

@@ -26,6 +26,16 @@ class Query:
         """Whether every cell is asked for as it is."""
         return not self.groups
 
+    def within(self, clique: Clique) -> Query:
+        """What it asks of one marginal: without the groups of attributes that the clique does not have.
+
+        >>> Query({"age": np.array([0, 1, 1]), "sex": np.array([0, 0])}).within(("age", "job")).groups
+        {'age': array([0, 1, 1])}
+        """
+        if all(a in clique for a in self.groups):
+            return self
+        return Query({a: groups for a, groups in self.groups.items() if a in clique})
+
     def domain(self, domain: Domain) -> Domain:
         """The domain of groups."""
         return Domain.of({a: self._groups_of(a, domain.size(a)) for a in domain})

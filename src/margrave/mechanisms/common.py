@@ -84,12 +84,13 @@ class Mechanism(Protocol):
         ...
 
 
-def parameter(default: T, words: str, *, above: float | None = None) -> T:
-    """A field of a mechanism that the command line offers as an option: what its help says, and what a number exceeds.
+def parameter(default: T, words: str, *, above: float | None = None, least: float | None = None) -> T:
+    """A field of a mechanism that the command line offers as an option: what its help says, and a number's bound.
 
-    Its type is ``int``, ``float``, ``Fraction``, ``str`` or ``bool``, or one of them or None.
+    A number is above ``above``, or at least ``least``. Its type is ``int``, ``float``, ``Fraction``, ``str`` or
+    ``bool``, or one of them or None.
     """
-    return field(default=default, metadata={"words": words, "above": above})
+    return field(default=default, metadata={"words": words, "above": above, "least": least})
 
 
 def silent(stage: str, fraction: float) -> None:

@@ -69,7 +69,7 @@ class DualQuery:
     eta: float = parameter(2.0, "How much queries that are far off are preferred, without rounds.", above=0)
     samples: int = parameter(25, "Queries that are chosen in a round.", above=0)
     rounds: int | None = parameter(None, "Rounds; by default as many as the budget affords.", above=1)
-    nodes: int = parameter(200, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", above=-1)
+    nodes: int = parameter(200, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", least=0)
 
     def __post_init__(self) -> None:
         check_parameters(self)

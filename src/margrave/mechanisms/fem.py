@@ -67,7 +67,7 @@ class FEM:
     rounds: int | None = parameter(None, "Rounds; by default by a rule from the budget.", above=0)
     samples: int = parameter(100, "Records that are found in a round.", above=0)
     sigma: float = parameter(4.0, "The mean of the noise that perturbs each code.", above=0)
-    nodes: int = parameter(0, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", above=-1)
+    nodes: int = parameter(0, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", least=0)
 
     def __post_init__(self) -> None:
         check_parameters(self)

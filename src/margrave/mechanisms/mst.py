@@ -46,7 +46,7 @@ class MST:
     Source: McKenna, Miklau, Sheldon (2021), Winning the NIST contest, Section 4. ``rare=0`` merges nothing.
     """
 
-    rare: float = parameter(3.0, "Codes counted below so many noise scales are merged.")
+    rare: float = parameter(3.0, "Codes counted below so many noise scales are merged.", least=0)
     max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 

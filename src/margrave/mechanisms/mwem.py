@@ -35,7 +35,7 @@ class MWEM(AdaptiveMeasurements):
     Source: Hardt, Ligett, McSherry (2012); Liu, Vietri, Wu (2021), Algorithm 1 and Appendix B.2.
     """
 
-    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", above=-1)
+    passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", least=0)
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)

@@ -142,8 +142,9 @@ class NAPSUMQ:
         whole = self._whole(domain)
         if not self.fit.tractable(domain, whole):
             widest = max(domain, key=domain.size)
+            have, their = ("marginal has", "its") if len(whole) == 1 else (f"{len(whole)} marginals have", "their")
             raise ModelTooLargeError(
-                f"The workload's {len(whole)} marginals have too many cells for a posterior of all their parameters;"
+                f"The workload's {have} too many cells for a posterior of all {their} parameters;"
                 f" column {widest!r} has the most codes, {domain.size(widest):,}.",
                 remedy="Ask for fewer or smaller marginals, give the column fewer bins, or use another mechanism, whose"
                 " release draws by the bootstrap.",

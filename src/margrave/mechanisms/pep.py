@@ -35,7 +35,7 @@ class PEP(AdaptiveMeasurements):
     Source: Liu, Vietri, Wu (2021), Algorithms 1 and 2.
     """
 
-    gamma: float = parameter(1.0, "How far off answers may stay, in deviations of their noise.", above=-1e-9)
+    gamma: float = parameter(1.0, "How far off answers may stay, in deviations of their noise.", least=0)
     max_iterations: int = parameter(25, "Steps of the projection in a round, at most.", above=0)
     anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)

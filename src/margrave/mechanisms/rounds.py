@@ -234,11 +234,12 @@ def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | N
 
 
 def queries_config(queries: Queries | None) -> Any:
-    """A set of queries as plain data."""
+    """A set of queries as plain data: its marginals, how many sets of codes columns have, and its hash."""
     if queries is None:
         return "all cells"
     sets = {a: len(found) for a, found in queries.sets.items()}
-    return {"count": len(queries), "cliques": [list(c) for c in queries.cliques], "sets": sets}
+    cliques = [list(c) for c in queries.cliques]
+    return {"count": len(queries), "cliques": cliques, "sets": sets, "sha256": queries.hash()}
 
 
 def exact_alpha(alpha: Fraction) -> Fraction:

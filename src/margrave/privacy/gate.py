@@ -26,7 +26,7 @@ from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of, temperature_of
 from margrave.privacy.draws import Counts, chosen, chosen_queries, noisy, noisy_queries
 from margrave.privacy.ledger import Ledger, exact_rho
-from margrave.privacy.noise import Gaussian, Randomness
+from margrave.privacy.noise import Gaussian, Randomness, check_noise
 from margrave.privacy.question import (
     Answers,
     Question,
@@ -163,11 +163,12 @@ class Private:
         with self._lock:
             asked = self._asked(cliques)
             check_query(query, self.domain)
+            check_noise(noise)
             price = noise.price(sensitivity(self._unit, query), len(asked))
             question = measuring(self.domain, asked, price.scale, price.rho_each, query)
             answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
             entries = tuple(
-                Measurement(clique, values, price.scale, price.rho_each, query)
+                Measurement(clique, values, price.scale, price.rho_each, query.within(clique))
                 for clique, values in zip(asked, answer, strict=True)
             )
             self._entries += entries
@@ -184,6 +185,7 @@ class Private:
         """
         with self._lock:
             asked = tuple(queries)
+            check_noise(noise)
             for query in asked:
                 query.check(self.domain)
             cliques = self._asked(q.counted_in(self.domain) for q in asked)

@@ -85,6 +85,14 @@ class Gaussian:
         return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query))
 
 
+def check_noise(noise: object) -> None:
+    """Raise ``InputError`` for what is no noise, such as a rho or a scale alone."""
+    if not isinstance(noise, Gaussian):
+        raise InputError(
+            f"The noise is {noise!r}.", remedy="Give Gaussian(rho=Fraction(1, 10)) or Gaussian(scale=5.0), say."
+        )
+
+
 def _scale_at(rho: Fraction, moved: Sensitivity) -> float:
     variance = moved.l2_squared / (2 * rho)
     scale = _checked_scale(math.sqrt(variance) if variance < 2**200 else math.inf)

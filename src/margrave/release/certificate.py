@@ -14,17 +14,7 @@ from margrave import __version__
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
-from margrave.transcript import (
-    Account,
-    Answer,
-    Entry,
-    Measurement,
-    PublicReading,
-    PublicTotal,
-    QuerySelection,
-    Selection,
-    Transcript,
-)
+from margrave.transcript import Account, PublicTotal, Transcript
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
 
@@ -78,7 +68,7 @@ def build_certificate(
         "size": size,
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
         "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
-        "transcript": [_line(entry) for entry in transcript],
+        "transcript": [entry.facts() for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }
     if account.left_out:
@@ -105,41 +95,6 @@ def _constraints(schema: Schema) -> list[dict[str, Any]]:
 
 def _exact(rho: Fraction) -> dict[str, Any]:
     return {"exact": str(rho), "decimal": float(rho)}
-
-
-def _line(entry: Entry) -> dict[str, Any]:
-    match entry:
-        case Measurement():
-            return {
-                "measured": list(entry.clique),
-                "cells": int(entry.values.size),
-                "scale": entry.scale,
-                "rho": float(entry.rho),
-                "grouped": sorted(entry.query.groups),
-            }
-        case Selection():
-            return {
-                "selected": list(entry.chosen),
-                "candidates": len(entry.candidates),
-                "epsilon": entry.epsilon,
-                "sensitivity": entry.sensitivity,
-                "rho": float(entry.rho),
-                **({"to_read": entry.public, "readable": len(entry.readable)} if entry.readable else {}),
-            }
-        case PublicReading():
-            return {"read": list(entry.clique), "cells": int(entry.values.size), "scale": entry.scale}
-        case Answer():
-            return {"asked": entry.query.words, "scale": entry.scale / entry.query.most, "rho": float(entry.rho)}
-        case QuerySelection():
-            return {
-                "selected": entry.chosen.words,
-                "candidates": len(entry.queries) - len(entry.without),
-                "epsilon": entry.epsilon,
-                "sensitivity": entry.sensitivity,
-                "rho": float(entry.rho),
-            }
-        case PublicTotal():
-            return {"public_total": entry.total}
 
 
 def _public_words(public: Mapping[str, Any]) -> str:

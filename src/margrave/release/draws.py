@@ -14,8 +14,9 @@ import pyarrow as pa
 from margrave.errors import InputError
 from margrave.models import MODELS, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
+from margrave.parameters import is_whole
 from margrave.release.bootstrap import Bootstrap, fit_of
-from margrave.release.seeds import check_seed, is_whole
+from margrave.release.seeds import check_seed
 from margrave.release.together import counted_together, known_together
 from margrave.schema import Codes, Schema
 from margrave.typing import Clique

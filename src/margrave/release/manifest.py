@@ -53,19 +53,6 @@ class Shelf:
         return self.arrays[name]
 
 
-def account_to_plain(account: Account) -> Plain:
-    """The books, with exact fractions as text."""
-    return {
-        "unit": account.unit,
-        "rho_budget": str(account.rho_budget),
-        "epsilon": account.epsilon,
-        "delta": account.delta,
-        "debits": [{"what": d.what, "rho": str(d.rho)} for d in account.debits],
-        "private": account.private,
-        "sampler": account.sampler,
-    }
-
-
 def account_from_plain(plain: Plain) -> Account:
     """The books back; budgets and debits must be sums that could have been spent."""
     debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in _list(plain["debits"]))
@@ -188,6 +175,7 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
 def _measurement(plain: Plain, shelf: Shelf, domain: Domain) -> Measurement:
     clique = _clique(plain["clique"], domain)
     query = Query({a: _groups(shelf.get(name), domain.size(a)) for a, name in plain["query"].items()})
+    query = query.within(clique)  # older releases name the groups of all columns
     values = shelf.get(plain["values"])
     shape = query.domain(domain.project(clique)).shape(clique)
     scale = _number(plain["scale"])

@@ -15,6 +15,7 @@ from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS, fit_named
 from margrave.models.protocol import Fit, Model, fit_config
+from margrave.parameters import is_whole
 from margrave.release import manifest
 from margrave.release.archive import read_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
@@ -69,6 +70,13 @@ class Release:
         **Privacy:** none spent.
         """
         return _rows(self.schema, self.model, n, seed)
+
+    def codes(self, n: int | None = None, *, seed: int | None = None) -> Codes:
+        """The codes of synthetic rows: those of ``sample(n, seed=seed)``, before values are drawn for them.
+
+        **Privacy:** none spent.
+        """
+        return _codes(self.model, n, generator(seed))
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Expected counts of every combination of codes of these columns, by the model.
@@ -256,7 +264,7 @@ class Release:
             "version": FORMAT_VERSION,
             "schema": self.schema.to_toml(),
             "config": dict(self.config),
-            "account": manifest.account_to_plain(self.account),
+            "account": self.account.to_dict(),
             "transcript": manifest.transcript_to_plain(self.transcript, shelf),
             "model": manifest.model_to_plain(self.model.state(), shelf),
             "hindsight": manifest.hindsight_to_plain(self.hindsight, shelf),
@@ -322,11 +330,17 @@ def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> 
 
 
 def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
-    if n is not None and n < 0:
-        raise InputError(f"{n} rows cannot be drawn.", remedy="The number of rows n is at least 0.")
     rng = generator(seed)  # sampling is post-processing
+    return schema.decode(_codes(model, n, rng), rng=rng)
+
+
+def _codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
+    if not (n is None or is_whole(n, 0)):
+        raise InputError(
+            f"{n!r} rows cannot be drawn.", remedy="The number of rows n is a whole number, at least 0."
+        )
     codes = model.sample(n, rng=rng)
-    return schema.decode(codes.take(rng.permutation(len(codes))), rng=rng)
+    return codes.take(rng.permutation(len(codes)))
 
 
 def _is_plain(value: object) -> bool:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margrave.errors import InputError
-
-
-def is_whole(value: object, least: int) -> bool:
-    """Whether a value is a whole number, ``least`` or more; truth values are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+from margrave.parameters import is_whole
 
 
 def check_seed(seed: object) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import closure
+from margrave.parameters import is_number, is_whole
 from margrave.schema.domain import Domain
 from margrave.typing import Attribute, Clique
 
@@ -45,29 +46,42 @@ class Workload:
         if not self.weights:
             raise InputError("The workload is empty.", remedy="Name at least one marginal.")
         for clique, weight in self.weights.items():
+            _check_weight(clique, weight)
             if not (weight > 0 and np.isfinite(weight)):
                 raise InputError(
                     f"The weight of {', '.join(clique)} is {weight}.", remedy="Weights are positive."
                 )
             if not clique:
                 raise InputError("The workload names a marginal of no columns.")
+            _check_distinct(clique)
 
     @staticmethod
     def of(domain: Domain, cliques: Mapping[Clique, float] | Iterable[Iterable[Attribute]]) -> Workload:
-        """Given cliques, with weights (a mapping) or all of weight 1. A clique named twice adds its weights."""
+        """Given cliques, with weights (a mapping) or all of weight 1. A clique named twice adds its weights.
+
+        Raises ``InputError`` for a column that the domain does not have or that a clique names twice, and for weights
+        that are no positive numbers.
+        """
         given = cliques.weights if isinstance(cliques, Workload) else cliques
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InputError(
+                f"A workload cannot be made of a {type(given).__name__}.",
+                remedy='Give a list of marginals, such as [("age", "sex")], or a mapping to their weights.',
+            )
         pairs = given.items() if isinstance(given, Mapping) else ((c, 1.0) for c in given)
         weights: dict[Clique, float] = {}
         for attributes, weight in pairs:
-            clique = domain.clique(attributes)
+            named = _columns(attributes)
+            clique = domain.clique(named)
+            _check_distinct(named)
+            _check_weight(clique, weight)
             weights[clique] = weights.get(clique, 0.0) + float(weight)
         return Workload(weights)
 
     @staticmethod
     def all_kway(domain: Domain, k: int) -> Workload:
         """Every marginal of k attributes (all of them, if there are fewer than k). An InputError if over a million."""
-        if k < 1:
-            raise InputError(f"k-way marginals need k of at least 1, not {k}.")
+        _check_ways(k)
         _check_number(math.comb(len(domain), k), k, domain)
         return Workload(dict.fromkeys(combinations(domain.attributes, min(k, len(domain))), 1.0))
 
@@ -75,8 +89,7 @@ class Workload:
     def around(domain: Domain, target: Attribute, k: int = 3) -> Workload:
         """Every marginal of k attributes that involves the target. An InputError if over a million."""
         domain.index(target)
-        if k < 1:
-            raise InputError(f"k-way marginals need k of at least 1, not {k}.")
+        _check_ways(k)
         others = [a for a in domain if a != target]
         _check_number(math.comb(len(others), k - 1), k, domain)
         return Workload.of(domain, ((target, *c) for c in combinations(others, min(k - 1, len(others)))))
@@ -88,6 +101,11 @@ class Workload:
 
         The recipe of AIM's experiments (McKenna et al. 2022, Section 6.1). The seed is public.
         """
+        if not is_whole(count, 1) or not is_whole(seed, 0):
+            raise InputError(
+                f"A skewed workload cannot have {count!r} marginals by the seed {seed!r}.",
+                remedy="Give whole numbers: a count of 1 or more, and a seed of 0 or more.",
+            )
         rng = np.random.default_rng(seed)  # a public workload, not noise
         weight = dict(zip(domain, rng.exponential(size=len(domain)) ** 2, strict=True))
         cliques = list(Workload.all_kway(domain, k).weights)
@@ -120,6 +138,30 @@ class Workload:
             for a in clique:
                 touching[a] = touching.get(a, 0.0) + weight
         return touching
+
+
+def _columns(attributes: object) -> Clique:
+    """The names of a marginal's columns, which may come from an iterator."""
+    if isinstance(attributes, str) or not isinstance(attributes, Iterable):
+        raise InputError(f"{attributes!r} is no list of columns.", remedy=f"Give [{attributes!r}].")
+    return tuple(attributes)
+
+
+def _check_weight(clique: Clique, weight: object) -> None:
+    if not is_number(weight):
+        raise InputError(f"The weight of {', '.join(clique)} is {weight!r}.", remedy="Weights are positive numbers.")
+
+
+def _check_distinct(clique: Clique) -> None:
+    """A marginal of a column with itself is no marginal of one column: whoever names it means another."""
+    if len(set(clique)) < len(clique):
+        twice = next(a for a in clique if clique.count(a) > 1)
+        raise InputError(f"A marginal of the workload names column {twice!r} twice.", remedy="Name each column once.")
+
+
+def _check_ways(k: object) -> None:
+    if not is_whole(k, 1):
+        raise InputError(f"k-way marginals need k of at least 1, a whole number, not {k!r}.")
 
 
 def _check_number(count: int, k: int, domain: Domain) -> None:

@@ -131,8 +131,9 @@ class MaxEntropyFit:
 
     def _refuse_large(self, domain: Domain, cliques: Collection[Clique]) -> None:
         if not self.tractable(domain, cliques):
+            these = "This marginal is" if len(cliques) == 1 else f"These {len(cliques)} marginals are"
             raise InputError(
-                f"These {len(cliques)} marginals are too large for a posterior of all their parameters"
+                f"{these} too large for a posterior of all parameters"
                 f" (at most {LARGEST:,}, and {LARGEST_TABLES:,} cells of the junction tree).",
                 remedy='Measure fewer or smaller ones, or draw by the bootstrap: draws(method="bootstrap").',
             )
