@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import fake_model
 import margrave
 from margrave.cli.main import cli
+from margrave.cli.options import parse_workload
 from margrave.privacy import AddRemoveRow, Budget, protect
 from margrave.schema import Categorical, Date, Integer, Schema
 
@@ -48,6 +50,50 @@ def test_the_comparison_runs(capsys: pytest.CaptureFixture[str]) -> None:
     errors = [float(line[20:].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(errors) == 5
     assert max(errors) < 1
+
+
+def test_the_workloads_and_queries_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page, names = ROOT / "docs" / "workload.md", dict[str, Any]()
+    (tmp_path / "workload.txt").write_text(next(b for b in blocks(page, "") if b.startswith("#")))
+    for script in blocks(page, "python"):
+        exec(script, names)
+    domain = names["domain"]
+    assert names["stored"].weights == {("age", "ill"): 3.0, ("sex", "visits"): 1.0}
+    assert names["heavy"].weights == names["stored"].weights
+    assert len(names["pairs"].cliques) == 6
+    assert names["around"].cliques == margrave.Workload.around(domain, "ill").cliques
+    assert names["more"].weights[("age", "sex", "ill")] == 5
+    assert names["ranges"][5].words == "age 0-2, ill 1"
+    assert [len(names[q]) for q in ("cells", "prefixes")] == [12 * 2 + 2 * 5] * 2
+    shown = re.findall(r"^\| `(?:\"([^\"]+)\"|([^`]+))`", page.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = [a or b for a, b in shown if b != "--workload"]
+    assert len(shown) == 4
+    for text in shown:
+        assert parse_workload(text, domain).cliques
+
+
+def test_the_papers_forms_can_be_made() -> None:
+    """Every call of the tables, and a line for every mechanism."""
+    lines = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    rows = [row for row in rows if row[0] not in ("mechanism", "")]
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    public = margrave.Public(schema.encode(pa.table({"a": [0], "b": [1], "c": [0]})), "made up")
+    workload = margrave.Workload.all_kway(schema.domain, 2)
+    known = {name: getattr(margrave, name) for name in margrave.__all__}
+    known |= {"public": public, "workload": workload, "release": fake_model.release()}
+    named = set()
+    for row in rows:
+        assert len(row) == 4, row
+        (call,) = re.findall(r"`([^`]+)`", row[2])
+        made = eval(call, dict(known))  # noqa: S307
+        if (name := row[0].strip("`")) in margrave.MECHANISMS:
+            assert type(made) is margrave.MECHANISMS[name]
+            named.add(name)
+        else:
+            assert not row[0].startswith("`"), name
+    assert named == set(margrave.MECHANISMS)
 
 
 def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:
