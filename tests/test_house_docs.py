@@ -45,8 +45,12 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_comparison_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (script,) = blocks(ROOT / "docs" / "comparing.md", "python")
-    exec(script.replace("range(2)", "range(1)"), {"__name__": "comparing"})
+    script, again = blocks(ROOT / "docs" / "comparing.md", "python")
+    names: dict[str, Any] = {"__name__": "comparing"}
+    exec(script.replace("range(2)", "range(1)"), names)
+    exec(again, names)
+    assert names["one"] is not names["two"]
+    assert not names["one"].account.private
     errors = [float(line[20:].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(errors) == 5
     assert max(errors) < 1
