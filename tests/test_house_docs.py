@@ -6,9 +6,11 @@ import re
 import sys
 import types
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -42,6 +44,28 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert release.transcript.cliques == (("a",), ("b",), ("c",), ("a", "b"), ("b", "c"))
     assert release.account.rho_spent == release.account.rho_budget
     assert release.sample(5).num_rows == 5
+
+
+def test_the_rounds_of_the_guide_run() -> None:
+    """What it shows of choosing privately and of single counts, with nothing but what stands there imported."""
+    _, choosing, counts = blocks(ROOT / "docs" / "extending.md", "python")
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    rows = margrave.read_table(pa.table({"a": [0, 1, 1], "b": [0, 1, 2], "c": [0, 0, 1]}), schema)
+    workload, fit, rng = margrave.Workload.all_kway(schema.domain, 2), margrave.GraphicalFit(), np.random.default_rng(0)
+    own = types.SimpleNamespace(fit=fit, rounds=2, alpha=Fraction(1, 2))
+    for script in (choosing, counts):
+        with protect(rows, unit=AddRemoveRow(), budget=Budget.approx(1.0, 1e-6)) as private:
+            names: dict[str, Any] = {
+                "private": private, "domain": schema.domain, "workload": workload, "self": own, "rng": rng,
+                "candidates": workload.cliques, "relevance": workload.weights, "scale": 3.0, "share": private.rho / 2,
+                "model": fit(schema.domain, private.transcript, rng=rng),
+            }  # fmt: skip
+            exec(script, names)
+            assert private.remaining == 0
+            assert names["model"].project(("a", "b")).values.shape == (2, 3)
+            if script == choosing:
+                noise = {r: names["expected_noise"](3.0, schema.domain.possible(r)) for r in workload.cliques}
+                assert noise.keys() == names["estimates"].keys()
 
 
 def test_the_comparison_runs(capsys: pytest.CaptureFixture[str]) -> None:
