@@ -75,6 +75,16 @@ def test_from_a_file_to_rows_release_and_report(here: Path, capsys: pytest.Captu
     ]
 
 
+def test_a_workload_that_leaves_out_columns_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = made(capsys, "--workload", "age,job", "--release", "r.margrave", "--report", "r.html")
+    assert "Nothing was asked of sex: its synthetic values say nothing of the real ones." in said
+    assert Release.load("r.margrave").unasked == ("sex",)
+    assert "nothing asked of" in ok(capsys, "certificate", "r.margrave")
+    assert "Nothing was asked of sex" in (here / "r.html").read_text()
+    assert "Nothing was asked" not in made(capsys, "--release", "whole.margrave")
+    assert "nothing asked of" not in ok(capsys, "certificate", "whole.margrave")
+
+
 @pytest.mark.parametrize("mechanism", ALONE)
 def test_every_mechanism_by_name(here: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     out = json.loads(made(capsys, "-m", mechanism, "--release", "r.margrave", "--json"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,37 @@ def test_a_smaller_workload_is_planned_as_such() -> None:
 @pytest.mark.parametrize(("name", "marginals"), [("aim", 1), ("privpgd", 3), ("private-gsd", 3), ("mst", None)])
 def test_the_workload_planned_is_the_mechanism_s_own(name: str, marginals: int | None) -> None:
     assert plan(SCHEMA.domain, MECHANISMS[name](), budget=BUDGET, unit=AddRemoveRow()).workload == marginals
+
+
+ASKS_ALL = {"mwem-pgm", "napsu-mq"}
+"""Mechanisms that measure every column, whatever their workload."""
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_columns_that_nothing_will_be_asked_of_are_named(name: str) -> None:
+    """Also one in which all records would be counted: the column with the fewest codes."""
+    schema = Schema.coded({"a": 3, "b": 4, "few": 2, "d": 3})
+    made = MECHANISMS[name]
+    told = "workload" in {f.name for f in fields(made)}  # type: ignore[arg-type]
+    workload = {"workload": Workload.of(schema.domain, [("a", "b")])} if told else {}
+    planned = plan(schema.domain, made(**workload), budget=BUDGET, unit=AddRemoveRow())
+    assert planned.unasked == (("few", "d") if told and name not in ASKS_ALL else ())
+    assert plan(schema.domain, made(), budget=BUDGET, unit=AddRemoveRow()).unasked == ()
+
+
+def test_the_plan_says_what_nothing_will_be_asked_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.toml")
+    options = ["plan", "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-9"]
+    assert run([*options, "--workload", "b,c"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Nothing will be asked of a: its synthetic values will say nothing of the real ones." in said
+    assert run([*options, "--workload", "b,c", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unasked"] == ["a"]
+    assert run(options) == 0
+    assert "Nothing will be asked" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -7,14 +7,18 @@ import re
 import sys
 import types
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import fake_model
 import margrave
 from margrave.cli.main import cli
+from margrave.cli.options import parse_workload
 from margrave.privacy import AddRemoveRow, Budget, protect
 from margrave.schema import Categorical, Date, Integer, Schema
 
@@ -43,13 +47,38 @@ def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert release.sample(5).num_rows == 5
 
 
+def test_the_rounds_of_the_guide_run() -> None:
+    """What it shows of choosing privately and of single counts, with nothing but what stands there imported."""
+    _, choosing, counts = blocks(ROOT / "docs" / "extending.md", "python")
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    rows = margrave.read_table(pa.table({"a": [0, 1, 1], "b": [0, 1, 2], "c": [0, 0, 1]}), schema)
+    workload, fit, rng = margrave.Workload.all_kway(schema.domain, 2), margrave.GraphicalFit(), np.random.default_rng(0)
+    own = types.SimpleNamespace(fit=fit, rounds=2, alpha=Fraction(1, 2))
+    for script in (choosing, counts):
+        with protect(rows, unit=AddRemoveRow(), budget=Budget.approx(1.0, 1e-6)) as private:
+            names: dict[str, Any] = {
+                "private": private, "domain": schema.domain, "workload": workload, "self": own, "rng": rng,
+                "candidates": workload.cliques, "relevance": workload.weights, "scale": 3.0, "share": private.rho / 2,
+                "model": fit(schema.domain, private.transcript, rng=rng),
+            }  # fmt: skip
+            exec(script, names)
+            assert private.remaining == 0
+            assert names["model"].project(("a", "b")).values.shape == (2, 3)
+            if script == choosing:
+                noise = {r: names["expected_noise"](3.0, schema.domain.possible(r)) for r in workload.cliques}
+                assert noise.keys() == names["estimates"].keys()
+
+
 def test_the_comparison_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script, answers = blocks(ROOT / "docs" / "comparing.md", "python")
+    script, answers, again = blocks(ROOT / "docs" / "comparing.md", "python")
     names: dict[str, Any] = {"__name__": "comparing"}
     exec(script.replace("range(2)", "range(1)"), names)
+    exec(again, names)
+    assert names["one"] is not names["two"]
+    assert not names["one"].account.private
     errors = [float(line[20:].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(errors) == 5
     assert max(errors) < 1
@@ -61,6 +90,50 @@ def test_the_comparison_runs(
         assert len(told.splitlines()) == len(release.transcript)
         assert kept["transcript"] == release.transcript.to_dict()
         assert Schema.from_toml(kept["schema"]) == names["schema"]
+
+
+def test_the_workloads_and_queries_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page, names = ROOT / "docs" / "workload.md", dict[str, Any]()
+    (tmp_path / "workload.txt").write_text(next(b for b in blocks(page, "") if b.startswith("#")))
+    for script in blocks(page, "python"):
+        exec(script, names)
+    domain = names["domain"]
+    assert names["stored"].weights == {("age", "ill"): 3.0, ("sex", "visits"): 1.0}
+    assert names["heavy"].weights == names["stored"].weights
+    assert len(names["pairs"].cliques) == 6
+    assert names["around"].cliques == margrave.Workload.around(domain, "ill").cliques
+    assert names["more"].weights[("age", "sex", "ill")] == 5
+    assert names["ranges"][5].words == "age 0-2, ill 1"
+    assert [len(names[q]) for q in ("cells", "prefixes")] == [12 * 2 + 2 * 5] * 2
+    shown = re.findall(r"^\| `(?:\"([^\"]+)\"|([^`]+))`", page.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = [a or b for a, b in shown if b != "--workload"]
+    assert len(shown) == 4
+    for text in shown:
+        assert parse_workload(text, domain).cliques
+
+
+def test_the_papers_forms_can_be_made() -> None:
+    """Every call of the tables, and a line for every mechanism."""
+    lines = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    rows = [row for row in rows if row[0] not in ("mechanism", "")]
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    public = margrave.Public(schema.encode(pa.table({"a": [0], "b": [1], "c": [0]})), "made up")
+    workload = margrave.Workload.all_kway(schema.domain, 2)
+    known = {name: getattr(margrave, name) for name in margrave.__all__}
+    known |= {"public": public, "workload": workload, "release": fake_model.release()}
+    named = set()
+    for row in rows:
+        assert len(row) == 4, row
+        (call,) = re.findall(r"`([^`]+)`", row[2])
+        made = eval(call, dict(known))  # noqa: S307
+        if (name := row[0].strip("`")) in margrave.MECHANISMS:
+            assert type(made) is margrave.MECHANISMS[name]
+            named.add(name)
+        else:
+            assert not row[0].startswith("`"), name
+    assert named == set(margrave.MECHANISMS)
 
 
 def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:

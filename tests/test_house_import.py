@@ -66,7 +66,16 @@ def test_the_table_of_names_says_what_the_types_say() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert for_types == margrave._HOME
+    assert {name: home for name, home in for_types.items() if home != "margrave"} == margrave._HOME
+    assert {name for name, home in for_types.items() if home == "margrave"} <= set(margrave._PARTS)
+
+
+@pytest.mark.parametrize("part", margrave._PARTS)
+def test_every_part_is_there_without_an_import_of_its_own(part: str) -> None:
+    """In a process that has imported nothing but the package; each is a public name of the folder, or module."""
+    assert run(f"import margrave; print(margrave.{part}.__name__)").stdout.strip() == f"margrave.{part}"
+    assert part in dir(margrave)
+    assert getattr(margrave, part).__doc__
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

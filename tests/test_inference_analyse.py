@@ -540,6 +540,7 @@ def test_the_table(shown: Analysis) -> None:
     table = shown.table()
     assert list(table.columns) == [
         "estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share", "used", "unmeasured",
+        "binned",
     ]  # fmt: skip
     e, row = shown["x"], table.loc["x"]
     assert row.estimate == e.estimate

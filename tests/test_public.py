@@ -18,7 +18,7 @@ from margrave.mechanisms import AIM, MWEM, GEMPub, PEPPub, PMWPub
 from margrave.mechanisms.jam import JAM
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.library import Library, scaled
-from margrave.models import EntropyProjectionFit
+from margrave.models import EntropyProjectionFit, GraphicalFit
 from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness, protect
 from margrave.public import Public
 from margrave.release import Release
@@ -138,6 +138,22 @@ def test_the_public_table_reaches_a_release_as_its_readings_alone(name: str, tmp
 
     assert known(release) == known(same)
     assert release.sample(50, seed=1).equals(same.sample(50, seed=1))
+
+
+def test_equal_weights_are_the_model_s_alone() -> None:
+    """The transcript holds the real scales, so that a refit weighs by them and differs."""
+    budget, fit, pairs = Budget.approx(1.0, 1e-9), GraphicalFit(), list(combinations(DOMAIN.attributes, 2))
+    alike, weighed = (
+        run_on(mechanism, PRIVATE, ReplaceRow(), budget, SeededRandomness(2))
+        for mechanism in (JAMPGM(public=public_of(), rounds=8, equal_weights=e) for e in (True, False))
+    )
+
+    def moved(release: Release) -> float:
+        again = release.refit(fit, seed=0).model
+        return max(float(np.abs(again.project(c).values - release.model.project(c).values).max()) for c in pairs)
+
+    assert len({e.scale for e in alike.transcript.evidence}) > 1
+    assert moved(alike) > 100 * moved(weighed)
 
 
 @MECHANISM

@@ -6,6 +6,7 @@ import json
 import pickle
 import zipfile
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,21 @@ from hypothesis import strategies as st
 
 import fake_model
 from margrave.errors import InputError, MargraveError, ReleaseError
-from margrave.marginal import Marginal
-from margrave.models import MODELS, GraphicalFit
+from margrave.marginal import TOTAL, LinearQuery, Marginal, Queries
+from margrave.models import MODELS, GraphicalFit, MultiplicativeWeightsFit
+from margrave.models.protocol import fit_config
+from margrave.public import Public
 from margrave.release import Release
-from margrave.schema import Categorical, Coded, Integer, Schema
-from margrave.transcript import Measurement, PublicTotal, Selection
+from margrave.schema import Categorical, Coded, Codes, Depends, Integer, Schema
+from margrave.transcript import (
+    Answer,
+    Measurement,
+    PublicReading,
+    PublicTotal,
+    QuerySelection,
+    Selection,
+    Transcript,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -436,6 +447,57 @@ def test_the_certificate_says_what_was_done(made: Release) -> None:
         ["age"], ["sex", "job"], ["age", "sex"], ["age", "sex"],
     ]  # fmt: skip
     assert "warning" not in facts
+
+
+PLACES = Schema(
+    [Categorical("city", ["x", "y", "z"]), Categorical("state", ["s", "t"]), Coded("age", 4), Coded("sex", 2)],
+    constraints=[Depends("city", "state", {"x": "s", "y": "s", "z": "t"})],
+)
+
+
+def knowing(*entries: Any, config: dict[str, Any] | None = None) -> Release:
+    of = replace(fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3})), schema=PLACES)
+    return replace(of, transcript=Transcript(tuple(entries)), config=config or {"name": "by hand"})
+
+
+def test_columns_that_nothing_tells_of_are_named() -> None:
+    cities = Measurement(("city",), np.ones(3, dtype=np.int64), 1.0, Fraction(1))
+    assert knowing(cities).unasked == ("age", "sex"), "a state follows from its city"
+    assert knowing(cities).certificate()["unasked"] == ["age", "sex"]
+    count = Answer(LinearQuery(("age",), ((0, 1),)), 10, 1.0, Fraction(1))
+    reading = PublicReading(("sex",), np.ones(2), np.ones(2), "0" * 64)
+    assert knowing(cities, count).unasked == ("sex",)
+    assert knowing(cities, count, reading).unasked == ()
+    assert knowing(cities, Answer(TOTAL, 10, 1.0, Fraction(1))).unasked == ("age", "sex")
+    passed_over = Selection((("age",), ("sex",)), ("age",), 1.0, 1.0, Fraction(1))
+    assert knowing(cities, passed_over).unasked == ("age", "sex"), "what was not chosen was not measured"
+
+
+def test_choices_alone_tell_of_every_column_of_their_queries() -> None:
+    queries = Queries.cells(PLACES.domain, [("age", "sex"), ("city", "age")])
+    chosen = QuerySelection(queries, 0, 1, 1.0, 1.0, Fraction(1), signed=True)
+    total = Answer(TOTAL, 10, 1.0, Fraction(1))
+    assert knowing(total, chosen).unasked == ()
+    assert knowing(total, replace(chosen, queries=Queries.cells(PLACES.domain, [("city",)]))).unasked == ("age", "sex")
+    cities = Measurement(("city",), np.ones(3, dtype=np.int64), 1.0, Fraction(1))
+    assert knowing(cities, chosen).unasked == ("age", "sex"), "where something is measured, choices tell little"
+
+
+def test_a_public_table_that_the_model_starts_from_tells_of_its_columns() -> None:
+    cities = Measurement(("city",), np.ones(3, dtype=np.int64), 1.0, Fraction(1))
+    codes = Codes.of(PLACES.domain.project(["city", "age"]), {"city": np.array([0]), "age": np.array([1])})
+    public = Public(codes, "made up")
+    weights = MultiplicativeWeightsFit(public=public)
+    started = {"name": "pmw-pub", **fit_config(weights)}
+    assert knowing(cities, config=started).unasked == ("sex",)
+    jam = {"name": "jam", "public": public.facts(), **fit_config(GraphicalFit())}
+    assert knowing(cities, config=jam).unasked == ("age", "sex"), "JAM knows what it read, and no more"
+    again = {**started, "refit": "GraphicalFit", **fit_config(GraphicalFit(), public="refit_public")}
+    assert knowing(cities, config=again).unasked == ("age", "sex")
+    other = {**jam, "refit": "MultiplicativeWeightsFit", **fit_config(weights, public="refit_public")}
+    assert knowing(cities, config=other).unasked == ("sex",)
+    for hostile in ([], "public", {"columns": 3}, {"columns": [["age"], "nowhere"]}):
+        assert knowing(cities, config={**started, "public": hostile}).unasked == ("age", "sex")
 
 
 def test_a_public_size_is_a_public_input() -> None:

@@ -94,6 +94,14 @@ def test_seeded_noise_is_loud() -> None:
     assert "NOT PRIVATE" not in render(fake_model.release())
 
 
+def test_columns_that_nothing_was_asked_of_are_told() -> None:
+    assert "Nothing was asked" not in render(release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 1.0)))
+    page = render(release_of(measurement(("b",), [1, 2, 3], 1.0)))
+    assert "Nothing was asked of a and c: their synthetic values say nothing of the real ones." in page
+    assert page.count("nothing was asked of it") == 2
+    assert "not measured by itself" not in page
+
+
 def measurement(clique: tuple[str, ...], values: Any, scale: float) -> Measurement:
     return Measurement(clique, np.asarray(values, dtype=np.int64), scale, Fraction(1, 10))
 

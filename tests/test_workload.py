@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_given_cliques_take_the_domains_order_and_add_up() -> None:
     assert dict(weighted.weights) == {("c0", "c2"): 2.5, ("c5",): 3.0}
     with pytest.raises(InputError, match="nobody"):
         Workload.of(SIX, [("c0", "nobody")])
+
+
+def test_a_file_has_a_marginal_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "workload.txt"
+    path.write_text("# what matters\nc2, c0 = 2.5\n\nc1\nc0,c2\n", encoding="utf-8")
+    assert Workload.load(SIX, path).weights == {("c0", "c2"): 3.5, ("c1",): 1.0}
+    path.write_text("c0 = heavy\n", encoding="utf-8")
+    with pytest.raises(InputError, match="heavy"):
+        Workload.load(SIX, path)
+    path.write_bytes(b"\xff\xfe")
+    for unread in (path, tmp_path / "nowhere", tmp_path):
+        with pytest.raises(InputError, match="cannot be read"):
+            Workload.load(SIX, unread)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf"), "a", "3", None, True])

@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from margrave import inference as inference
+    from margrave import models as models
+    from margrave import report as report
     from margrave.api import read_public, synthesize
     from margrave.data import MemoryTable, Table, read_synthetic, read_table
     from margrave.errors import (
@@ -149,6 +152,24 @@ _HOME = {
     "Workload": "margrave.workload",
 }
 
+_PARTS = (
+    "data",
+    "errors",
+    "evaluate",
+    "inference",
+    "marginal",
+    "mechanisms",
+    "models",
+    "privacy",
+    "public",
+    "release",
+    "report",
+    "schema",
+    "transcript",
+    "workload",
+)
+"""The parts with names of their own, as in ``margrave.privacy.SeededRandomness``."""
+
 __all__ = [
     "AIM",
     "DualQuery",
@@ -223,7 +244,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Fetch a public name from the module it lives in (PEP 562)."""
+    """Fetch a public name from the module it lives in, or a part of the package (PEP 562)."""
+    if name in _PARTS:
+        return import_module(f"margrave.{name}")
     try:
         home = _HOME[name]
     except KeyError:
@@ -234,4 +257,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_PARTS})

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
-from margrave.mechanisms.common import CELLS_PER_MB, Step
+from margrave.mechanisms.common import CELLS_PER_MB, Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
 from margrave.release.bounds import workload_of
+from margrave.release.together import left_out, started_from
 from margrave.schema.domain import Domain
-from margrave.typing import Clique
+from margrave.typing import Attribute, Clique
 from margrave.workload import Workload
 
 # Measured on two cores of a small server; orders of magnitude, not promises.
@@ -66,8 +68,8 @@ class Noise:
 class Plan:
     """What is known of a run beforehand. **Privacy:** a function of public inputs.
 
-    ``workload``: its number of marginals; None where the mechanism has none. ``posterior``: the model's posterior is
-    sampled at the end, for which ``seconds`` holds nothing.
+    ``workload``: its number of marginals; None where the mechanism has none. ``unasked``: columns of which nothing will
+    be asked. ``posterior``: the model's posterior is sampled at the end, for which ``seconds`` holds nothing.
     """
 
     mechanism: str
@@ -82,6 +84,7 @@ class Plan:
     workload: int | None
     counted: int
     counted_cells: int
+    unasked: tuple[Attribute, ...]
     noise: tuple[Noise, ...]
     max_model_mb: float | None
     rows: int
@@ -96,6 +99,7 @@ class Plan:
             "rho": {"exact": str(self.rho), "decimal": float(self.rho)},
             "cells": str(self.cells),
             "largest": list(self.largest),
+            "unasked": list(self.unasked),
             "noise": [vars(n) for n in self.noise],
         }
 
@@ -118,6 +122,7 @@ def plan(
     if workload is None and "workload" in config:
         workload = workload_of(domain, config)
     steps = mechanism.steps(domain, budget.rho, unit)
+    for_total = total_steps(domain, budget.rho, unit)
     largest = max(reads, key=domain.cells)
     counted_cells = sum(domain.cells(r) for r in reads)
     max_model_mb = config.get("max_model_mb")
@@ -134,6 +139,7 @@ def plan(
         workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
         counted_cells=counted_cells,
+        unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], config),
         noise=_noise(domain, steps, reads),
         max_model_mb=max_model_mb,
         rows=rows,
@@ -141,6 +147,20 @@ def plan(
         seconds=_seconds(domain, rows, reads, steps, max_model_mb),
         posterior=_fitted_by(config, ("MaxEntropyFit",)),
     )
+
+
+def _unasked(
+    domain: Domain, reads: Collection[Clique], steps: Sequence[Step], config: Mapping[str, Any]
+) -> tuple[Attribute, ...]:
+    """The columns of no marginal that may be asked for.
+
+    That a column is read to count all records in says nothing of it: it is asked for where a step or the workload
+    names it too.
+    """
+    told = [r for r in reads if r != TOTAL.counted_in(domain)]
+    told += [c for s in steps for c in s.cliques]
+    told += [] if config.get("workload") is None else workload_of(domain, config).cliques
+    return left_out(domain, [*told, started_from(config)])
 
 
 def _fitted_by(config: Mapping[str, Any], kinds: tuple[str, ...]) -> bool:

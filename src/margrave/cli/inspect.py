@@ -61,6 +61,7 @@ def show_certificate(facts: dict[str, Any]) -> None:
                     "records",
                     f"{facts['size']:.0f}, {'public' if facts['size_is_public'] else 'estimated from noisy counts'}",
                 ),
+                *([("nothing asked of", ", ".join(facts["unasked"]))] if facts["unasked"] else []),
                 ("public inputs", "; ".join(facts["public_inputs"])),
             ],
         )

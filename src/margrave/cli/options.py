@@ -151,9 +151,9 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
             target, k = text.removeprefix("around:"), "3"
         return Workload.around(domain, target, int(k))
     if Path(text).is_file():
-        return _parse_lines(Path(text).read_text(encoding="utf-8").splitlines(), domain)
+        return Workload.load(domain, text)
     if all(part.strip() in domain for group in text.split(";") for part in group.split(",") if part.strip()):
-        return _parse_lines(text.split(";"), domain)
+        return Workload.of_lines(domain, text.split(";"))
     unknown = next(
         p.strip() for g in text.split(";") for p in g.split(",") if p.strip() and p.strip() not in domain
     )
@@ -166,25 +166,6 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
-
-
-def _parse_lines(lines: list[str], domain: Domain) -> Workload:
-    weights: dict[tuple[str, ...], float] = {}
-    for line in lines:
-        names, _, weight = line.partition("=")
-        if names.strip() and not names.lstrip().startswith("#"):
-            named = tuple(n.strip() for n in names.split(",") if n.strip())
-            weights[named] = weights.get(named, 0.0) + _weight(weight)
-    return Workload.of(domain, weights)
-
-
-def _weight(text: str) -> float:
-    try:
-        return float(text) if text.strip() else 1.0
-    except ValueError:
-        raise InputError(
-            f"The workload holds the weight {text.strip()!r}.", remedy="Weights are numbers."
-        ) from None
 
 
 def echo_json(value: object) -> None:

@@ -27,6 +27,7 @@ from margrave.privacy import Budget, LedgerFile, parse_unit
 from margrave.privacy.books import check_books
 from margrave.privacy.ledger_state import DatasetState
 from margrave.privacy.policy import policy_of
+from margrave.report.words import nothing_asked
 
 
 @click.command("plan", cls=Sectioned)
@@ -129,6 +130,9 @@ def show_plan(made: Plan) -> None:
     for n in made.noise:
         if (verdict := n.verdict(made.rows)) is not None:
             out.print(verdict, markup=False)
+    if made.unasked:
+        told = f"{nothing_asked(made.unasked, ahead=True)} A --workload that names them would ask."
+        out.print(told, markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
         " Adaptive mechanisms choose marginals whose error the count reduces.",

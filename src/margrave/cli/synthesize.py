@@ -29,6 +29,7 @@ from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
 from margrave.report import write_report
+from margrave.report.words import nothing_asked
 
 
 @click.command("synthesize", cls=Sectioned)
@@ -191,6 +192,8 @@ def _tell(facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
         f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {told['measured']} noisy"
         f" marginals{single} and {told['selected']} private choices."
     )
+    if facts["unasked"]:
+        click.echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:
             click.echo(f"{words}: {outputs[option]}")

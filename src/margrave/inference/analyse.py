@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
+from margrave.inference.bins import Bins
 from margrave.inference.combine import Mixture, mix
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
@@ -58,7 +59,9 @@ def analyse(
 
     What the release never measured, the data sets cannot tell. A ready model knows its columns: those that
     lie together in no measured marginal are named in the first note, and estimates that rest on them are
-    marked (``unmeasured``). For a function of your own a general note says where to look.
+    marked (``unmeasured``). For a function of your own a general note says where to look. Of a column with bins they
+    know the bin of a value alone: where an analysis takes the values themselves, a note says how wide the bins
+    are, and of a mean what it would be at either end of them (``binned``, ``ends``).
 
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
@@ -92,6 +95,7 @@ def analyse(
         remedy=remedy,
         notes=tuple(getattr(fit, "notes", ())),
         relations=Relations.of(fit, draws),
+        bins=Bins.of(fit, draws, frames, corrected=correct),
     )
 
 

@@ -64,7 +64,7 @@ class Analysis:
         """One row an estimate: its numbers, how many data sets it is from, and whether it rests on an assumption.
 
         ``p_value`` is of the hypothesis that the value is ``null``; ``unmeasured`` says whether the estimate
-        rests on columns that were never measured together.
+        rests on columns that were never measured together, ``binned`` whether on values within bins.
         """
         level = self._level(level)
         rows = [e.to_dict(level, null) for e in self.estimates]
@@ -72,6 +72,7 @@ class Analysis:
         found = pd.DataFrame({c: [np.nan if r[c] is None else r[c] for r in rows] for c in columns})
         found["used"] = [e.used for e in self.estimates]
         found["unmeasured"] = [bool(e.unmeasured) for e in self.estimates]
+        found["binned"] = [bool(e.binned) for e in self.estimates]
         found.index = pd.Index(self.names, name="name")
         return found
 
@@ -167,7 +168,7 @@ class Analysis:
         }
 
     def __str__(self) -> str:
-        table = self.table().drop(columns="unmeasured").set_axis([e.marked for e in self.estimates])
+        table = self.table().drop(columns=["unmeasured", "binned"]).set_axis([e.marked for e in self.estimates])
         shown = table.to_string(
             formatters={"p_value": "{:.3g}".format, "privacy_share": "{:.0%}".format, "df": "{:.1f}".format},
             float_format="{:.5g}".format,

@@ -27,8 +27,9 @@ class Estimate:
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
     ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
     the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
-    so that it rests on an assumption. A quantity whose interval is refused has NaN for its estimate and
-    variance.
+    so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the
+    release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their
+    bins. A quantity whose interval is refused has NaN for its estimate and variance.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Estimate:
     floored: bool = False
     bias: float = 0.0
     unmeasured: tuple[Clique, ...] = ()
+    binned: tuple[str, ...] = ()
+    ends: tuple[float, float] | None = None
 
     @property
     def marked(self) -> str:
@@ -101,4 +104,5 @@ class Estimate:
         numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
         unmeasured = [list(u) for u in self.unmeasured]
         places = {"used": self.used, "data_sets": self.data_sets}
-        return {"name": self.name, **numbers, **places, "unmeasured": unmeasured}
+        bins = {"binned": list(self.binned), "ends": None if self.ends is None else list(self.ends)}
+        return {"name": self.name, **numbers, **places, "unmeasured": unmeasured, **bins}

@@ -49,24 +49,35 @@ def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
     return left.strip(), right.strip()
 
 
-def names_in(side: str, formula: str) -> list[str]:
+def names_in(side: str, formula: str, *, coded: bool = True) -> list[str]:
     """The columns that one side of a formula names, quoted ones too: Q("hours a week") or `hours a week`.
 
-    >>> names_in("C(sex, Treatment('m')) : bs(age, df=4) + Q('zip code')", "")
-    ['sex', 'age', 'zip code']
+    Without ``coded``, those inside ``C(...)`` are left out: categories there, whatever their values are.
+
+    >>> names_in("C(sex, Treatment('m')) : bs(age, df=4) + Q('zip code') + `a b`", "")
+    ['sex', 'age', 'zip code', 'a b']
+    >>> names_in("C(sex, Treatment('m')) : bs(age, df=4)", "", coded=False)
+    ['age']
     """
-    ticked = side.split("`")
-    found = ticked[1::2]
+    plainly = "".join(f"Q({part!r})" if i % 2 else part for i, part in enumerate(side.split("`")))
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO("(" + " ".join(ticked[::2]) + ")").readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(f"({plainly})").readline))
     except (tokenize.TokenError, SyntaxError):
         raise InputError(f"{formula!r} is no formula.", remedy="Close its brackets and quotes.") from None
     words = [t for t in tokens if t.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)]
+    found: list[str] = []
+    open_brackets: list[bool] = []  # of each, whether it is that of a C(...)
     for i, token in enumerate(words):
         before = words[i - 1].string if i else ""
         after = words[i + 1].string if i + 1 < len(words) else ""
+        if token.string == "(":
+            open_brackets.append(before == "C")
+        elif token.string == ")" and open_brackets:
+            open_brackets.pop()
         quoted = token.type == tokenize.STRING and before == "(" and i > 1 and words[i - 2].string == "Q"
         plain = token.type == tokenize.NAME and before != "." and after not in ("(", "=")
+        if any(open_brackets) and not coded:
+            continue
         if quoted:
             found.append(str(ast.literal_eval(token.string)))
         elif plain and token.string not in _KNOWN and not keyword.iskeyword(token.string):
@@ -78,6 +89,17 @@ def columns_of(formula: str) -> tuple[str, ...]:
     """The columns that a formula names, each once, the outcome's first."""
     left, _, right = formula.partition("~")
     return tuple(dict.fromkeys([*names_in(left, formula), *names_in(right, formula)]))
+
+
+def by_value_in(formula: str) -> tuple[str, ...]:
+    """Those that it names outside of ``C(...)``, each once.
+
+    >>> by_value_in("stay ~ age + C(ward) + C(age)")
+    ('stay', 'age')
+    """
+    left, _, right = formula.partition("~")
+    sides = (left, right)
+    return tuple(dict.fromkeys(n for side in sides for n in names_in(side, formula, coded=False)))
 
 
 def leans_on(formula: str, coefficient: str, apart: Collection[str]) -> bool:
@@ -117,6 +139,18 @@ def with_days(frame: pd.DataFrame) -> pd.DataFrame:
 def days_of(dates: pd.Series) -> pd.Series:
     """Dates and times as days since 1970, with fractions."""
     return (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
+
+
+def day_in_words(day: float) -> str:
+    """A number of days since 1970 as a date and time.
+
+    >>> day_in_words(18262.5)
+    '2020-01-01 12:00'
+    """
+    try:
+        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return f"day {day:.4g}"
 
 
 def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
+from margrave.inference.bins import Bins
 from margrave.inference.combine import combine
 from margrave.inference.estimate import Estimate
 from margrave.inference.fits import Fitted, numbered
+from margrave.inference.formulas import day_in_words
 from margrave.inference.relations import Relations, without_general
 from margrave.inference.runs import Runs
 from margrave.inference.sources import Draws
@@ -61,12 +62,12 @@ class Lot:
 
 def gather(
     every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy,
-    notes: tuple[str, ...], relations: Relations,
+    notes: tuple[str, ...], relations: Relations, bins: Bins,
 ) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
     ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
-    ``relations`` says which estimates rest on what was not measured.
+    ``relations`` says which estimates rest on what was not measured, ``bins`` which on values within bins.
     """
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
@@ -87,9 +88,11 @@ def gather(
                   unmeasured=relations.under(name))
         for j, name in enumerate(names)
     )  # fmt: skip
+    estimates = tuple(bins.told(e, level) for e in estimates)
     faults = {"NaN": nan & unstable, "a negative variance": negative & unstable}
     told = [
         *relations.notes(names),
+        *bins.notes(estimates),
         *_notes_on_failures(every, m),
         *_notes_on_faults(names, faults, places, m, remedy),
         *_notes_on_names(names, astray, places, m),
@@ -255,16 +258,9 @@ def _notes_on_days(estimates: Sequence[Estimate], days: bool, level: float) -> l
     """Dates are analysed as numbers; here they are dates again."""
     told = []
     for e in (e for e in estimates if days and e.known):
-        at, low, high = (_date(day) for day in (e.estimate, *e.interval(level)))
+        at, low, high = (day_in_words(day) for day in (e.estimate, *e.interval(level)))
         told.append(f"{e.name} is in days since 1970: {at}, with an interval of {low} to {high}.")
     return told
-
-
-def _date(day: float) -> str:
-    try:
-        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError):
-        return f"day {day:.4g}"
 
 
 def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:

@@ -13,6 +13,7 @@ from margrave.errors import InputError
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
+    by_value_in,
     check_formula,
     check_held,
     columns_of,
@@ -28,6 +29,7 @@ from margrave.inference.formulas import (
     zero_one,
 )
 from margrave.parameters import is_number as is_real
+from margrave.release.evidence import widened
 from margrave.schema import Schema
 from margrave.typing import Clique, FloatArray
 
@@ -48,6 +50,10 @@ class OfOneColumn:
     def leans(self, name: str, apart: Clique) -> bool:
         """Its one estimate is about its one column."""
         return True
+
+    def by_value(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that it takes by value, and not as categories."""
+        return (self.column,)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,10 @@ class Proportion(OfOneColumn):
         column = _column(frame, self.column)
         value_of(column, self.column, self.value)
         check_held(schema, column, self.column, self.value)
+
+    def by_value(self, schema: Schema) -> tuple[str, ...]:
+        """The column, where the value shares its code with others."""
+        return () if widened(schema, self.column, self.value) is None else (self.column,)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         column = _column(frame, self.column)
@@ -156,6 +166,10 @@ class OLS:
         """Whether a coefficient is about the relation of these columns."""
         return leans_on(self.formula, name, apart)
 
+    def by_value(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that the formula names outside of ``C(...)``."""
+        return by_value_in(self.formula)
+
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome is a number."""
         need_statsmodels()
@@ -200,6 +214,10 @@ class Logistic:
     def leans(self, name: str, apart: Clique) -> bool:
         """Whether a coefficient is about the relation of these columns."""
         return leans_on(self.formula, name, apart)
+
+    def by_value(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that the formula names outside of ``C(...)``."""
+        return by_value_in(self.formula)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome has two values."""

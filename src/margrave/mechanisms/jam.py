@@ -56,7 +56,7 @@ a few of these would take most of a run; AIM's models need a third of it on such
 class JAM:
     """AIM, started from all that public data is expected to tell, and never bound to it.
 
-    1. Every column is measured, as in AIM, for a sixteenth of the budget at most.
+    1. Every column is measured, as in AIM, for a sixteenth of the budget at most with the default ``rounds``.
     2. Public marginals are raked to the columns, and get a scale for each cell, by chance and by the bias that is seen
        (``Library``). Those expected to bring the estimate closest to the truth are read, w_r · gain_r, a few at a time,
        until none is; two of them never hold the same pair of columns. Nothing is asked of the rows.

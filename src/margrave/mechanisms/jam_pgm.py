@@ -62,8 +62,10 @@ class JAMPGM:
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
 
     Source: Fuentes et al. (2024), Joint selection: adaptively incorporating public information for private synthetic
-    data, Algorithm 2. Departures: where the number of records is private it is asked first (the paper: public), and if
-    the last round reads, the budget left measures the same marginal too (the paper leaves it unspent).
+    data, Algorithm 2. Departures: evidence counts by its noise (the paper: alike, ``equal_weights=True``); a private
+    number of records is asked first (the paper: public); if the last round reads, the budget left measures the same
+    marginal too (the paper leaves it unspent). With ``equal_weights`` the transcript holds the real scales all the
+    same: ``release.refit(...)`` and draws go by these, and differ from the release's own model.
     """
 
     public: Public | None = None

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave import __version__
+from margrave.release.together import unasked
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
@@ -68,6 +69,7 @@ def build_certificate(
         "size": size,
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
         "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
+        "unasked": list(unasked(schema.domain, transcript, config)),
         "transcript": [entry.facts() for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }

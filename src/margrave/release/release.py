@@ -26,6 +26,7 @@ from margrave.release.evidence import Condition, codes_of
 from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
+from margrave.release.together import unasked
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -241,6 +242,17 @@ class Release:
         scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
         counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
         return TableReference(self.model, counts)
+
+    @property
+    def unasked(self) -> tuple[Attribute, ...]:
+        """The columns that nothing tells of: not measured, counted or read of public data, nor following from others.
+
+        What the model says of them, mostly that all codes are as frequent, is not of the table: a workload left them
+        out, or no round came to them.
+
+        **Privacy:** none spent.
+        """
+        return unasked(self.schema.domain, self.transcript, self.config)
 
     def certificate(self) -> dict[str, Any]:
         """What was promised, measured and spent, as plain data that fits in JSON.

@@ -12,7 +12,7 @@ from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
-from margrave.report.words import guarantee, limits
+from margrave.report.words import guarantee, limits, nothing_asked
 from margrave.transcript import (
     Answer,
     Entry,
@@ -48,7 +48,7 @@ def render(release: Release) -> str:
         _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release)]),
         _public(facts),
         _section("What was measured", [_steps(release)]),
-        _section("Columns", [_key(), _left_out(release), _columns(release)]),
+        _section("Columns", [_key(), _left_out(release), _unasked(release), _columns(release)]),
         _pairs(release),
         _bounds(release),
         _posterior(release),
@@ -204,10 +204,17 @@ def _left_out(release: Release) -> str:
     return _paragraph(release.account.left_out) if release.account.left_out else ""
 
 
+def _unasked(release: Release) -> str:
+    """The columns that nothing tells of, where there are any."""
+    if not release.unasked:
+        return ""
+    return f'<div class="alarm" role="alert">{escape(nothing_asked(release.unasked))}</div>'
+
+
 def _columns(release: Release) -> str:
-    cards = []
+    cards, unasked = [], release.unasked
     for view in column_views(release):
-        note = "not measured by itself"
+        note = "nothing was asked of it" if view.name in unasked else "not measured by itself"
         if view.measured is not None:
             note = f"the real counts within \N{PLUS-MINUS SIGN}{view.error:.3g} of the noisy ones"
         cards.append(

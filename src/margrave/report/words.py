@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from margrave.transcript import Account
+from margrave.typing import Attribute
 
 
 def guarantee(account: Account) -> list[str]:
@@ -39,6 +41,18 @@ def limits(account: Account) -> list[str]:
         *([account.left_out] if account.left_out else []),
         "How long the run took, and the memory it used, are outside the promise.",
     ]
+
+
+def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
+    """What columns that nothing tells of mean for the synthetic rows; ``ahead``: of a run that is planned.
+
+    >>> nothing_asked(["sex"])
+    'Nothing was asked of sex: its synthetic values say nothing of the real ones.'
+    """
+    names = ", ".join(columns[:-1]) + " and " * (len(columns) > 1) + columns[-1]
+    whose = "its" if len(columns) == 1 else "their"
+    was, say = ("will be", "will say") if ahead else ("was", "say")
+    return f"Nothing {was} asked of {names}: {whose} synthetic values {say} nothing of the real ones."
 
 
 def _number(value: float) -> str:

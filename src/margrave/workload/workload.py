@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
@@ -77,6 +78,33 @@ class Workload:
             _check_weight(clique, weight)
             weights[clique] = weights.get(clique, 0.0) + float(weight)
         return Workload(weights)
+
+    @staticmethod
+    def of_lines(domain: Domain, lines: Iterable[str]) -> Workload:
+        """One marginal a line, with a weight or without; lines that are empty or begin with # are passed over.
+
+        >>> domain = Domain.of({"a": 2, "b": 3, "c": 4})
+        >>> dict(Workload.of_lines(domain, ["b, a = 2", "# and by itself", "c"]).weights)
+        {('a', 'b'): 2.0, ('c',): 1.0}
+        """
+        weights: dict[Clique, float] = {}
+        for line in lines:
+            names, _, weight = line.partition("=")
+            if names.strip() and not names.lstrip().startswith("#"):
+                named = tuple(n.strip() for n in names.split(",") if n.strip())
+                _check_distinct(named)
+                clique = domain.clique(named)
+                weights[clique] = weights.get(clique, 0.0) + _weight(weight)
+        return Workload.of(domain, weights)
+
+    @staticmethod
+    def load(domain: Domain, path: str | Path) -> Workload:
+        """The workload of a file: ``of_lines``. An InputError where it cannot be read."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The workload {path} cannot be read ({type(error).__name__}).") from None
+        return Workload.of_lines(domain, text.splitlines())
 
     @staticmethod
     def all_kway(domain: Domain, k: int) -> Workload:
@@ -162,6 +190,15 @@ def _check_distinct(clique: Clique) -> None:
 def _check_ways(k: object) -> None:
     if not is_whole(k, 1):
         raise InputError(f"k-way marginals need k of at least 1, a whole number, not {k!r}.")
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text) if text.strip() else 1.0
+    except ValueError:
+        raise InputError(
+            f"The workload holds the weight {text.strip()!r}.", remedy="Weights are numbers."
+        ) from None
 
 
 def _check_number(count: int, k: int, domain: Domain) -> None:

@@ -45,7 +45,8 @@ class GeneticFit:
     answers too, of this many times a cell's weight. ``columns``: the first records follow them, each column on its own,
     instead of being random.
 
-    The paper's: ``GeneticFit(elite=2, records=2000, generations=200_000, window=1000, hold=0.0, columns=False)``.
+    The paper's: ``GeneticFit(elite=2, records=2000, generations=200_000, window=1000, tolerance=1e-4, hold=0.0,
+    columns=False)``.
 
     Structural zeros: columns that hang together are one entry, whose codes are the possible combinations.
 
