@@ -50,7 +50,8 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
-    table, other = read_table(real, schema), _records(synthetic, schema)
+    table = read_table(real, schema)
+    other = _records(synthetic, schema, table.rows())
     found = evaluate(table, MemoryTable(schema, other), wanted)
     further: GeometryErrors | None = None
     if geometry or target is not None:
@@ -66,14 +67,14 @@ def evaluate_command(
             console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
 
 
-def _records(synthetic: str, schema: Schema) -> Codes:
-    """The records of a table, or drawn from a release."""
+def _records(synthetic: str, schema: Schema, rows: int) -> Codes:
+    """The records of a table, or drawn from a release: as many as the real ``rows`` where that does not tell."""
     if not synthetic.endswith(".margrave"):
         return synthetic_codes(synthetic, schema)
     release = Release.load(synthetic)
     if release.schema.domain != schema.domain:
         raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
-    return release.schema.encode(release.sample())
+    return release.schema.encode(release.sample(None if release.size_told else rows))
 
 
 def _lines(found: GeometryErrors) -> list[tuple[str, str]]:

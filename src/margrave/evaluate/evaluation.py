@@ -132,7 +132,7 @@ def evaluate(
 
     Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
-    other = _drawn(synthetic) if isinstance(synthetic, Release) else synthetic
+    other = _drawn(synthetic, real.rows()) if isinstance(synthetic, Release) else synthetic
     if other.domain != real.domain:
         raise InputError(
             "The two tables do not have the same schema.", remedy="Read both with the same schema."
@@ -169,9 +169,10 @@ def evaluate(
     )
 
 
-def _drawn(release: Release) -> Table:
-    """Records drawn from a release, as a table."""
-    return MemoryTable(release.schema, release.schema.encode(release.sample()))
+def _drawn(release: Release, rows: int) -> Table:
+    """Records drawn from a release, as a table: as many as there are real ones where the release does not tell."""
+    drawn = release.sample(None if release.size_told else rows)
+    return MemoryTable(release.schema, release.schema.encode(drawn))
 
 
 def _counts(
