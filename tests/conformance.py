@@ -215,7 +215,7 @@ CASES: dict[str, Make] = {
     "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
     "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
     "pep": lambda d: PEP(rounds=3),
-    "pep queries": lambda d: PEP(workload=uneven(d), rounds=9, granularity="query", gamma=0.0),
+    "pep queries": lambda d: PEP(workload=pairs(d), rounds=9, granularity="query", gamma=0.0),
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),
     "pmw-pub": lambda d: PMWPub(public=published(d), rounds=4, passes=200),
     "pmw-pub queries": lambda d: PMWPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),

@@ -85,6 +85,20 @@ def test_a_workload_that_leaves_out_columns_says_so(here: Path, capsys: pytest.C
     assert "nothing asked of" not in ok(capsys, "certificate", "whole.margrave")
 
 
+def test_rows_are_drawn_where_the_noise_hides_their_number(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The budget is spent by then, so that an error would lose it."""
+    words = ["synthesize", "table.csv", "-s", "schema.toml", "-m", "mst", "--epsilon", "1e-6", "--delta", "1e-9"]
+    assert run([*words, "-o", "rows.csv", "--release", "r.margrave"]) == 0
+    assert "Warning: the noise hides how many records there are, so 1,000 rows were drawn." in capsys.readouterr().err
+    assert len((here / "rows.csv").read_text().splitlines()) == 1001
+    assert run(["sample", "r.margrave", "-o", "more.csv"]) == 2
+    assert "hides how many records there are" in capsys.readouterr().err
+    ok(capsys, "sample", "r.margrave", "-o", "more.csv", "-n", "5")
+    assert run([*words, "-o", "rows.csv", "-n", "7", "--overwrite"]) == 0
+    assert "Warning" not in capsys.readouterr().err
+    ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")
+
+
 @pytest.mark.parametrize("mechanism", ALONE)
 def test_every_mechanism_by_name(here: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     out = json.loads(made(capsys, "-m", mechanism, "--release", "r.margrave", "--json"))

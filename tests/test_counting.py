@@ -96,7 +96,7 @@ def test_a_marginal_too_large_is_refused_by_name() -> None:
 
 
 def test_codes_outside_the_domain_never_reach_the_compiled_loop() -> None:
-    codes = Codes(Domain.of({"a": 2, "b": 3}), np.array([[0, 1], [2, 3]]))
+    codes = Codes(Domain.of({"a": 2, "b": 3}), np.array([[0, 1], [2, 3]], dtype=np.uint16))
     with pytest.raises(InputError, match="'b' holds codes outside 0 … 2"):
         count_cliques(codes, [("a",)])
 

@@ -166,7 +166,7 @@ def test_types_follow_from_the_schema_alone() -> None:
 
 def test_codes_of_another_schema_are_refused() -> None:
     with pytest.raises(InputError, match="not of this schema"):
-        EVERY.decode(Codes.of(Schema.coded({"a": 2}).domain, {"a": np.zeros(1)}), rng=np.random.default_rng(0))
+        EVERY.decode(Codes.of(Schema.coded({"a": 2}).domain, {"a": np.array([0])}), rng=np.random.default_rng(0))
 
 
 # --- what a value becomes ---------------------------------------------------------------------------------------------

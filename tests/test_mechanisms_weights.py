@@ -277,7 +277,8 @@ def test_queries_of_a_kind_of_their_own() -> None:
     queries = Queries.ranges(TABLE.domain, [("a", "b")], ["b"])
     release = made(PEP, Budget.zcdp(10.0), queries=queries, rounds=30, granularity="query", gamma=0.0)
     assert {a.query.clique for a in release.transcript.answers} == {("a", "b")}
-    assert release.config["queries"] == {"count": 60, "cliques": [["a", "b"]], "sets": {"b": 15}}
+    told = {"count": 60, "cliques": [["a", "b"]], "sets": {"b": 15}, "sha256": queries.hash()}
+    assert release.config["queries"] == told
     truth = TABLE.count([("a", "b")])[("a", "b")]
     found = np.asarray(release.marginal(["a", "b"]).values)
     assert np.abs(queries.answer(("a", "b"), found) - queries.answer(("a", "b"), truth)).max() < 0.01 * TABLE.rows()

@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fake_model
+from margrave.data import MemoryTable
 from margrave.errors import InputError, MargraveError, ReleaseError
+from margrave.evaluate import evaluate
 from margrave.marginal import TOTAL, LinearQuery, Marginal, Queries
 from margrave.models import MODELS, GraphicalFit, MultiplicativeWeightsFit
 from margrave.models.protocol import fit_config
@@ -82,6 +84,34 @@ def test_codes_are_those_of_the_sample_of_the_same_seed(made: Release) -> None:
     assert np.array_equal(codes.values, made.schema.encode(made.sample(40, seed=5)).values)
     assert not np.array_equal(codes.values, made.codes(40, seed=6).values)
     assert len(made.codes()) == round(made.model.total)
+
+
+@pytest.mark.parametrize("scale", [60.0, 1e7])
+def test_a_number_of_records_that_is_lost_in_noise_is_asked_for(made: Release, scale: float) -> None:
+    """300 records, with noise of their own number or far more: any number of rows could come out."""
+    noisy = Measurement(("age",), np.array([60, 60, 60, 60, 60]), scale * 5**0.5, Fraction(1, 9))
+    hidden = replace(made, transcript=Transcript((noisy,)))
+    assert hidden.transcript.total_deviation() == pytest.approx(5 * scale)
+    assert not hidden.size_told
+    part = hidden.condition({"sex": 0})
+    for draw in (hidden.sample, part.sample, lambda: hidden.draws(2)):
+        with pytest.raises(InputError, match="hides how many records there are") as caught:
+            draw()
+        assert "--rows" in str(caught.value)
+    assert hidden.sample(7).num_rows == part.sample(7).num_rows == 7
+    nine = Codes.of(made.schema.domain, {a: np.zeros(9, dtype=np.int64) for a in ("age", "sex", "job")})
+    real = MemoryTable(made.schema, nine)
+    assert evaluate(real, hidden).synthetic_rows == 9, "as many as there are real ones"
+
+
+def test_the_deviation_of_the_number_of_records_weighs_all_that_tells_it() -> None:
+    once = Measurement(("age",), np.ones(4, dtype=np.int64), 3.0, Fraction(1))
+    asked = Answer(TOTAL, 10, 6.0, Fraction(1))
+    assert Transcript((once,)).total_deviation() == pytest.approx(6.0)
+    assert Transcript((once, asked)).total_deviation() == pytest.approx(6.0 / 2**0.5)
+    assert Transcript((once, PublicTotal(4))).total_deviation() == 0.0
+    assert Transcript().total_deviation() == np.inf
+    assert replace(fake_model.release(), transcript=Transcript((PublicTotal(300),))).size_told
 
 
 def test_rows_come_in_random_order(made: Release) -> None:

@@ -194,7 +194,7 @@ def test_potentials_far_beyond_floats_are_no_matter() -> None:
 def test_other_codes_and_columns_are_refused() -> None:
     for model in (make() for make in MODELS.values()):
         for strange in (Domain.of({"other": 2}), Domain.of({"c0": 4})):
-            rows = Codes(strange, np.zeros((1, 3)))
+            rows = Codes(strange, np.zeros((1, 3), dtype=np.uint16))
             with pytest.raises(InputError, match="not the release's"):
                 model.complete(rows, rng=np.random.default_rng())
 
@@ -209,7 +209,7 @@ def test_too_much_work_is_refused_before_it_begins(limit: str, monkeypatch: pyte
 def test_a_fit_of_answers_alone_draws_nothing() -> None:
     model = AnswersFit()(DOMAIN, Transcript((PublicTotal(10),)), rng=np.random.default_rng())
     with pytest.raises(ReleaseError):
-        model.complete(Codes(DOMAIN.project(["c0"]), np.zeros((1, 2))), rng=np.random.default_rng())
+        model.complete(Codes(DOMAIN.project(["c0"]), np.zeros((1, 2), dtype=np.uint16)), rng=np.random.default_rng())
 
 
 SCHEMA = Schema(

@@ -6,6 +6,7 @@ its line in the certificate, and ``to_dict()``, the facts and what was answered:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -292,10 +293,21 @@ class Transcript:
         for entry in self.entries:
             if isinstance(entry, PublicTotal):
                 return max(1.0, float(entry.total))
-        totals = [(float(m.values.sum()), m.values.size * m.scale**2) for m in self.measurements]
-        totals += [(float(a.value), a.scale**2) for a in self.answers if a.query == TOTAL]
+        totals = self._totals()
         weight = sum(1.0 / variance for _, variance in totals)
         return max(1.0, sum(total / variance for total, variance in totals) / weight) if totals else 1.0
+
+    def total_deviation(self) -> float:
+        """The standard deviation of ``total()`` by its noise: 0 where it is public, infinite where nothing tells it."""
+        if any(isinstance(e, PublicTotal) for e in self.entries):
+            return 0.0
+        weight = sum(1.0 / variance for _, variance in self._totals())
+        return weight**-0.5 if weight > 0 else math.inf
+
+    def _totals(self) -> list[tuple[float, float]]:
+        """Every noisy number of records, with its variance."""
+        totals = [(float(m.values.sum()), m.values.size * m.scale**2) for m in self.measurements]
+        return totals + [(float(a.value), a.scale**2) for a in self.answers if a.query == TOTAL]
 
 
 @dataclass(frozen=True)

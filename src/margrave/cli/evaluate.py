@@ -54,7 +54,8 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
-    table, other = read_table(real, schema), _records(synthetic, schema, rows, seed)
+    table = read_table(real, schema)
+    other = _records(synthetic, schema, rows, seed, table.rows())
     found = evaluate(table, MemoryTable(schema, other), wanted)
     further: GeometryErrors | None = None
     if geometry or target is not None:
@@ -70,8 +71,8 @@ def evaluate_command(
             console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
 
 
-def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None) -> Codes:
-    """The records of a table, or drawn from a release."""
+def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None, real: int) -> Codes:
+    """The records of a table, or drawn from a release: as many as the ``real`` ones where it does not tell."""
     if not synthetic.endswith(".margrave"):
         if rows is not None or seed is not None:
             raise InputError(
@@ -82,7 +83,7 @@ def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None)
     release = Release.load(synthetic)
     if release.schema.domain != schema.domain:
         raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
-    return release.codes(rows, seed=seed)
+    return release.codes(real if rows is None and not release.size_told else rows, seed=seed)
 
 
 def _lines(found: GeometryErrors) -> list[tuple[str, str]]:

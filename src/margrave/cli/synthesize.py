@@ -31,6 +31,9 @@ from margrave.release import Release
 from margrave.report import write_report
 from margrave.report.words import nothing_asked
 
+UNTOLD = 1000
+"""Rows that are drawn where neither --rows nor the noisy answers tell how many."""
+
 
 @click.command("synthesize", cls=Sectioned)
 @click.argument("file", metavar="FILE")
@@ -176,9 +179,21 @@ def _write(
     if path := outputs["--release"]:
         release.save(path, overwrite=overwrite)
     if path := outputs["-o"]:
-        write_table(release.sample(rows, seed=seed), path, overwrite=overwrite)
+        write_table(release.sample(_number(release, rows), seed=seed), path, overwrite=overwrite)
     if path := outputs["--report"]:
         write_report(release, path, overwrite=overwrite)
+
+
+def _number(release: Release, rows: int | None) -> int | None:
+    """How many rows to draw. The budget is spent: what the noise hides must not leave a run without its rows."""
+    if rows is not None or release.size_told:
+        return rows
+    click.echo(
+        f"Warning: the noise hides how many records there are, so {UNTOLD:,} rows were drawn. Name a number with"
+        " --rows, or draw others from the --release with margrave sample.",
+        err=True,
+    )
+    return UNTOLD
 
 
 def _tell(facts: dict[str, Any], outputs: dict[str, str | None]) -> None:

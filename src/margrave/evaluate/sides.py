@@ -15,8 +15,13 @@ Synthetic = Release | Table | Codes | Any
 
 
 def sides(real: Real, synthetic: Synthetic, rows: int | None, seed: int | None) -> tuple[Table, Table]:
-    """The real table and the synthetic one: of a release ``rows`` records, drawn with ``seed``."""
+    """The real table and the synthetic one: of a release ``rows`` records, drawn with ``seed``.
+
+    As many as there are real ones where neither ``rows`` nor the release tells.
+    """
     read = real_table(real, getattr(synthetic, "schema", None))
+    if rows is None and isinstance(synthetic, Release) and not synthetic.size_told:
+        rows = read.rows()
     return read, _synthetic_table(synthetic, read.schema, rows, seed)
 
 

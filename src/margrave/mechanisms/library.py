@@ -12,7 +12,7 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
-from margrave.models import EntropyProjectionFit, Fit, MultiplicativeWeightsFit
+from margrave.models import FITS, EntropyProjectionFit, Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, size_is_public
 from margrave.public import Public
 from margrave.schema.domain import Domain
@@ -235,13 +235,15 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
 
 
 def starting_from(fit: Fit, public: Public | None) -> Fit:
-    """The fit, on the records of a public table."""
-    if not isinstance(fit, MultiplicativeWeightsFit | EntropyProjectionFit):
+    """The fit, on the records of a public table; one of somebody else's knows by itself what it starts from."""
+    if isinstance(fit, MultiplicativeWeightsFit | EntropyProjectionFit):
+        return replace(fit, public=public)
+    if isinstance(fit, tuple(FITS.values())):
         raise InputError(
             f"{type(fit).__name__} holds no weights of public records.",
             remedy="Give this mechanism a MultiplicativeWeightsFit or an EntropyProjectionFit, or no fit.",
         )
-    return replace(fit, public=public)
+    return fit
 
 
 def not_public(public: Public, cliques: Iterable[Clique], private: Private) -> tuple[Clique, ...]:

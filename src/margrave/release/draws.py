@@ -17,6 +17,7 @@ from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.parameters import is_whole
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.release.seeds import check_seed
+from margrave.release.size import check_told
 from margrave.release.together import counted_together, known_together
 from margrave.schema import Codes, Schema
 from margrave.typing import Clique
@@ -132,6 +133,8 @@ def draws_of(
     progress: Progress | None,
 ) -> Draws:
     """What ``Release.draws`` returns."""
+    if rows is None and release.transcript.counts_something:  # what has no draws at all is told of below
+        check_told(release.model.total, release.transcript.total_deviation())
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
     chosen = secrets.randbits(63) if seed is None else int(seed)

@@ -26,6 +26,7 @@ from margrave.release.evidence import Condition, codes_of
 from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
+from margrave.release.size import check_told, is_told
 from margrave.release.together import unasked
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
@@ -68,15 +69,27 @@ class Release:
 
         The rows come in random order. ``seed`` makes them repeatable; it touches post-processing only.
 
+        **Privacy:** none spent. An InputError without ``n`` where ``size_told`` is False: it could be any number.
+        """
+        if n is None:
+            check_told(self.model.total, self.transcript.total_deviation())
+        return _rows(self.schema, self.model, n, seed)
+
+    @property
+    def size_told(self) -> bool:
+        """Whether the number of records is known: public, or at least twice the standard deviation of its noise.
+
         **Privacy:** none spent.
         """
-        return _rows(self.schema, self.model, n, seed)
+        return is_told(self.model.total, self.transcript.total_deviation())
 
     def codes(self, n: int | None = None, *, seed: int | None = None) -> Codes:
         """The codes of synthetic rows: those of ``sample(n, seed=seed)``, before values are drawn for them.
 
-        **Privacy:** none spent.
+        **Privacy:** none spent. Errors as of ``sample``.
         """
+        if n is None:
+            check_told(self.model.total, self.transcript.total_deviation())
         return _codes(self.model, n, generator(seed))
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
@@ -103,7 +116,8 @@ class Release:
             narrowed, counts = model.condition({a: codes}), model.project((a,)).values
             total *= float(counts[list(codes)].sum() / counts.sum()) if counts.sum() > 0 else 0.0
             model = narrowed
-        return Conditional(self.schema, model, evidence, total)
+        share = total / self.model.total if self.model.total > 0 else 0.0
+        return Conditional(self.schema, model, evidence, total, self.transcript.total_deviation() * share)
 
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
         """Public rows with the columns that they lack: each drawn given what the row has, by the model.
@@ -171,8 +185,9 @@ class Release:
         installed, it has few enough parameters and its chains mix, else the second. ``seed`` makes them repeatable.
         ``progress`` is told the share of the distributions drawn.
 
-        **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only, and
-        for "posterior" where there cannot be one; a ReleaseError where its chains have not mixed.
+        **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only, for
+        "posterior" where there cannot be one, and without ``rows`` where ``size_told`` is False; a ReleaseError where
+        its chains have not mixed.
         Source: Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/inference.md``.
         """
         return draws_of(self, m, rows, method, seed, progress)
@@ -311,19 +326,23 @@ class Conditional:
     """A release given the values of some columns: rows and marginals of that part alone.
 
     ``evidence`` names the codes that each conditioned column may take, ``total`` is how many records do, by the
-    release's model. ``model`` is the distribution within that part, scaled to any number of records.
+    release's model, and ``deviation`` what the noise in the number of all records makes of it. ``model`` is the
+    distribution within that part, scaled to any number of records.
     """
 
     schema: Schema
     model: Model
     evidence: Mapping[Attribute, tuple[int, ...]]
     total: float
+    deviation: float = 0.0
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Synthetic rows of that part: ``n`` of them, or as many as the model expects.
 
-        **Privacy:** none spent.
+        **Privacy:** none spent. An InputError without ``n`` where the number of all records is lost in noise.
         """
+        if n is None:
+            check_told(self.total, self.deviation)
         return _rows(self.schema, self.model, round(self.total) if n is None else n, seed)
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
