@@ -118,11 +118,11 @@ class Projection:
     def _set_query(self, number: int) -> None:
         both = self.selected.overlaps(number)
         inside, answer = float(both[number]), float(self.known.answers[number])
-        outside = self.mass - inside
-        if inside <= 0.0 or outside <= NOTHING * self.mass:  # it counts no record that can be, or all of them
+        outside, below = self.mass - inside, (1.0 - answer) * inside
+        if below < self.mass / RANGE**2 or outside <= NOTHING * self.mass:  # it counts nothing that can be, or all
             self.fixed[number] = True
             return
-        factor = answer * outside / ((1.0 - answer) * inside)
+        factor = answer * outside / below
         self.selected.scale(number, factor)
         self.sums += (factor - 1.0) * both
         self.mass = outside / (1.0 - answer)
