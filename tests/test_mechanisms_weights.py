@@ -314,6 +314,16 @@ def test_what_a_round_has_no_use_for_is_refused() -> None:
         made(PEP, Budget.zcdp(1.0), workload=uneven, granularity="query")
 
 
+def test_a_model_that_grows_has_room_for_what_is_chosen() -> None:
+    """With a graphical model in the place of the weights, no marginal is a candidate that would make it too large."""
+    workload = Workload.all_kway(TABLE.domain, 2)
+    mb = (GraphicalFit().cells(TABLE.domain, [("a",), ("b",), ("c",), ("d",)]) + 6.0) / 2**17
+    release = made(MWEM, Budget.zcdp(1.0), workload=workload, rounds=3, fit=GraphicalFit(), max_model_mb=mb)
+    cells = GraphicalFit().cells(TABLE.domain, release.transcript.cliques)
+    assert cells <= mb * 2**17
+    assert len({len(s.candidates) for s in release.transcript.selections}) > 1
+
+
 def test_where_there_is_one_marginal_nothing_is_paid_for_choosing() -> None:
     release = made(MWEM, Budget.zcdp(1.0), workload=Workload.of(TABLE.domain, [("a", "b")]), rounds=2)
     assert not release.transcript.selections

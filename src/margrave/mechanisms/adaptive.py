@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +14,8 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.marginal import Queries
 from margrave.mechanisms.common import (
+    CELLS_PER_MB,
+    LARGEST_MODEL_MB,
     Memory,
     Progress,
     Step,
@@ -123,11 +127,21 @@ class AdaptiveMeasurements:
         left = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)
         while left:
-            before = rounds.ask(private, model, left, rng=rng, memory=memory)
+            fitting = partial(self._fitting, fit, domain, private.transcript.cliques)
+            before = rounds.ask(private, model, left, rng=rng, memory=memory, fitting=fitting)
             model = fit(domain, private.transcript, rng=rng, warm=model)
             left, done = rounds.left_after(left, before, model, private.transcript), done + 1
             progress("measuring", float(1 - private.remaining / private.rho))
             yield done / (done + left), model
+
+    def _fitting(
+        self, fit: Fit, domain: Domain, measured: Collection[Clique], left: Collection[Clique]
+    ) -> list[Clique]:
+        """Those that the model has room for beside what was measured; the smallest, where there is none."""
+        limit = (LARGEST_MODEL_MB if self.most_mb is None else self.most_mb) * CELLS_PER_MB
+        sizes = fit.cells_with(domain, tuple(measured), tuple(left))
+        found = [r for r, size in zip(left, sizes, strict=True) if size <= limit]
+        return found or [min(zip(left, sizes, strict=True), key=itemgetter(1))[0]]
 
     def _workload(self, domain: Domain) -> Workload:
         return workload_or_default(self.workload, domain, ways=self.ways)

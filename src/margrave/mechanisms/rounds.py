@@ -7,7 +7,7 @@ is the same, and is here: single queries, as the paper does, or whole marginals,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -26,6 +26,9 @@ from margrave.typing import Clique, FloatArray
 from margrave.workload import Workload
 
 Granularity = Literal["query", "marginal"]
+
+Fitting = Callable[[Collection[Clique]], list[Clique]]
+"""Marginals -> those of them that the model has room for."""
 
 MOST_ROUNDS = 400
 """The most rounds that are planned where no number is given."""
@@ -141,18 +144,21 @@ class Rounds:
         *,
         rng: np.random.Generator,
         memory: Memory | None = None,
+        fitting: Fitting = list,
     ) -> list[FloatArray]:
         """One round of the ``left`` that are left: choose by the exponential mechanism, then measure.
 
-        ``memory`` is told what whole marginals were chosen by, for error bounds on those passed over. What comes back
-        is for ``left_after``.
+        ``memory`` is told what whole marginals were chosen by, for error bounds on those passed over. ``fitting``
+        leaves those that the model has room for. What comes back is for ``left_after``.
 
         **Privacy:** ``remaining / left`` (zCDP), to the last fraction.
         """
         rho = private.remaining / left
         spent_choosing, spent_measuring = rho * self.choosing, rho * (1 - self.choosing)
         if self.whole:
-            marginals, estimates = self._worst_marginals(private, model, spent_choosing, spent_measuring, rng)
+            candidates = fitting(self.queries.cliques)
+            prices = spent_choosing, spent_measuring
+            marginals, estimates = self._worst_marginals(private, model, candidates, *prices, rng)
             private.measure(marginals, Gaussian(rho=spent_measuring))
             if memory is not None and self.choosing:
                 memory.note(estimates, private.transcript)
@@ -203,16 +209,21 @@ class Rounds:
         return [self.queries[number] for number in chosen]
 
     def _worst_marginals(
-        self, private: Private, model: Model, rho: Fraction, measuring: Fraction, rng: np.random.Generator
+        self,
+        private: Private,
+        model: Model,
+        left: list[Clique],
+        rho: Fraction,
+        measuring: Fraction,
+        rng: np.random.Generator,
     ) -> tuple[list[Clique], dict[Clique, FloatArray]]:
         """Marginals that are far off in sum, beyond what the noise of measuring them would be; the estimates of all."""
         domain, scale = private.domain, Gaussian.scale_for(measuring / self.each, private.unit)
-        left = list(self.queries.cliques)
         estimates = model.answer(left, rng=rng, scale=scale)
         if not self.choosing:
             return left, estimates
         chosen: list[Clique] = []
-        for _ in range(self.each):
+        for _ in range(min(self.each, len(left))):
             score = MarginalGap(
                 estimates,
                 weights={r: self.weights.get(r, 1.0) for r in left},
