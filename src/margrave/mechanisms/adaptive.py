@@ -57,7 +57,6 @@ class AdaptiveMeasurements:
 
     name: ClassVar[str]
     ways: ClassVar[int] = 3
-    anneals: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_parameters(self)
