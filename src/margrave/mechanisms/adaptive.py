@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,7 +39,7 @@ from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveMeasurements:
+class AdaptiveMeasurements(ABC):
     """T rounds: choose q_t by the exponential mechanism on |q(D) − q(D_{t−1})|, measure it, and learn D_t from all.
 
     What differs is the family of distributions and the loss: ``estimator`` is that of a mechanism, and ``released``
@@ -77,9 +78,9 @@ class AdaptiveMeasurements:
         """The size of the model at most; None for no limit but what can be estimated at all."""
         return None
 
+    @abstractmethod
     def estimator(self) -> Fit:
         """What learns a model from the answers so far."""
-        raise NotImplementedError
 
     def released(self, model: Model) -> Model:
         """What is released of the last round's model."""
