@@ -77,7 +77,7 @@ class Release:
 
     @property
     def size_told(self) -> bool:
-        """Whether the number of records is known: public, or at least twice the standard deviation of its noise.
+        """Whether the number of records is known: public, or at least four times the standard deviation of its noise.
 
         **Privacy:** none spent.
         """
