@@ -201,7 +201,7 @@ def test_what_a_unit_of_persons_leaves_out_is_told() -> None:
     told = made.account.left_out
     assert "beyond the unit's limit" in told
     assert made.certificate()["left_out"] == told
-    assert told in made.draws(2, seed=0).notes
+    assert told in made.draws(2, rows=10, seed=0).notes
     assert made_by(CASES["aim"](DOMAIN), 2.0, 0).account.left_out == ""
 
 
