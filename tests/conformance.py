@@ -212,6 +212,7 @@ CASES: dict[str, Make] = {
     "napsu-mq apart": lambda d: NAPSUMQ(workload=first_pair(d), connect=False, fit=Estimated()),
     "mwem": lambda d: MWEM(rounds=4, passes=200),
     "mwem uneven": lambda d: MWEM(workload=uneven(d), rounds=4),
+    "mwem graphical": lambda d: MWEM(workload=pairs(d), rounds=4, fit=GraphicalFit(), max_model_mb=tight(d)),
     "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
     "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
     "pep": lambda d: PEP(rounds=3),

@@ -424,6 +424,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "napsu-mq apart": [("a", "b"), ("c",)],
     "mwem": [("a",)],
     "mwem uneven": [("a",)],
+    "mwem graphical": [],
     "mwem queries": [],
     "mwem paper": [],
     "pep": [("a", "b", "c")],
