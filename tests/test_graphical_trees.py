@@ -165,3 +165,22 @@ def test_the_smallest_node_answers() -> None:
     home = tree.node_of(("c0",))
     assert home is not None
     assert tree.cliques[home] == ("c0", "c2", "c3")
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_sizes_by_connected_parts_are_those_of_the_whole_graph(least: int) -> None:
+    """Random graphs of several parts, trees among them, with columns of one code or without."""
+    rng = np.random.default_rng(least)
+    for _ in range(60):
+        d = int(rng.integers(2, 11))
+        domain = Domain.of({f"c{i:02}": int(rng.integers(least, 9)) for i in range(d)})
+        some = [int(rng.integers(1, min(4, d + 1))) for _ in range(int(rng.integers(0, d + 1)))]
+        cliques = [domain.clique(rng.choice(domain.attributes, k, replace=False).tolist()) for k in some]
+        candidates = [c for k in (1, 2, 3) for c in combinations(domain.attributes, k)]
+        expected = []
+        for candidate in candidates:
+            adjacency = adjacency_of(domain, [*cliques, candidate])
+            order, neighbours = np.empty(d, np.int64), np.empty((d, d), np.uint8)
+            sizes = [_eliminate(adjacency.copy(), log_sizes(domain), r, order, neighbours) for r in range(RULES)]
+            expected.append(round(min(sizes)))
+        assert cells_with(domain, cliques, candidates).tolist() == expected

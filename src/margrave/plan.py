@@ -25,6 +25,7 @@ SECONDS_PER_COUNT = 2.5e-9  # one row in one marginal
 SECONDS_PER_NOISE = 15e-6  # one cell, by the exact sampler
 SECONDS_PER_ROUND = 0.05  # choosing and measuring, whatever the model's size
 SECONDS_PER_CELL = 4e-9  # one calibration
+SECONDS_PER_CANDIDATE = 60e-6  # of a round: its score, and the room that there is for it
 CALIBRATIONS = 40  # in a round
 LAST_CALIBRATIONS = 450  # of the model released
 USUAL_ROUNDS = 4  # per column, where the number is adaptive
@@ -184,7 +185,8 @@ def _seconds(
     rounds = min(sum(s.marginals for s in steps if s.adaptive), USUAL_ROUNDS * len(domain))
     if rounds:
         largest = min((max_model_mb or 0.0) * CELLS_PER_MB, domain.cells())
-        seconds += rounds * (SECONDS_PER_ROUND + CALIBRATIONS * largest / 2 * SECONDS_PER_CELL)
+        scored = max(len(s.cliques) for s in steps if s.adaptive) * SECONDS_PER_CANDIDATE
+        seconds += rounds * (SECONDS_PER_ROUND + scored + CALIBRATIONS * largest / 2 * SECONDS_PER_CELL)
         seconds += LAST_CALIBRATIONS * largest * SECONDS_PER_CELL
     return float(seconds)
 

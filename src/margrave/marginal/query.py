@@ -48,9 +48,10 @@ class Query:
         for axis, attribute in enumerate(clique):
             if attribute in self.groups:
                 groups = self.groups[attribute]
-                summed = np.zeros((int(groups.max()) + 1, *np.delete(values.shape, axis)), dtype=values.dtype)
-                np.add.at(summed, groups, np.moveaxis(values, axis, 0))
-                values = np.moveaxis(summed, 0, axis)
+                shape = (*values.shape[:axis], int(groups.max()) + 1, *values.shape[axis + 1 :])
+                summed = np.zeros(shape, dtype=values.dtype)
+                np.add.at(summed, (slice(None),) * axis + (groups,), values)
+                values = summed
         return np.ascontiguousarray(values)
 
     def spread(self, clique: Clique, answer: FloatArray) -> FloatArray:
