@@ -310,7 +310,7 @@ def grown(*answers: int) -> Transcript:
 
 def test_a_round_stops_once_no_answer_is_missed_by_the_threshold() -> None:
     """gamma_t = threshold · e_t, e_t the running average of the largest errors of new answers: restated in NumPy."""
-    fit = GeneratorFit(hidden=(16,), components=32, rate=0.01, steps=500, threshold=0.5, memory=0.25)
+    fit = GeneratorFit(hidden=(16,), components=32, rate=0.01, steps=500, threshold=0.5, memory=0.25, anchor=0.0)
     rng = np.random.default_rng(0)
     model, answers, average = fit(DOMAIN, grown(), rng=rng), [], None
     for value in (60, 5, 20, 12):
@@ -335,6 +335,36 @@ def test_without_anything_missed_no_weight_moves() -> None:
         jax.tree.leaves(TRAINING[model].state.weights), jax.tree.leaves(TRAINING[after].state.weights), strict=True
     ):
         assert np.asarray(old).tobytes() == np.asarray(new).tobytes()
+
+
+def test_a_round_does_not_cost_what_was_known() -> None:
+    """A pair of codes that public records lack is asked for: the anchor holds the other columns while it is learned."""
+    rows = Codes.of(DOMAIN, {a: np.repeat([0, 1], [600, 400]) for a in DOMAIN})
+    query, away = LinearQuery(("a", "b"), ((0,), (2,))), {}
+    asked = Transcript((PublicTotal(100), Answer(query, 20, 1.0, PAIR.rho)))
+    for anchor in (0.0, 0.4):
+        fit = GeneratorFit(
+            hidden=(16,), components=32, rate=0.01, public=Public(rows, "made up"), pretraining=150, anchor=anchor
+        )
+        rng = np.random.default_rng(0)
+        before = fit(DOMAIN, grown(), rng=rng)
+        after = fit(DOMAIN, asked, rng=rng, warm=before)
+        assert query.count(before.project(("a", "b")).values) < 1 < 15 < query.count(after.project(("a", "b")).values)
+        away[anchor] = float(np.abs(after.project(("c", "d")).values - before.project(("c", "d")).values).sum())
+    assert away[0.4] < 0.2 * away[0.0]  # 0.3 records of 100, against 18
+
+
+def test_an_answer_below_zero_is_met_by_none() -> None:
+    """No distribution gives it: a round that went on for its sake would move everything else."""
+    fit = GeneratorFit(hidden=(16,), components=32, rate=0.01, steps=500, threshold=0.5, memory=0.0)
+    rng = np.random.default_rng(0)
+    query = LinearQuery(("a", "b"), ((0,), (0,)))
+    whole = Transcript((PublicTotal(100), Answer(query, -30, 1.0, PAIR.rho)))
+    targets = targets_of(DOMAIN, whole, weighted=False)
+    assert targets.queries is not None
+    assert targets.queries.values[0] == 0.0
+    model = fit(DOMAIN, whole, rng=rng, warm=fit(DOMAIN, grown(), rng=rng))
+    assert 0.0 <= query.count(model.project(("a", "b")).values) < 25.0
 
 
 def test_weights_are_averaged_exponentially() -> None:
@@ -494,6 +524,7 @@ def test_zeros_and_foreign_public_tables_are_refused() -> None:
     [
         lambda: GeneratorFit(hidden=(0,)), lambda: GeneratorFit(components=0), lambda: GeneratorFit(rate=0.0),
         lambda: GeneratorFit(average=1.0), lambda: GeneratorFit(threshold=float("nan")),
+        lambda: GeneratorFit(anchor=-1.0),
         lambda: RelaxedFit(spread=0.0), lambda: RelaxedFit(components=0), lambda: RelaxedFit(rate=-1.0),
         lambda: RelaxedFit(memory=1.0),
         lambda: RelaxedFit(steps=0),

@@ -62,7 +62,7 @@ SINGLE = {"granularity": "query"}
 """The papers' form; the library's default is whole marginals."""
 FAITHFUL = {**SINGLE, "shrink": False, "anneal": False}
 """PMW^Pub and PEP^Pub as in the papers: every answer is met, and T is kept."""
-AS_PUBLISHED = {"hidden": (512, 1024, 1024), "rate": 1e-4, "threshold": 0.5, "resample": True}
+AS_PUBLISHED = {"hidden": (512, 1024, 1024), "rate": 1e-4, "threshold": 0.5, "resample": True, "anchor": 0.0}
 """The paper's network and its training, where the library's defaults differ."""
 
 

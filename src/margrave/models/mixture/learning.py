@@ -74,7 +74,8 @@ def learned(
     error = _largest_error(warm, new)
     if before.error is not None:
         error = recipe.memory * before.error + (1.0 - recipe.memory) * error
-    state = _improved(recipe, domain, transcript, before.state, recipe.threshold * error, recipe.steps)
+    threshold = recipe.threshold * error
+    state = _improved(recipe, domain, transcript, before.state, threshold, recipe.steps, recipe.anchor)
     if recipe.resample:
         state = state._replace(noise=jnp.asarray(rng.standard_normal(state.noise.shape, dtype=np.float32)))
     return _model(recipe, domain, transcript, Training(state, error, len(transcript)), between=True)
@@ -99,7 +100,8 @@ def _from_the_start(recipe: Recipe, domain: Domain, transcript: Transcript, rng:
     noises = [m.scale for m in transcript.measurements] + [a.scale for a in transcript.answers if a.query != TOTAL]
     if noises:
         threshold = float(np.median(noises)) / transcript.total()
-        state = _improved(recipe, domain, transcript, state, threshold, recipe.cold)
+        anchor = recipe.anchor if recipe.public is not None else 0.0  # untrained, there is nothing to stay near
+        state = _improved(recipe, domain, transcript, state, threshold, recipe.cold, anchor)
     return _model(recipe, domain, transcript, Training(state, None, len(transcript)), between=False)
 
 
@@ -137,12 +139,12 @@ def _lessons(domain: Domain) -> list[Clique]:
 
 
 def _improved(
-    recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int
+    recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int, anchor: float
 ) -> State:
     targets = targets_of(domain, transcript, weighted=recipe.weighted)
     improved: State = improve(
         state, targets, np.float32(threshold), np.int32(steps), np.float32(recipe.rate),
-        kind=recipe.kind, loss=recipe.loss, resample=recipe.resample,
+        kind=recipe.kind, loss=recipe.loss, resample=recipe.resample, anchor=anchor,
     )[0]  # fmt: skip
     return improved
 

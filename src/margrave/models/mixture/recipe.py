@@ -30,3 +30,4 @@ class Recipe:
     average: float = 0.0
     spread: float = 1.0
     resample: bool = False
+    anchor: float = 0.0

@@ -111,7 +111,7 @@ def targets_from(
         left, right, tiles = _tiles(domain, large)
         found = found._replace(left=left, right=right, tiles=tiles)
     if known:
-        shares = [Known(k.query, k.value / total, least / k.scale) for k in known]
+        shares = [Known(k.query, min(max(k.value / total, 0.0), 1.0), least / k.scale) for k in known]
         sets, factors, queries = _queries(domain, shares)
         found = found._replace(sets=sets, factors=factors, queries=queries)
     return found

@@ -22,6 +22,9 @@ Weights = Any
 LARGEST_LOGIT = 40.0
 """Beyond, probabilities would leave what 32 bits hold."""
 
+SMALLEST = 1e-30
+"""What no logarithm is taken below."""
+
 LESSON = 64
 """Tiles of public marginals that a step sees."""
 
@@ -128,6 +131,16 @@ def absolute(missing: list[tuple[jax.Array, jax.Array]], threshold: jax.Array) -
     return total / jnp.maximum(count, 1)
 
 
+def strayed(before: jax.Array, table: jax.Array) -> jax.Array:
+    """The mean divergence of the components' products from what they were, but for a constant."""
+    return -jnp.sum(before * jnp.log(jnp.maximum(table, SMALLEST))) / table.shape[1]
+
+
+def missed(missing: list[tuple[jax.Array, jax.Array]], threshold: jax.Array) -> jax.Array:
+    """How many targets are missed by the threshold or more, or 1."""
+    return jnp.maximum(sum(jnp.sum((jnp.abs(m) >= threshold) & (w > 0)) for m, w in missing), 1)
+
+
 def squared(missing: list[tuple[jax.Array, jax.Array]], threshold: jax.Array) -> jax.Array:
     """The sum of squared errors."""
     return sum((jnp.sum(w * m**2) for m, w in missing), start=jnp.zeros(()))
@@ -148,7 +161,7 @@ def _stepped(kind: Kind, state: State, slope: Weights, rate: jax.Array) -> tuple
     return jnp.clip(weights, -1.0, 1.0) if kind == "box" else weights, moments
 
 
-@partial(jax.jit, static_argnames=("kind", "loss", "resample"))
+@partial(jax.jit, static_argnames=("kind", "loss", "resample", "anchor"))
 def improve(
     state: State,
     targets: Targets,
@@ -159,12 +172,20 @@ def improve(
     kind: Kind,
     loss: str,
     resample: bool,
+    anchor: float,
 ) -> tuple[State, jax.Array]:
     """Steps of Adam until no target is missed by the threshold or more, ``most`` at most; how many there were."""
+    begun, members = state.weights, targets.members
+    fixed = table_of(kind, begun, state.noise, members)
 
     def objective(weights: Weights, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
-        missing = misses(table_of(kind, weights, noise, targets.members), targets)
-        return LOSSES[loss](missing, threshold), worst_of(missing)
+        table = table_of(kind, weights, noise, members)
+        missing = misses(table, targets)
+        value = LOSSES[loss](missing, threshold)
+        if anchor:
+            before = table_of(kind, begun, noise, members) if resample else fixed
+            value = value + anchor * strayed(before, table) / missed(missing, threshold)
+        return value, worst_of(missing)
 
     def going(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
         _, steps, worst = carry
