@@ -129,7 +129,7 @@ def test_any_column_is_drafted_into_one_that_fits_it(values: list[str | None]) -
     assert Schema.from_toml(schema.to_toml()) == schema
 
 
-def test_identifiers_that_repeat_are_not_listed_and_suggest_persons() -> None:
+def test_identifiers_that_repeat_are_not_listed_and_name_persons() -> None:
     rng = np.random.default_rng(4)
     who = rng.integers(0, 60, 400)
     table = pa.table(
@@ -143,16 +143,16 @@ def test_identifiers_that_repeat_are_not_listed_and_suggest_persons() -> None:
         }
     )
     schema = draft(table)
-    assert schema.ignore == ("visit_id", "patient_id", "MemberNo")
+    assert schema.person == "patient_id"
+    assert schema.ignore == ("visit_id", "MemberNo")
     text = schema.to_toml()
-    assert '# person = "patient_id"' in text.splitlines()
+    assert 'person = "patient_id"' in text.splitlines()
+    assert "'patient_id' seems to say whose row it is" in schema.remarks[""]
     assert not any(f'"P{7919 * i % 10**8:08d}"' in text for i in who)
     assert schema.remarks[""].count("Left out") == 3
     assert Schema.from_toml(text) == schema
+    assert schema.check(table).passed
     assert "person =" not in draft(a_table()).to_toml()
-    # the reader takes what was suggested
-    kept = [n for n in schema.ignore if n != "patient_id"]
-    assert Schema(schema.columns, person="patient_id", ignore=kept).check(table).passed
 
 
 def test_free_text_is_not_listed() -> None:

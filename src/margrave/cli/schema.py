@@ -13,6 +13,7 @@ from margrave.cli.output import check_outputs, console
 from margrave.data import check_table, draft_schema
 from margrave.errors import DataError
 from margrave.schema import Preflight
+from margrave.schema.preflight import LOOK
 
 NOT_PRIVATE = "NOT PRIVATE: counted from the rows, for the custodian alone."
 
@@ -35,14 +36,25 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
     drafted = draft_schema(file)
     if output is not None:
         drafted.save(output, overwrite=overwrite)
+    said = drafted.remarks[""].splitlines()[1:]
     if as_json:
         echo_json(
-            {"output": output, "draft": True, "columns": len(drafted.columns), "toml": drafted.to_toml()}
+            {
+                "output": output,
+                "draft": True,
+                "columns": len(drafted.columns),
+                "remarks": said,
+                "toml": drafted.to_toml(),
+            }
         )
     elif output is None:
         click.echo(drafted.to_toml(), nl=False)
+        for sentence in (s for s in said if s.startswith(LOOK)):
+            click.echo(sentence, err=True)
     else:
         click.echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows.")
+        for sentence in said:
+            console().print(escape(sentence), style="bold red" if sentence.startswith(LOOK) else None)
         click.echo("Replace what it found by what is public, then set draft = false.")
 
 
@@ -66,7 +78,7 @@ def check_command(file: str, schema_path: str, as_json: bool) -> None:
 def _show(found: Preflight, *, draft: bool) -> None:
     out = console()
     for sentence in found.alarms:
-        out.print(escape(f"LOOK AT THIS FIRST. {sentence}"), style="bold red")
+        out.print(escape(f"{LOOK} {sentence}"), style="bold red")
     table = Table(title=f"{found.rows:,} rows", title_justify="left", box=None, pad_edge=False)
     for name in ("column", "missing", "outside", "unreadable", "policy"):
         table.add_column(name, justify="left" if name in ("column", "policy") else "right")

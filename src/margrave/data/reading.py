@@ -15,8 +15,11 @@ from margrave.data.table import MemoryTable
 from margrave.errors import DataError
 from margrave.schema import Codes, Preflight, Schema
 from margrave.schema.draft import draft
+from margrave.schema.evidence import gather
 from margrave.schema.frames import columns_of, names_of
-from margrave.schema.preflight import PersonCheck
+from margrave.schema.headers import question, suspected
+from margrave.schema.identity import likeliest, of_persons
+from margrave.schema.preflight import PersonCheck, overlooked
 from margrave.schema.values import MARKS, ODD, distinct
 from margrave.typing import AnyArray, IntArray
 
@@ -79,7 +82,22 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     **Privacy:** NOT private: true counts.
     """
     _, persons, found = _read(source, schema)
-    return found if persons is None else replace(found, persons=PersonCheck.of(persons))
+    names = [c.name for c in schema.columns]
+    odd = suspected(schema.columns)
+    further = [question(names, odd)] if odd else []
+    if persons is None:
+        return replace(found, further=(*further, *_overlooked(source, schema)))
+    return replace(found, further=tuple(further), persons=PersonCheck.of(persons))
+
+
+def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
+    """The column that is ignored though it looks as if it said whose row it is, in a sentence."""
+    ignored = [n for n in (open_file(source).columns if _is_path(source) else names_of(source)) if n in schema.ignore]
+    if not ignored:
+        return ()
+    frame = open_file(source).read(ignored) if _is_path(source) else source
+    person = likeliest([e for n in ignored if of_persons(e := gather(n, columns_of(frame, [n])[n]))])
+    return () if person is None else (overlooked(person),)
 
 
 def draft_schema(source: Any) -> Schema:

@@ -9,32 +9,24 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from margrave.errors import SchemaError
 from margrave.schema.cells import EXACT
 from margrave.schema.column import Column
 from margrave.schema.discrete import OTHER, Boolean, Categorical
+from margrave.schema.evidence import Evidence, gather
 from margrave.schema.frames import columns_of, names_of
-from margrave.schema.looks import (
-    comma_numbers,
-    date_format,
-    either_way,
-    free_text,
-    identifies,
-    names_persons,
-)
+from margrave.schema.headers import question, suspects
+from margrave.schema.identity import identifies, likeliest, names_persons, of_persons
+from margrave.schema.looks import comma_numbers, date_format, either_way, free_text
 from margrave.schema.numeric import BINS, Date, Integer, Real, Timestamp
+from margrave.schema.preflight import LOOK
 from margrave.schema.schema import Schema
-from margrave.schema.toml_text import line
-from margrave.schema.values import MARKS, distinct, number, parser, plain
+from margrave.schema.values import number, parser
 
 MANY = 100
 """More categories than this are cut to the most frequent, and the rest counted as other."""
@@ -53,40 +45,30 @@ HEAD = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What the rows say of one column: its texts with their numbers of rows, and whether some are empty."""
-
-    name: str
-    counts: Counter[str]
-    missing: bool
-    truth: bool
-
-    @property
-    def rows(self) -> int:
-        """The rows that are not empty."""
-        return self.counts.total()
-
-
 def draft(frame: Any) -> Schema:
     """A draft schema of a frame, with remarks on what must be checked.
 
     **Privacy:** NOT private: it reads the rows freely. The gate refuses it until ``confirmed``.
 
+    >>> import pyarrow as pa
     >>> schema = draft(pa.table({"age": ["31", "64", None], "name": ["Ann", "Bo", "Cy"]}))
     >>> schema.draft, [c.kind for c in schema.columns]
     (True, ['integer', 'categorical'])
+
+    Raises ``DataError`` for a table without a header, and ``SchemaError`` where no column can be drafted.
     """
     columns: list[Column] = []
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     left_out = []
-    persons: list[str] = []
-    for name in names_of(frame):
+    persons: list[Evidence] = []
+    names, values = names_of(frame), dict[str, Collection[str]]()
+    for name in names:
         evidence = gather(name, columns_of(frame, [name])[name])
+        values[name] = evidence.counts.keys() & {name.strip()}
         reason = useless(evidence)
-        if reason == PERSONS or (reason == UNIQUE and len(evidence.counts) < evidence.rows and names_persons(name)):
-            persons.append(name)
+        if reason in (PERSONS, UNIQUE) and of_persons(evidence):
+            persons.append(evidence)
         if reason is None:
             column, remark = propose(evidence)
             columns.append(column)
@@ -94,42 +76,29 @@ def draft(frame: Any) -> Schema:
         else:
             ignore.append(name)
             left_out.append(f"Left out: {name!r} ({reason}).")
+    person, odd = likeliest(persons), suspects(values)
     if not columns:
         raise SchemaError(
             "No column of the table can be drafted: all are empty or identify single rows.",
             remedy="Write the schema by hand.",
         )
-    remarks[""] = "\n".join([HEAD, *left_out, *whose(persons)])
-    return Schema(columns, draft=True, ignore=ignore, remarks=remarks)
+    if person is not None:
+        ignore.remove(person.name)
+        left_out.append(whose(person))
+    remarks[""] = "\n".join([HEAD, *([f"{LOOK} {question(names, odd)}"] if odd else []), *left_out])
+    named = None if person is None else person.name
+    return Schema(columns, draft=True, person=named, ignore=ignore, remarks=remarks)
 
 
-def whose(persons: list[str]) -> list[str]:
-    """What to write where a column seems to say whose row it is; the likeliest by its name, or the first."""
-    if not persons:
-        return []
-    likely = next((n for n in persons if names_persons(n)), persons[0])
-    return [
-        f"Does {likely!r} say whose row it is? If a person can have several rows, take it out of ignore, and write:",
-        line("person", likely),
-    ]
+def whose(person: Evidence) -> str:
+    """What to check of the column that seems to say whose row it is.
 
-
-def gather(name: str, pieces: Iterable[pa.Array]) -> Evidence:
-    """Count the texts of a column."""
-    counts: Counter[str] = Counter()
-    missing = False
-    truth = True
-    for piece in pieces:
-        rows, texts = distinct(piece)
-        truth = truth and pa.types.is_boolean(plain(piece).type)
-        for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
-            if not count:
-                continue
-            if text is None or text.strip().lower() in MARKS:
-                missing = True
-            else:
-                counts[text.strip()] += count
-    return Evidence(name, counts, missing, truth)
+    Taken for one by mistake, it costs a question; overlooked, single rows are protected and persons are not.
+    """
+    return (
+        f"{person.name!r} seems to say whose row it is, and a run then wants a unit of persons (--unit"
+        " add-remove-person:K). Is that wrong? Then delete the line person = ..., and list the column under ignore."
+    )
 
 
 def useless(evidence: Evidence) -> str | None:
@@ -151,7 +120,8 @@ def useless(evidence: Evidence) -> str | None:
     whole = _all(texts, _is_whole)
     if whole and len(texts) == evidence.rows:
         values = [int(float(t)) for t in texts]
-        return "it numbers the rows" if max(values) - min(values) < 2 * len(values) else None
+        numbered = names_persons(evidence.name) or max(values) - min(values) < 2 * len(values)
+        return "it numbers the rows" if numbered else None
     if whole and identifies(evidence.name, texts):
         return PERSONS
     return None if whole or dates or _all(texts, _is_number) else UNIQUE

@@ -1,4 +1,4 @@
-"""What the texts of a column look like, for drafting: dates and how they are written, identifiers, free text.
+"""What the texts of a column look like, for drafting: dates and how they are written, numbers, free text.
 
 **Privacy:** NOT private: for drafts, which the gate refuses.
 """
@@ -6,18 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable
 from itertools import product
 
+from margrave.schema.evidence import FEW
 from margrave.schema.values import parse_moment, parser
 
-FEW = 20
-"""Up to so many texts are a list of categories, whatever they look like."""
 LONG, WORDY = 40, 6
 """Texts of so many characters, or words, on average are sentences."""
-SEVERAL = 0.1
-"""Codes of which there are more than this share of the rows are identifiers; of long ones a fifth of that is enough."""
 
 DAYS = (
     "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
@@ -27,11 +23,6 @@ TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 ISO = ""
 OTHERWISE = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
 """Orders of day and month that one text may have both of; days come first in most countries."""
-
-NAMES = re.compile(
-    r"(^|[^a-z])(id|nr|mrn|ssn|pid|uid|uuid|guid|pseudonym)($|[^a-z])"
-    r"|(patient|person|client|customer|member|subject|student|pupil|user|employee|household)[^a-z]?(id|nr|no|num|number|key)?$"
-)
 
 
 def date_format(texts: Collection[str]) -> str | None:
@@ -80,33 +71,3 @@ def free_text(texts: Collection[str]) -> bool:
         return False
     length, words = (sum(f(t) for t in texts) / len(texts) for f in (len, lambda t: len(t.split())))
     return length > LONG or words >= WORDY
-
-
-def identifies(name: str, counts: Counter[str]) -> bool:
-    """Whether a column looks as if it said whose row it is: codes of many values, most of them on few rows.
-
-    Texts look so by themselves; whole numbers only under a name that says so, since incomes are as many.
-
-    >>> identifies("who", Counter({f"P{i:07d}": 3 for i in range(50)})), identifies("zip", Counter({"01234": 90}))
-    (True, False)
-    """
-    if len(counts) <= FEW:
-        return False
-    share, named = len(counts) / counts.total(), names_persons(name)
-    if all(t.isdigit() and not (t.startswith("0") and len(t) > 1) for t in counts):
-        return named and share > SEVERAL / 2
-    codes = [t for t in counts if not re.search(r"\s", t) and len(t) >= 5 and re.search(r"\d", t)]
-    digits = [sum(map(str.isdigit, t)) for t in codes]
-    coded = sum(d >= 4 or len(t) >= 8 for t, d in zip(codes, digits, strict=True))
-    long = sum(d >= 6 or len(t) >= 12 for t, d in zip(codes, digits, strict=True))
-    most = 0.9 * len(counts)
-    return coded >= most and (named or share > SEVERAL or (long >= most and share > SEVERAL / 5))
-
-
-def names_persons(name: str) -> bool:
-    """Whether a column's name says that it tells persons, or rows, apart.
-
-    >>> [n for n in ("patient_id", "PatientID", "paid", "user", "users") if names_persons(n)]
-    ['patient_id', 'PatientID', 'user']
-    """
-    return NAMES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None

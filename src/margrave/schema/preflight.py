@@ -15,9 +15,12 @@ from margrave.schema.checks import POLICIES
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.domain import Codes
+from margrave.schema.evidence import Evidence
+from margrave.schema.toml_text import string
 from margrave.schema.zeros import StructuralZeros, violating
 from margrave.typing import AnyArray
 
+LOOK = "LOOK AT THIS FIRST."
 KEPT = (1, 2, 3, 5, 10, 20)
 """Bounds on the rows of a person whose effect is told."""
 MANY, LARGE = 20, 0.05
@@ -150,6 +153,16 @@ class PersonCheck:
         ]
 
 
+def overlooked(person: Evidence) -> str:
+    """What to look at first: a column that is ignored looks as if it said whose row it is."""
+    return (
+        f"Column {person.name!r} is ignored, and looks as if it said whose row it is: {len(person.counts):,}"
+        f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so, take it"
+        f" out of ignore, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
+        " and no persons."
+    )
+
+
 @dataclass(frozen=True)
 class ConstraintCheck:
     """How many rows lie in cells that a constraint rules out. Of bins in order, rows within one pair are not judged."""
@@ -173,7 +186,7 @@ class Preflight:
     """What the custodian learns about a table before it is protected. Not for publication.
 
     ``nameless`` counts the rows without a person, where the schema names a column of persons; ``persons`` is about
-    the others.
+    the others. ``further`` are alarms about the table as a whole.
     """
 
     rows: int
@@ -181,6 +194,7 @@ class Preflight:
     nameless: int = 0
     constraints: tuple[ConstraintCheck, ...] = ()
     persons: PersonCheck | None = None
+    further: tuple[str, ...] = ()
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
@@ -207,7 +221,7 @@ class Preflight:
     @property
     def alarms(self) -> tuple[str, ...]:
         """What passes, and is most likely a mistake, one sentence each."""
-        found = [None if self.rows else "The table has no rows."]
+        found = [None if self.rows else "The table has no rows.", *self.further]
         found += [column.alarm() for column in self.columns]
         found += [] if self.persons is None else [self.persons.alarm()]
         return tuple(sentence for sentence in found if sentence is not None)
