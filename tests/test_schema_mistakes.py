@@ -105,3 +105,110 @@ def test_a_name_among_its_own_values_is_asked_about() -> None:
     with pytest.raises(DataError, match="no header"):
         draft(pa.table({"F": ["F", "M"] * 20, "Asthma": ["Asthma", "Gout"] * 20, "4": ["4", "5"] * 20}))
     assert not check_table(pa.table({"a": ["a"]}), Schema([Categorical("a", ["b", "a b"], missing=True)])).further
+
+
+# Numbers and dates that would be misread.
+
+
+def test_dots_between_thousands_are_not_taken_for_decimals() -> None:
+    schema = column(["871", "12.345", "1.204", "-310"] * 10)
+    assert schema.ignore == ("x",)
+    assert "'x' (numbers with dots between thousands, it seems" in schema.remarks[""]
+    assert column(["1.204.000", "12.345"] * 10).ignore == ("x",)
+    asked = column(["3.250", "2.980"] * 10)
+    assert asked.columns[0].kind == "real"
+    assert "with a dot for thousands?" in asked.remarks["x"]
+    for sound in (["0.871", "12.345"], ["12.345", "12.5"], ["12.345", "1204"], ["871", "204"]):
+        assert column(sound * 10).ignore == ()
+        assert "thousands" not in column(sound * 10).remarks["x"]
+    typed = draft(pa.table({"x": [12.345, 871.0] * 10}))  # these are numbers, however they would be written
+    assert "thousands" not in "".join(typed.remarks.values())
+
+
+def test_commas_among_points_are_told_as_commas() -> None:
+    assert "'x' (numbers with commas" in column(["2,345.00", "12.50", "7"] * 20).remarks[""]
+
+
+def test_dates_in_several_ways_are_not_listed_as_categories() -> None:
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023" for i in range(60)]
+    for odd in ("2023-04-05", "unknown", "03/2023"):
+        for texts in (days, [f"{d} 10:30" for d in days], ["05.06.2023"] * 60):
+            schema = column([*texts, *[odd] * 5])
+            assert schema.ignore == ("x",)
+            assert "'x' (most are dates, but not all are written in one way" in schema.remarks[""]
+    assert column([*days, "NA", ""]).columns[0].kind == "date"
+
+
+def test_numbers_with_a_few_words_among_them_are_not_called_identifiers() -> None:
+    schema = column([*[str(i * 7 % 1000 + 0.5) for i in range(200)], "<5"])
+    assert "'x' (most are numbers, but some cannot be read as one" in schema.remarks[""]
+    codes = column([*[f"{i % 60}.5" for i in range(400)], "V27"])
+    assert codes.columns[0].kind == "categorical"
+    assert "Most are numbers: should all be?" in codes.remarks["x"]
+    assert "Most are numbers" not in column(["1", "2", "3+"] * 20).remarks["x"]
+
+
+def test_categories_that_differ_by_case_alone_are_told() -> None:
+    said = column(["SURGERY", "Surgery", "ICU", "general  ward", "general ward"] * 10).remarks["x"]
+    assert "Equal but for case or blanks: 'SURGERY' and 'Surgery'; 'general  ward' and 'general ward'." in said
+    assert "Equal" not in column(["SURGERY", "ICU"] * 20).remarks["x"]
+    wide = [f"street {i % 150}" for i in range(1000)]
+    assert "CANARY" not in column([*wide, "CANARY", "canary"]).to_toml()
+
+
+# Times and years.
+
+
+def test_times_with_an_offset_are_drafted_as_they_are_read() -> None:
+    table = pa.table({"at": [f"2024-{m:02d}-01T00:00+02:00" for m in range(1, 13)] * 3})
+    schema = draft(table)
+    assert schema.preflight(table).columns[0].outside == 0
+    assert schema.columns[0].low.month == 12  # type: ignore[attr-defined]
+    assert "taken in UTC" in schema.remarks["at"]
+    for without in ("2024-03-01T00:00", "2024-03-01T05:00Z"):
+        assert "UTC" not in draft(pa.table({"at": [without] * 3})).remarks["at"]
+
+
+@pytest.mark.parametrize(("last", "unit"), [("23:00", "hour"), ("23:59", "minute"), ("23:59:59", "second")])
+def test_the_last_hour_of_the_last_day_is_within_the_bounds(last: str, unit: str) -> None:
+    table = pa.table({"at": ["2024-01-01 05:00", *[f"2024-03-31 {last}"] * 30]})
+    schema = draft(table)
+    assert schema.columns[0].unit == unit  # type: ignore[attr-defined]
+    assert schema.preflight(table).columns[0].outside == 0
+
+
+def test_years_of_two_digits_are_asked_about() -> None:
+    assert "read as 1969 to 2068" in column(["31.12.68", "01.02.69"] * 20, "born").remarks["born"]
+    assert "1969" not in column(["31.12.1968", "01.02.1969"] * 20, "born").remarks["born"]
+
+
+# Columns of little use.
+
+
+def test_costs_get_edges_that_grow_and_keep_their_mean() -> None:
+    rng = np.random.default_rng(2)
+    cost = np.round(rng.lognormal(7, 1.5, 3000), 2)
+    for rows in (cost, np.rint(cost)):
+        table = pa.table({"cost": rows})
+        schema = draft(table)
+        (found,) = schema.columns
+        assert 10 < len(found.edges) < 32  # type: ignore[attr-defined]
+        assert "It has a long tail" in schema.remarks["cost"]
+        back = schema.decode(schema.encode(table), rng=rng)["cost"].to_numpy()
+        assert abs(back.mean() / rows.mean() - 1) < 0.08
+        assert np.allclose(np.quantile(back, [0.25, 0.5, 0.75]), np.quantile(rows, [0.25, 0.5, 0.75]), rtol=0.15)
+        assert Schema.from_toml(schema.to_toml()) == schema
+    even = draft(pa.table({"cost": rng.integers(0, 1000, 3000), "owed": -cost}))
+    assert all(c.edges is None for c in even.columns)  # type: ignore[attr-defined]
+
+
+def test_a_column_of_one_value_is_told() -> None:
+    for value in ("7", "7.5", "north", "true", "2024-01-01"):
+        assert "All rows have the same value" in column([value] * 30).remarks["x"]
+        assert "same" not in column([value, None] * 30).remarks["x"]  # empty or not tells something
+
+
+def test_marks_in_an_open_list_are_told() -> None:
+    wide = [f"street {i % 150}" for i in range(1000)]
+    assert "Marks such as NA become 'other'" in column([*wide, "NA"]).remarks["x"]
+    assert "Marks" not in column([*wide, ""]).remarks["x"]

@@ -18,31 +18,46 @@ from margrave.errors import SchemaError
 from margrave.schema.cells import EXACT
 from margrave.schema.column import Column
 from margrave.schema.discrete import OTHER, Boolean, Categorical
-from margrave.schema.evidence import Evidence, gather
+from margrave.schema.evidence import FEW, Evidence, gather
 from margrave.schema.frames import columns_of, names_of
 from margrave.schema.headers import question, suspects
 from margrave.schema.identity import identifies, likeliest, names_persons, of_persons
-from margrave.schema.looks import comma_numbers, date_format, either_way, free_text
-from margrave.schema.numeric import BINS, Date, Integer, Real, Timestamp
+from margrave.schema.looks import (
+    alike,
+    comma_numbers,
+    date_format,
+    dotted_thousands,
+    either_way,
+    free_text,
+    mostly_numbers,
+    partly_dates,
+)
+from margrave.schema.numeric import BINS, UNITS, Date, Integer, Real, Timestamp
 from margrave.schema.preflight import LOOK
+from margrave.schema.questions import (
+    CENTURY,
+    COMMAS,
+    DECIMALS,
+    HEAD,
+    MARKED,
+    MIXED,
+    MOSTLY,
+    NUMBERS,
+    OFFSET,
+    PERSONS,
+    SAME,
+    TAIL,
+    THOUSANDS,
+    UNIQUE,
+)
 from margrave.schema.schema import Schema
-from margrave.schema.values import number, parser
+from margrave.schema.skew import growing_edges
+from margrave.schema.values import at_midnight, in_utc, number, parser
 
 MANY = 100
 """More categories than this are cut to the most frequent, and the rest counted as other."""
 HEAPED = 0.2
 """A number that this share of the rows has gets a cell of its own."""
-
-PERSONS = "many codes on a few rows each: identifiers, of persons perhaps"
-UNIQUE = "nearly every row has a text of its own: an identifier or free text"
-COMMAS = "numbers with commas: margrave reads a decimal point and no thousands; rewrite them in the file and draft anew"
-"""Why a column is left out."""
-
-HEAD = (
-    "A DRAFT, made from the rows. Nothing in it is public yet: the bounds, categories and atoms below were read"
-    " from the data and may tell of single persons. For each column, put what is known without looking (a codebook,"
-    " the law, common sense) in their place, delete what should not be there, and then set draft = false."
-)
 
 
 def draft(frame: Any) -> Schema:
@@ -109,8 +124,9 @@ def useless(evidence: Evidence) -> str | None:
     if not evidence.name.isprintable() or not evidence.name.strip():
         return "its name is not printable"
     dates = date_format(texts) is not None
-    if not dates and comma_numbers(texts):
-        return COMMAS
+    found = None if dates else unreadable(evidence)
+    if found is not None:
+        return found
     if not dates and identifies(evidence.name, texts) and len(texts) < 0.5 * evidence.rows:
         return PERSONS
     if not dates and free_text(texts):
@@ -124,11 +140,30 @@ def useless(evidence: Evidence) -> str | None:
         return "it numbers the rows" if numbered else None
     if whole and identifies(evidence.name, texts):
         return PERSONS
-    return None if whole or dates or _all(texts, _is_number) else UNIQUE
+    if whole or dates or _all(texts, _is_number):
+        return None
+    return MOSTLY if mostly_numbers(texts) else UNIQUE
+
+
+def unreadable(evidence: Evidence) -> str | None:
+    """Why numbers or dates could not be read as what they are, if so."""
+    texts = evidence.counts
+    if evidence.written and comma_numbers(texts):
+        return COMMAS
+    if evidence.written and dotted_thousands(texts):
+        return THOUSANDS
+    return MIXED if partly_dates(texts) else None
 
 
 def propose(evidence: Evidence) -> tuple[Column, str]:
     """A column and a remark for the person who checks it."""
+    column, remark = _proposed(evidence)
+    if len(evidence.counts) == 1 and not evidence.missing:
+        remark = f"{SAME} {remark}"
+    return column, remark.rstrip()
+
+
+def _proposed(evidence: Evidence) -> tuple[Column, str]:
     texts = evidence.counts
     if evidence.truth or _all(texts, lambda t: t.lower() in ("true", "false")):
         return Boolean(evidence.name, missing=evidence.missing), _missing_remark(evidence)
@@ -150,8 +185,9 @@ def _integer(evidence: Evidence) -> tuple[Column, str]:
     few = max(values) - min(values) < BINS
     low, high = (min(values), max(values)) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
     atoms = [] if few else _heaps(values, evidence.rows)
-    column = Integer(evidence.name, low, high, atoms=atoms, missing=evidence.missing)
-    return column, _number_remark(evidence, atoms)
+    edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
+    column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
+    return column, _number_remark(evidence, atoms, edges)
 
 
 def _real(evidence: Evidence) -> tuple[Column, str]:
@@ -166,24 +202,28 @@ def _real(evidence: Evidence) -> tuple[Column, str]:
     atoms = _heaps(values, evidence.rows)
     places = max(max(0, -int(v.normalize().as_tuple().exponent)) for v in exact)
     fits = places <= 6 and max(abs(low), abs(high)) * 10**places < EXACT
-    column = Real(
-        evidence.name, low, high, atoms=atoms, decimals=places if fits else None, missing=evidence.missing
-    )
-    return column, _number_remark(evidence, atoms)
+    edges = [float(e) for e in growing_edges(values, atoms, low, high, whole=False)] or None
+    decimals = places if fits else None
+    column = Real(evidence.name, low, high, edges=edges, atoms=atoms, decimals=decimals, missing=evidence.missing)
+    thousands = evidence.written and dotted_thousands(evidence.counts) is None
+    return column, _number_remark(evidence, atoms, edges) + (DECIMALS if thousands else "")
 
 
 def _dated(evidence: Evidence, pattern: str) -> tuple[Column, str]:
-    moments = [m.replace(tzinfo=None) for m in map(parser(pattern or None), evidence.counts) if m is not None]
+    read = [m for m in map(parser(pattern or None), evidence.counts) if m is not None]
+    moments = [m for m in map(in_utc, read) if m is not None]
     low, high = _whole_months(min(moments), max(moments))
     swap = " Does the day come first, as in its format? All rows can be read either way."
     asked = f"Are low and high public?{swap if pattern and either_way(pattern, evidence.counts) else ''}"
+    asked += CENTURY if "%y" in pattern else ""
+    asked += OFFSET if any(m.utcoffset() for m in read) else ""
     remark, written = _missing_remark(evidence, asked), pattern or None
     if all(m == datetime(m.year, m.month, m.day) for m in moments):
         return Date(evidence.name, low, high, format=written, missing=evidence.missing), remark
     unit = "second" if any(m.second or m.microsecond for m in moments) else "minute"
     if all(m.minute == 0 and m.second == 0 and m.microsecond == 0 for m in moments):
         unit = "hour"
-    start, end = datetime(low.year, low.month, low.day), datetime(high.year, high.month, high.day, 23)
+    start, end = at_midnight(low), at_midnight(high) + timedelta(seconds=86400 - UNITS[unit])
     return Timestamp(evidence.name, start, end, unit=unit, format=written, missing=evidence.missing), remark
 
 
@@ -191,15 +231,28 @@ def _categorical(evidence: Evidence) -> tuple[Column, str]:
     often = [t for t, _ in evidence.counts.most_common()]
     if len(often) <= MANY:
         column = Categorical(evidence.name, sorted(often), missing=evidence.missing)
-        return column, _missing_remark(evidence, "May all of these categories be known to exist?")
+        return column, _missing_remark(evidence, f"May all of these categories be known to exist?{_spelling(evidence)}")
     column = Categorical(evidence.name, sorted(often[:MANY]), other=True, missing=evidence.missing)
     remark = f"May these categories be known to exist? The {MANY} most frequent are listed; others become {OTHER!r}."
-    return column, _missing_remark(evidence, remark)
+    remark += MARKED if evidence.marked else ""
+    return column, _missing_remark(evidence, f"{remark}{_spelling(evidence)}")
 
 
-def _number_remark(evidence: Evidence, atoms: list[Any]) -> str:
+def _spelling(evidence: Evidence) -> str:
+    """What to mend in the file before its texts are categories. Rare ones are not quoted."""
+    remark = NUMBERS if mostly_numbers(evidence.counts) and len(evidence.counts) > FEW else ""
+    groups = [g for g in alike(t for t, _ in evidence.counts.most_common(MANY)) if len(g) > 1]
+    if groups:
+        shown = "; ".join(" and ".join(map(repr, g)) for g in groups[:3])
+        more = f"; and {len(groups) - 3} more" if len(groups) > 3 else ""
+        remark += f" Equal but for case or blanks: {shown}{more}. Write them alike in the file: they are told apart."
+    return remark
+
+
+def _number_remark(evidence: Evidence, atoms: list[Any], edges: list[Any] | None) -> str:
     heaps = " Are the atoms (values with a cell of their own) public?" if atoms else ""
-    return _missing_remark(evidence, f"Are low and high public? Values beyond them are moved to them.{heaps}")
+    grow = TAIL if edges else ""
+    return _missing_remark(evidence, f"Are low and high public? Values beyond them are moved to them.{heaps}{grow}")
 
 
 def _missing_remark(evidence: Evidence, question: str = "") -> str:

@@ -171,15 +171,21 @@ def _ticks(kind: pa.DataType) -> int:
     return 1000 if pa.types.is_date64(kind) else {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
 
 
+def in_utc(moment: datetime) -> datetime | None:
+    """A moment without its time zone, in UTC if it has one; None for one that UTC has no year for."""
+    if moment.tzinfo is None:
+        return moment
+    try:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return None
+
+
 def units_since(moment: datetime | None, seconds: int) -> float:
     """Whole units since 1970, rounded down; NaN for None."""
+    moment = None if moment is None else in_utc(moment)
     if moment is None:
         return math.nan
-    if moment.tzinfo is not None:
-        try:
-            moment = moment.astimezone(UTC).replace(tzinfo=None)
-        except OverflowError:
-            return math.nan
     since = moment - EPOCH
     return float((since.days * 86400 + since.seconds) // seconds)
 
