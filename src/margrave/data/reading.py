@@ -81,13 +81,14 @@ def check_table(source: Any, schema: Schema) -> Preflight:
 
     **Privacy:** NOT private: true counts.
     """
-    _, persons, found = _read(source, schema)
+    numbering = None if schema.person is None else Persons()
+    _, persons, found = _read(source, schema, numbering, causes=True)
     names = [c.name for c in schema.columns]
     odd = suspected(schema.columns)
     further = [question(names, odd)] if odd else []
-    if persons is None:
+    if persons is None or numbering is None:
         return replace(found, further=(*further, *_overlooked(source, schema)))
-    return replace(found, further=tuple(further), persons=PersonCheck.of(persons))
+    return replace(found, further=tuple(further), persons=PersonCheck.of(persons, numbering.names()))
 
 
 def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
@@ -108,13 +109,15 @@ def draft_schema(source: Any) -> Schema:
     return draft(read_frame(source) if _is_path(source) else source)
 
 
-def _read(source: Any, schema: Schema) -> tuple[list[Codes], IntArray | None, Preflight]:
-    numbering = None if schema.person is None else Persons()
+def _read(
+    source: Any, schema: Schema, numbering: Persons | None = None, *, causes: bool = False
+) -> tuple[list[Codes], IntArray | None, Preflight]:
+    numbering = Persons() if schema.person is not None and numbering is None else numbering
     pieces: list[Codes] = []
     ids: list[IntArray] = []
     found: Preflight | None = None
     for frame in _frames(source, schema):
-        codes, seen = schema.read(frame)
+        codes, seen = schema.read(frame, causes=causes)
         if schema.person is not None and numbering is not None:
             numbered, nameless = numbering.number(columns_of(frame, [schema.person])[schema.person])
             ids.append(numbered)
@@ -186,6 +189,10 @@ class Persons:
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
+
+    def names(self) -> Iterator[str]:
+        """The names of those numbered so far, for the custodian alone."""
+        return iter(self._ids)
 
     def number(self, pieces: Iterable[pa.Array]) -> tuple[IntArray, int]:
         """The number of each row's person, and how many rows have none (these count as one person)."""

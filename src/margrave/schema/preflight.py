@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from margrave.errors import DataError
+from margrave.schema.causes import ALIKE, CAUSES, MARK, most
 from margrave.schema.checks import POLICIES
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Constraint, name_of
+from margrave.schema.discrete import NO, OTHER, YES
 from margrave.schema.domain import Codes
 from margrave.schema.evidence import Evidence
 from margrave.schema.toml_text import string
@@ -23,6 +27,8 @@ from margrave.typing import AnyArray
 LOOK = "LOOK AT THIS FIRST."
 KEPT = (1, 2, 3, 5, 10, 20)
 """Bounds on the rows of a person whose effect is told."""
+LOST = 0.03
+"""A larger share of a column's values that the schema does not know is asked about."""
 MANY, LARGE = 20, 0.05
 """A person with so many rows, and more than this share of all of them, is asked about."""
 
@@ -31,7 +37,8 @@ MANY, LARGE = 20, 0.05
 class ColumnCheck:
     """Counts of one column's values: empty, outside the schema, unreadable as the column's kind.
 
-    ``home`` says whether empty and unreadable values have a state of their own; ``rows`` is how many values there are.
+    ``home`` says whether empty and unreadable values have a state of their own; ``rows`` is how many values there are;
+    ``causes`` counts what values that the schema does not hold look like, where that was asked.
     """
 
     name: str
@@ -42,14 +49,15 @@ class ColumnCheck:
     unreadable: int
     rows: int = 0
     kind: str = ""
+    causes: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(column: Column, encoded: Encoded) -> ColumnCheck:
+    def of(column: Column, encoded: Encoded, causes: Mapping[str, int] | None = None) -> ColumnCheck:
         """The counts of one piece of a column."""
         empty, outside, unreadable = (int(m.sum()) for m in (encoded.empty, encoded.outside, encoded.unreadable))
         rows = len(encoded.codes)
         return ColumnCheck(
-            column.name, column.outside, encoded.home, empty, outside, unreadable, rows, column.kind
+            column.name, column.outside, encoded.home, empty, outside, unreadable, rows, column.kind, causes or {}
         )
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
@@ -62,6 +70,7 @@ class ColumnCheck:
             self.unreadable + other.unreadable,
             self.rows + other.rows,
             self.kind,
+            {c: self.causes.get(c, 0) + other.causes.get(c, 0) for c in {**self.causes, **other.causes}},
         )
 
     @property
@@ -71,12 +80,22 @@ class ColumnCheck:
         return 0 < unread == self.rows - self.empty
 
     def alarm(self) -> str | None:
-        """What to look at first: most of the column can be read as nothing but missing."""
+        """What to look at first: more than a few values are none that the schema knows, nor marks for missing."""
         lost = self.unreadable + (self.outside if self.policy == "missing" else 0)
-        if 2 * lost <= self.rows - self.empty:
+        lost = self.causes.get(ALIKE, 0) if self.policy == "other" else lost - self.causes.get(MARK, 0)
+        if lost <= LOST * (self.rows - self.empty):
             return None
         share = 100 * lost / (self.rows - self.empty)
-        return f"Column {self.name!r}: {share:.4g} % of its values are none that the schema knows. {_advice(self.kind)}"
+        because = most({c: n for c, n in self.causes.items() if c != MARK}, lost) or f" {_advice(self.kind)}"
+        told = f"{share:.4g} % of its values are none that the schema knows, {POLICIES[self._fate]}"
+        return f"Column {self.name!r}: {told}.{because}"
+
+    @property
+    def _fate(self) -> str:
+        """What becomes of most values that the schema does not know: a key of ``POLICIES``."""
+        if self.policy in ("other", "refuse"):
+            return self.policy
+        return "missing" if self.home else "refuse"
 
     def refusals(self) -> Iterator[str]:
         """What stands in the way of using this column, one sentence each."""
@@ -86,13 +105,13 @@ class ColumnCheck:
         if self.outside and self.policy == "refuse":
             yield (
                 f"Column {self.name!r}: {_values(self.outside)} outside the schema, and its policy is 'refuse'."
-                " Widen the schema, or give the column another policy (outside = ...)."
+                f" Widen the schema, or give the column another policy (outside = ...).{self._because}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
             yield (
                 f"Column {self.name!r}: {_values(self.unreadable)} cannot be read as its kind"
                 f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
-                " Correct the column's kind, or add missing = true."
+                f" Correct the column's kind, or add missing = true.{self._because}"
             )
         if self.empty and not self.home:
             yield f"Column {self.name!r}: {_values(self.empty)} missing. Add missing = true to the column."
@@ -100,12 +119,24 @@ class ColumnCheck:
     def notes(self) -> Iterator[str]:
         """What happens to values that the schema does not hold as they are, one sentence each."""
         if self.outside and self.policy != "refuse":
-            yield f"Column {self.name!r}: {_values(self.outside)} outside the schema, {POLICIES[self.policy]}."
+            because = "" if self.unreadable else self._because
+            yield f"Column {self.name!r}: {_values(self.outside)} outside the schema, {POLICIES[self.policy]}.{because}"
         if self.unreadable and self.home and self.policy != "refuse":
-            yield f"Column {self.name!r}: {_values(self.unreadable)} unreadable, {POLICIES['missing']}."
+            yield f"Column {self.name!r}: {_values(self.unreadable)} unreadable, {POLICIES['missing']}.{self._because}"
+        if self.policy == "other" and self.causes.get(MARK):
+            yield (
+                f"Column {self.name!r}: {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
+                f" {OTHER!r} like any text: leave such fields empty in the file."
+            )
+
+    @property
+    def _because(self) -> str:
+        return most(self.causes, self.unreadable or self.outside)
 
 
 ADVICE = {
+    "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
+    " for other words write kind = 'categorical'.",
     "date": 'Say how they are written, such as format = "%d/%m/%Y".',
     "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
     "integer": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
@@ -118,28 +149,50 @@ def _advice(kind: str) -> str:
     return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
 
 
+def plain_name(written: str) -> str:
+    """An identifier without what may be mere spelling: case, leading zeros, ".0" behind a number.
+
+    >>> plain_name("P0001") == plain_name("p1"), plain_name("00000007") == plain_name("7.0"), plain_name("0") == ""
+    (True, True, False)
+    """
+    number = re.fullmatch(r"(\d+)\.0+", written)
+    return re.sub(r"(?<![\d.])0+(?=\d)", "", number[1] if number else written.casefold())
+
+
 @dataclass(frozen=True)
 class PersonCheck:
-    """How many persons there are, the most rows of one of them, and the share of rows kept by K rows a person."""
+    """How many persons there are, the most rows of one of them, and the share of rows kept by K rows a person.
+
+    ``alike``: so many identifiers equal another but for case, leading zeros or ".0".
+    """
 
     persons: int
     most: int
     rows: int
     kept: dict[int, float]
+    alike: int = 0
 
     @staticmethod
-    def of(persons: AnyArray) -> PersonCheck:
-        """The counts of the persons' numbers, one a row; those below 0 are nobody's."""
+    def of(persons: AnyArray, names: Iterable[str] = ()) -> PersonCheck:
+        """The counts of the persons' numbers, one a row; those below 0 are nobody's. ``names`` says who they are."""
         each = np.bincount(persons[persons >= 0])
         rows = int(each.sum())
         kept = {k: float(np.minimum(each, k).sum() / rows) for k in KEPT if rows}
-        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept)
+        often = Counter(map(plain_name, names))
+        alike = sum(n for n in often.values() if n > 1)
+        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept, alike)
 
-    def alarm(self) -> str | None:
-        """What to look at first: one identifier has so many rows that it may be nobody's."""
+    def alarms(self) -> Iterator[str]:
+        """What to look at first: an identifier with so many rows that it may be nobody's, or several of one person."""
+        if self.alike:
+            yield (
+                f"{self.alike:,} of the {self.persons:,} identifiers of persons equal another but for case, leading"
+                " zeros or '.0'. Each is taken for a person of its own, and a person who has several is not protected"
+                " as one: write them alike in the file."
+            )
         if self.most < MANY or self.most <= LARGE * self.rows:
-            return None
-        return (
+            return
+        yield (
             f"One person has {self.most:,} of the {self.rows:,} rows. Is it a person, or a mark for those that are"
             " not known? Rows of several persons under one identifier are not protected as theirs."
         )
@@ -223,7 +276,7 @@ class Preflight:
         """What passes, and is most likely a mistake, one sentence each."""
         found = [None if self.rows else "The table has no rows.", *self.further]
         found += [column.alarm() for column in self.columns]
-        found += [] if self.persons is None else [self.persons.alarm()]
+        found += [] if self.persons is None else self.persons.alarms()
         return tuple(sentence for sentence in found if sentence is not None)
 
     @property

@@ -15,6 +15,7 @@ import pyarrow as pa
 from margrave.errors import InputError, SchemaError
 from margrave.files import written_whole
 from margrave.schema import checks, toml
+from margrave.schema.causes import causes_of
 from margrave.schema.column import Column, encode_each_once
 from margrave.schema.constraints import Constraint, check_constraints, check_possible, zeros_of
 from margrave.schema.discrete import Categorical, Coded
@@ -105,7 +106,8 @@ class Schema:
     def from_toml(text: str, *, folder: Path | None = None) -> Schema:
         """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text.
 
-        Lists of combinations that lie in files of their own are read from ``folder``; without one they are refused.
+        Lists of categories and of combinations that lie in files of their own are read from ``folder``; without one
+        they are refused.
         """
         head, columns, constraints = toml.parse(text, folder)
         return Schema(columns, constraints=constraints, **head)
@@ -187,8 +189,8 @@ class Schema:
         """
         return self.read(frame)[0]
 
-    def read(self, frame: Any) -> tuple[Codes, Preflight]:
-        """The codes, and what the custodian should know about the values."""
+    def read(self, frame: Any, *, causes: bool = False) -> tuple[Codes, Preflight]:
+        """The codes, and what the custodian should know about the values; with ``causes`` what lost ones look like."""
         pieces = columns_of(frame, [c.name for c in self.columns])
         rows = [sum(map(len, p)) for p in pieces.values()]
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
@@ -198,7 +200,8 @@ class Schema:
             for piece in pieces[column.name]:
                 encoded = encode_each_once(column, piece)
                 values[i, at : at + len(piece)] = encoded.codes
-                check, at = check + ColumnCheck.of(column, encoded), at + len(piece)
+                seen = causes_of(column, piece, encoded) if causes else None
+                check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
             found.append(check)
         codes = Codes(self.domain, values)
         violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.declared)
@@ -209,7 +212,7 @@ class Schema:
 
         **Privacy:** NOT private: true counts.
         """
-        return self.read(frame)[1]
+        return self.read(frame, causes=True)[1]
 
     def check(self, frame: Any) -> Preflight:
         """``preflight``, and ``DataError`` if a policy refuses what it found.
