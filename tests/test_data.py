@@ -104,11 +104,17 @@ def test_many_batches_are_one_table(tmp_path: Path) -> None:
 BAD = {
     "a short row": (b"town,age\nYork,1\n" + SECRET.encode() + b"\n", "line 3 does not have as many fields"),
     "a long row": (b"town,age\nYork,1,2\n", "line 2 does not have as many fields.*quoted"),
-    "Latin-1": (b"town,age\nYork,1\nCaf\xe9 " + SECRET.encode() + b",2\n", r"not text in UTF-8 \(line 3\).*iconv"),
+    "Latin-1": (b"town,age\nYork,1\nCaf\xe9 " + SECRET.encode() + b",2\n", r"not text in UTF-8 \(line 3\).*Excel"),
     "Latin-1 header": (b"town,age\xe9\nYork,1\n", r"not text in UTF-8 \(line 1\)"),
-    "UTF-16": ("town,age\nYork,1\n".encode("utf-16"), "not text in UTF-8"),
+    "Windows": ("town,age\nPrivat – 5€,2\n".encode("cp1252"), "iconv -f WINDOWS-1252"),
+    "UTF-16": ("town,age\nYork,1\n".encode("utf-16"), "in UTF-16.*Save As, CSV UTF-8.*iconv -f UTF-16"),
+    "UTF-16, big end first": (b"\xfe\xff" + "town,age\n".encode("utf-16-be"), "in UTF-16"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook.*Save As, CSV UTF-8"),
+    "a workbook": (b"PK\x03\x04\x14\x00\x06\x00" + b"\0" * 22 + b"[Content_Types].xml", "a workbook.*Save As"),
     "an open quote": (b'town,age\nYork,1\n"' + SECRET.encode() + b",2\n", "quote opened in line 3 is never closed"),
-    "mixed line ends": (b"town,age\nYork,1\r\nHull,2\n" + SECRET.encode() + b",3\r\n", "not clean CSV"),
+    "mixed line ends": (b"town,age\nYork,1\r\nHull,2\n" + SECRET.encode() + b",3\r\n", "line 2 is not clean CSV"),
+    "mixed line ends, quotes": (b'town,age\n"Yo\r\nrk",1\nHull,2\r\n', "line 4 is not clean CSV.*one kind of line end"),
+    "a lone carriage return": (b"town,age\nYork,1\rHull,2\n", "line 2 is not clean CSV"),
     "nothing": (b"", "has no header"),
     "a blank header": (b"\n\n", "has no header"),
     "a nameless column": (b"town,,age\nYork,x,1\n", "Column 2 of .* has no name"),
@@ -163,7 +169,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_column_twice_in_a_frame_is_an_error() -> None:
     for twice in (pa.table([["York"], ["Hull"]], names=["town"] * 2), pd.DataFrame([[1, 2]], columns=["town"] * 2)):
-        with pytest.raises(DataError, match="not a table with distinct column names"):
+        with pytest.raises(DataError, match="not a table with distinct column names: columns 1 and 2 have the same"):
             read_table(twice, SCHEMA)
 
 
@@ -332,3 +338,15 @@ def test_codes_that_are_none_do_not_wrap(wrong: list[float]) -> None:
         Codes.of(domain, {"a": np.array(wrong)})
     with pytest.raises(DataError, match="'a'"):
         Codes(domain, np.array([wrong]))
+
+
+def test_a_workbook_is_told_by_its_ending(tmp_path: Path) -> None:
+    for name in ("t.xlsx", "t.XLSM", "t.ods"):
+        with pytest.raises(DataError, match=r"a workbook of a spreadsheet.*Save As, CSV UTF-8"):
+            read_table(written(tmp_path, b"PK\x03\x04rest", name), SCHEMA)
+
+
+def test_line_ends_are_counted_in_packed_files_too(tmp_path: Path) -> None:
+    content = gzip.compress(b"town,age\r\n" + b"York,1\r\n" * 30_000 + b"York,1\nYork,1\r\n")
+    with pytest.raises(DataError, match="line 30002 is not clean CSV"):
+        read_table(written(tmp_path, content, "t.csv.gz"), SCHEMA)

@@ -264,7 +264,7 @@ TEXTS = {
     "no categories": (column(kind='"categorical"', low=None, high=None, categories="[]"), "it has no categories"),
     "categories text": (
         column(kind='"categorical"', low=None, high=None, categories='"ab"'),
-        "categories is not a list",
+        "names the file 'ab', but this schema is not read from a folder",
     ),
     "a category twice": (
         column(kind='"ordinal"', low=None, high=None, categories='["a", "b", "a"]'),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,9 @@ import pyarrow.csv
 import pytest
 
 from margrave.cli.main import run
-from margrave.data import check_table
-from margrave.errors import DataError
-from margrave.schema import Categorical, Integer, Schema
+from margrave.data import check_table, read_table
+from margrave.errors import DataError, SchemaError
+from margrave.schema import Categorical, Date, Integer, Ordered, Real, Schema, Timestamp
 from margrave.schema.draft import draft
 from test_cli import ok
 
@@ -212,3 +214,154 @@ def test_marks_in_an_open_list_are_told() -> None:
     wide = [f"street {i % 150}" for i in range(1000)]
     assert "Marks such as NA become 'other'" in column([*wide, "NA"]).remarks["x"]
     assert "Marks" not in column([*wide, ""]).remarks["x"]
+
+
+# What the check says of values that are lost.
+
+
+LOOSE = Schema([
+    Real("cost", 0, 10_000, bins=10, missing=True),
+    Categorical("ward", ["surgery", "internal medicine"], missing=True),
+    Categorical("town", ["York"], other=True, missing=True),
+    Date("seen", date(2023, 1, 1), date(2023, 12, 31), bins=12, format="%d.%m.%Y", missing=True),
+    Integer("count", 0, 9, missing=True),
+])  # fmt: skip
+
+
+def lossy(lost: int, rows: int = 100) -> pa.Table:
+    """So many rows of each column that the schema cannot read."""
+    odd = {"cost": "2,345", "ward": "Internal  Medicine", "town": "YORK", "seen": "2023-04-05", "count": "<5"}
+    even = {"cost": "2345", "ward": "surgery", "town": "York", "seen": "05.04.2023", "count": "5"}
+    return pa.table({c: [odd[c]] * lost + [even[c]] * (rows - lost) for c in odd})
+
+
+def test_a_few_per_cent_of_lost_values_are_told_with_what_they_look_like() -> None:
+    told = check_table(lossy(4), LOOSE).alarms
+    looks = ["a number with a comma", *["a listed category but for"] * 2, "a date written in another"]
+    assert len(told) == 5
+    for sentence, name, look in zip(told, LOOSE.domain, [*looks, "a number with other signs"], strict=True):
+        assert sentence.startswith(f"Column {name!r}: 4 % of its values are none that the schema knows, counted as")
+        assert f"All look like {look}" in sentence
+    assert not check_table(lossy(3), LOOSE).alarms
+    assert all("look like" in n for n in check_table(lossy(3), LOOSE).notes)
+    assert LOOSE.preflight(lossy(4)).alarms == told
+
+
+def test_marks_for_missing_values_are_no_alarm() -> None:
+    table = pa.table({c: ["NA"] * 40 + [v] * 60 for c, (v, *_) in lossy(0).to_pydict().items()})
+    found = check_table(table, LOOSE)
+    assert not found.alarms
+    assert "40 values unreadable, counted as missing. All look like a mark for a missing value" in " ".join(found.notes)
+    assert "'town': 40 values of these look like a mark for a missing value, such as NA, and count as 'other'" in (
+        " ".join(found.notes)
+    )
+
+
+def test_causes_are_told_apart_and_none_is_made_up() -> None:
+    mixed = ["2,345"] * 30 + ["NA"] * 30 + ["n/k"] * 30 + ["1"] * 10
+    (alarm,) = check_table(pa.table({"cost": mixed}), LOOSE.only(["cost"])).alarms
+    assert "60 % of its values" in alarm
+    assert "Numbers have a decimal point" in alarm  # what half of them look like is not what most do
+    closed = Schema([Categorical("ward", ["surgery"])])
+    (refusal,) = check_table(pa.table({"ward": ["SURGERY"] * 9 + ["surgery"]}), closed).refusals
+    assert "All look like a listed category" in refusal
+
+
+def test_a_run_looks_for_no_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are facts of rows, for the custodian's check alone."""
+    monkeypatch.setattr("margrave.schema.schema.causes_of", lambda *_: pytest.fail("a cause was looked for"))
+    assert read_table(lossy(40), LOOSE).rows() == 100
+
+
+def test_causes_of_typed_columns_and_pieces() -> None:
+    whole = pa.chunked_array([pa.array(["surgery", "SURGERY"]), pa.array(["Surgery", None])])
+    coded = pa.chunked_array([c.dictionary_encode() for c in whole.chunks])
+    for ward in (whole, coded):
+        found = LOOSE.only(["ward"]).preflight(pa.table({"ward": ward})).columns[0]
+        assert (found.outside, dict(found.causes)) == (2, {"alike": 2})
+    numbers = pa.table({"ward": [1, 2, None]})
+    assert not LOOSE.only(["ward"]).preflight(numbers).columns[0].causes
+
+
+def test_spellings_of_one_person_are_counted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema([Integer("age", 0, 9)], person="who")
+    who = ["P0001", "p0001", "7", "00000007", "7.0", "P2", "Q2", " P2 ", "10", "100"]
+    table = pa.table({"who": who, "age": [1] * len(who)})
+    assert check_table(table, schema).persons.alike == 5  # type: ignore[union-attr]
+    (alarm,) = check_table(table, schema).alarms
+    assert alarm.startswith("5 of the 9 identifiers of persons equal another but for case, leading zeros or '.0'.")
+    assert not check_table(table.slice(5), schema).alarms
+    pyarrow.csv.write_csv(table, "t.csv")
+    schema.save("t.toml")
+    facts = json.loads(ok(capsys, "schema", "check", "t.csv", "-s", "t.toml", "--json"))
+    assert (facts["persons"]["alike"], facts["alarms"]) == (5, [alarm])
+
+
+# Files beside the schema.
+
+
+def coded(folder: Path, said: str, book: str | bytes, kind: str = "categorical") -> Schema:
+    (folder / "icd.csv").write_bytes(book if isinstance(book, bytes) else book.encode())
+    head = f'[schema]\nversion = 1\n\n[[column]]\nname = "diagnosis"\nkind = "{kind}"\n'
+    (folder / "s.toml").write_text(f"{head}categories = {said}\n")
+    return Schema.load(folder / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("said", "book"),
+    [
+        ('"icd.csv"', "code,text\nA00,Cholera\nA01,Typhoid\n"),
+        ('"icd.csv"', "text,diagnosis\nCholera,A00\nTyphoid,A01\n"),
+        ('"icd.csv"', 'code;text\r\n"A00";Cholera, so called\r\n\r\nA01;Typhoid\r\n;\r\n'),
+        ('"icd.csv"', "\ufeffcode\nA00\nA01\n"),
+        ('{file = "icd.csv", column = "code"}', "diagnosis,code\nx,A00\nx,A01\n"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["categorical", "ordinal"])
+def test_categories_come_from_a_code_book(tmp_path: Path, said: str, book: str, kind: str) -> None:
+    schema = coded(tmp_path, said, book, kind)
+    assert schema.columns[0].categories == ("A00", "A01")  # type: ignore[attr-defined]
+    assert 'categories = ["A00", "A01"]' in schema.to_toml()
+    assert Schema.from_toml(schema.to_toml()).hash() == schema.hash()
+
+
+def test_a_code_book_that_is_none_is_told(tmp_path: Path) -> None:
+    bad = {
+        ('{file = "icd.csv", column = "code"}', "icd\nA00\n"): "'diagnosis'.*'icd.csv' has no column 'code'",
+        ('"none.csv"', "icd\nA00\n"): "'none.csv' of column 'diagnosis' cannot be read as CSV in UTF-8",
+        ('"icd.csv"', "icd,text\nA00\n"): "'icd.csv' of column 'diagnosis' has too many or too few fields in row 1",
+        ('"icd.csv"', "icd\nA00\nA00\n"): "'diagnosis': category 'A00' is listed twice",
+        ('"icd.csv"', ""): "'diagnosis': it has no categories",
+        ('{column = "code"}', ""): "'diagnosis': categories are neither a list nor a file",
+        ('{file = "icd.csv", colum = "code"}', "icd\nA00\n"): "'diagnosis': categories are neither a list nor a file",
+        ("3", ""): "'diagnosis': categories is not a list",
+    }
+    for (said, book), words in bad.items():
+        with pytest.raises(SchemaError, match=words):
+            coded(tmp_path, said, book)
+    coded(tmp_path, '"icd.csv"', "icd\nA00\n")
+    with pytest.raises(SchemaError, match=r"Column 'diagnosis' names the file 'icd.csv', but .* from a folder"):
+        Schema.from_toml((tmp_path / "s.toml").read_text())
+
+
+def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(LOOSE.to_toml(), encoding="utf-8-sig")
+    assert Schema.load(tmp_path / "s.toml") == LOOSE
+    assert Schema.from_toml("\ufeff" + LOOSE.to_toml()) == LOOSE
+
+
+# Orders.
+
+
+def test_a_date_and_a_time_that_are_put_in_order_say_how() -> None:
+    first, last = datetime(2023, 1, 1), datetime(2023, 12, 31, 23)
+    day = Date("admitted", first.date(), last.date())
+    left = Timestamp("left", first, last, unit="hour")
+    for columns, words in [
+        ([day, left], '\'left\'.*Write kind = "date" for both .*or "timestamp" with one unit'),
+        ([replace(left, name="admitted"), replace(left, unit="minute")], "Give both one unit"),
+    ]:
+        with pytest.raises(SchemaError, match=f"{words}.*keep it as a column of its own"):
+            Schema(columns, constraints=[Ordered(["admitted", "left"])])
+    both = [day, Date("left", first.date(), last.date())]
+    assert Schema(both, constraints=[Ordered(["admitted", "left"])]).constraints

@@ -21,6 +21,11 @@ from margrave.errors import DataError
 
 BATCH = 131_072
 SEPARATORS = ",;\t|"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+OLE = b"\xd0\xcf\x11\xe0"
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".ods")
+EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
+"""What other programs write, and the way to a file that is read."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +67,32 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
         if path.is_dir():
             raise DataError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
         with path.open("rb") as handle:
-            magic = handle.read(4)
+            magic = handle.read(64)
     except OSError as error:
         raise DataError(f"The table {path} cannot be read: {error.strerror or 'no such file'}.") from None
     except ValueError:
         raise DataError("The path of the table is not a path.") from None
-    if magic == b"PAR1":
+    if magic[:4] == b"PAR1":
         return _parquet(path)
-    if magic[:2] == b"PK":
-        raise DataError(
-            f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it."
-        )
+    foreign = _foreign(path, magic)
+    if foreign is not None:
+        raise foreign
     return _csv(path, expected, compressed=magic[:2] == b"\x1f\x8b")
+
+
+def _foreign(path: Path, magic: bytes) -> DataError | None:
+    """What is wrong with a file that its beginning shows to be of another format; None for what may be CSV."""
+    if magic[:2] in UTF_16:
+        return DataError(
+            f"{path} is not text in UTF-8, but in UTF-16 (as Excel's \"Unicode text\").",
+            remedy=f"{EXCEL} Elsewhere: iconv -f UTF-16 -t UTF-8",
+        )
+    workbook = path.suffix.lower() in WORKBOOKS or b"[Content_Types].xml" in magic
+    if magic[:4] == OLE or (magic[:2] == b"PK" and workbook):
+        return DataError(f"{path} is a workbook of a spreadsheet, and no CSV or Parquet file.", remedy=EXCEL)
+    if magic[:2] == b"PK":
+        return DataError(f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it.")
+    return None
 
 
 def read_frame(path: str | PathLike[str]) -> pa.Table:
@@ -165,6 +184,8 @@ def _told(path: Path, message: str) -> DataError:
     line = int(found[1]) if found else None
     if "unicode" in message.lower() or "utf-8" in message.partition("\n")[0].lower():
         return _not_utf8(path, line)
+    if line is None and "CSV" in message:
+        line = _odd_line_end(path)
     where = "a line" if line is None else f"line {line}"
     if "Expected Number of Columns" in message:
         return DataError(
@@ -182,8 +203,31 @@ def _told(path: Path, message: str) -> DataError:
     return DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
 
 
+def _odd_line_end(path: Path) -> int | None:
+    """The first line that ends in another way than the header, where a file has several kinds of line end.
+
+    Line breaks within quotes are part of a field, and count only as lines.
+    """
+    first, line, quoted = b"", 0, False
+    try:
+        with path.open("rb") as handle:
+            packed = handle.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as rows:
+            for row in rows:
+                for piece in row.splitlines(keepends=True):
+                    line, quoted = line + 1, quoted ^ (piece.count(b'"') % 2 == 1)
+                    end = piece[len(piece.rstrip(b"\r\n")) :]
+                    first = first or end
+                    if end and end != first and not quoted:
+                        return line
+    except (OSError, EOFError):
+        pass
+    return None
+
+
 def _not_utf8(path: Path, line: int | None) -> DataError:
     where = "" if line is None else f" (line {line})"
     return DataError(
-        f"{path} is not text in UTF-8{where}.", remedy="Convert it: iconv -f LATIN1 -t UTF-8, say."
+        f"{path} is not text in UTF-8{where}.",
+        remedy=f"{EXCEL} Elsewhere: iconv -f WINDOWS-1252 -t UTF-8, or from whatever encoding it is in.",
     )

@@ -22,12 +22,13 @@ from margrave.schema import checks
 from margrave.schema.column import Column, settled
 from margrave.schema.discrete import OTHER, Categorical, Coded, Ordinal
 from margrave.schema.elements import LINES, Element, codes_of, element, elements, union_of
-from margrave.schema.numeric import Integer, Real, Timestamp
+from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.zeros import Size, StructuralZeros, any_possible
 
 VIOLATING = ("keep", "refuse")
 """What becomes of rows that violate a constraint: they stay in the counts, or are an error before anything is spent."""
 
+LENGTH = "Where the time between them matters, keep it as a column of its own in place of the second."
 MAX_CELLS = 1 << 22
 """The most combinations of codes that one constraint may be about."""
 
@@ -289,9 +290,7 @@ def _check_line(chain: Sequence[Column]) -> None:
             alike = column.unit == first.unit
         if not alike:
             raise checks.fail(
-                column.name,
-                f"its values cannot be compared with those of {first.name!r}.",
-                "Give both one kind (and one unit, or one list of categories).",
+                column.name, f"its values cannot be compared with those of {first.name!r}.", _one_kind(first, column)
             )
         if len(chain) > 2 and isinstance(column, LINES) and (column.atoms or column.kind != first.kind):
             raise checks.fail(
@@ -299,6 +298,15 @@ def _check_line(chain: Sequence[Column]) -> None:
                 "an order of three or more columns takes no atoms, and one kind of column.",
                 "Take its atoms out, or order two columns only.",
             )
+
+
+def _one_kind(first: Column, second: Column) -> str:
+    """How two columns that are of two kinds, or units, can be put in order."""
+    if not all(isinstance(c, Date | Timestamp) for c in (first, second)):
+        return "Give both one kind (and one unit, or one list of categories)."
+    if first.kind == second.kind:
+        return f"Give both one unit. {LENGTH}"
+    return f'Write kind = "date" for both (of times it takes the day), or "timestamp" with one unit. {LENGTH}'
 
 
 def _check_policy(constraint: Constraint) -> None:

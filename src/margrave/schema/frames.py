@@ -19,7 +19,7 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 def names_of(frame: Any) -> list[str]:
     """The names of a frame's columns."""
-    return _sealed(lambda: list(_wrapped(frame).collect_schema().names()))
+    return _sealed(lambda: list(_wrapped(frame).collect_schema().names()), frame)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
@@ -31,7 +31,7 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
             f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
             remedy="Add it to the table, or take it out of the schema.",
         )
-    return _sealed(lambda: _read(_wrapped(frame), names))
+    return _sealed(lambda: _read(_wrapped(frame), names), frame)
 
 
 def _wrapped(frame: Any) -> Frame:
@@ -65,15 +65,29 @@ def _of_objects(values: list[Any]) -> pa.Array:
         return arrow_of(values)
 
 
+def _twice(frame: Any) -> str:
+    """Which columns have one name. Not which name: of a file that was read without a header it would be a value."""
+    try:
+        names = [str(n) for n in getattr(frame, "column_names", None) or frame.columns]
+        second = next(i for i, n in enumerate(names) if n in names[:i])
+    except Exception:  # an engine's own
+        return ""
+    return f": columns {names.index(names[second]) + 1} and {second + 1} have the same"
+
+
 class _NoFrame(Exception):
     """What was given is no table."""
 
 
-def _sealed(work: Callable[[], T]) -> T:
+def _sealed(work: Callable[[], T], frame: Any) -> T:
     """The result of work on rows. An engine's own error may quote them, so ours does not even point to it."""
     try:
         return work()
-    except (_NoFrame, DuplicateError):
+    except DuplicateError:
+        failure = DataError(
+            f"This is not a table with distinct column names{_twice(frame)}.", remedy="Rename one of the two."
+        )
+    except _NoFrame:
         failure = DataError(
             "This is not a table with distinct column names.",
             remedy="Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow or DuckDB.",

@@ -15,6 +15,7 @@ from margrave.schema.constraints import Constraint
 from margrave.schema.discrete import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.toml_constraints import read_constraint, write_constraint
+from margrave.schema.toml_files import categories_of
 from margrave.schema.toml_text import comment, line, quoted, says
 
 VERSION = 1
@@ -27,11 +28,11 @@ HEAD = ("version", "draft", "person", "ignore")
 def parse(text: str, folder: Path | None = None) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
     """What the head says (draft, person, ignore), the columns, and the constraints.
 
-    ``folder`` is where files that the constraints name are looked for; without one, none is read.
+    ``folder`` is where files that columns and constraints name are looked for; without one, none is read.
     """
     try:
         text.encode("utf-8")
-        read = tomllib.loads(text)
+        read = tomllib.loads(text.removeprefix("\ufeff"))  # some editors write a mark of the byte order
     except UnicodeEncodeError:
         raise SchemaError("The schema is not valid Unicode.", remedy="Save it as UTF-8.") from None
     except RecursionError:
@@ -47,7 +48,7 @@ def parse(text: str, folder: Path | None = None) -> tuple[dict[str, Any], list[C
     head = read.get("schema", {})
     if not isinstance(head, dict):
         raise SchemaError("schema is not a table.", remedy="Begin the file with [schema].")
-    columns = [_column(t, i, p) for i, (t, p) in enumerate(_tables(read, text, "column"))]
+    columns = [_column(t, i, p, folder) for i, (t, p) in enumerate(_tables(read, text, "column"))]
     constraints = [read_constraint(t, p, folder) for t, p in _tables(read, text, "constraint")]
     return _head(head), columns, constraints
 
@@ -78,7 +79,7 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
     return {"draft": draft, "person": person, "ignore": ignore}
 
 
-def _column(table: Mapping[str, Any], position: int, place: str) -> Column:
+def _column(table: Mapping[str, Any], position: int, place: str, folder: Path | None) -> Column:
     name = table.get("name")
     called = f"Column {quoted(name)}" if isinstance(name, str) else f"Column number {position + 1}"
     try:
@@ -102,7 +103,10 @@ def _column(table: Mapping[str, Any], position: int, place: str) -> Column:
                 raise SchemaError(
                     f"{called}: it has no {key}.", remedy=f"A column of kind {kind} needs {key}."
                 )
-        made: Column = KINDS[kind](**{k: v for k, v in table.items() if k != "kind"})
+        said = {k: v for k, v in table.items() if k != "kind"}
+        if "categories" in said:
+            said["categories"] = categories_of(said["categories"], str(name), folder)
+        made: Column = KINDS[kind](**said)
         return made
     except SchemaError as error:
         raise SchemaError(f"{place}{error.message}", remedy=error.remedy) from None

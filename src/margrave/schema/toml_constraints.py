@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from margrave.errors import SchemaError
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
 from margrave.schema.elements import Element
+from margrave.schema.toml_files import rows_of
 from margrave.schema.toml_text import line, quoted, string, written
 
 KEYS = {
@@ -88,30 +88,11 @@ def _from_list(rows: Any, kind: str) -> list[list[Element]]:
 
 def _from_file(name: str, columns: Sequence[str], folder: Path | None) -> list[tuple[Element, ...]]:
     """The rows of a CSV file beside the schema, in the order of the columns; an empty field is missing."""
-    if folder is None:
-        raise SchemaError(
-            f"A constraint names the file {quoted(name)}, but this schema is not read from a folder.",
-            remedy="Load the schema from its file, which stands beside it.",
-        )
-    try:
-        with (folder / name).open(encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.reader(file, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError):
-        raise SchemaError(
-            f"The file {quoted(name)} of a constraint cannot be read as CSV in UTF-8.",
-            remedy="Put it beside the schema, with a header line that names the columns.",
-        ) from None
-    header, rows = (lines[0], [r for r in lines[1:] if r]) if lines else ([], [])
+    header, rows = rows_of(name, folder, "A constraint", columns)
     if sorted(header) != sorted(columns):
         raise SchemaError(
             f"The file {quoted(name)} of a constraint does not have the columns {', '.join(columns)}.",
             remedy="Its first line names exactly these.",
-        )
-    short = next((i for i, row in enumerate(rows, 1) if len(row) != len(header)), None)
-    if short is not None:
-        raise SchemaError(
-            f"The file {quoted(name)} of a constraint has too many or too few fields in row {short}.",
-            remedy="One for each column.",
         )
     order = [header.index(c) for c in columns]
     return [tuple(row[i] if row[i].strip() else None for i in order) for row in rows]
