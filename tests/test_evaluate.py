@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import fake_model
@@ -14,15 +16,17 @@ from margrave.data import read_table
 from margrave.errors import InputError, ReleaseError
 from margrave.evaluate import (
     Evaluation,
+    Spread,
     best_mixture_error,
     downstream_error,
     evaluate,
     geometry_errors,
     model_errors,
+    number_summaries,
     query_errors,
 )
 from margrave.marginal import Queries
-from margrave.schema import Schema
+from margrave.schema import Categorical, Coded, Integer, Real, Schema
 from margrave.workload import Workload
 
 SCHEMA = Schema.coded({"a": 2, "b": 2})
@@ -176,3 +180,32 @@ def test_it_says_that_it_is_not_private() -> None:
 def test_a_release_does_not_take_it() -> None:
     with pytest.raises(ReleaseError, match="plain data"):
         replace(fake_model.release(), config={"evaluation": evaluate(REAL, SYNTHETIC)})
+
+
+def test_means_and_quartiles_show_what_shares_of_bins_hide(tmp_path: Path) -> None:
+    """All rows lie in the first bin, and so do the synthetic ones: no total variation, and four times the mean."""
+    columns = [Real("cost", 0, 100, bins=2, missing=True), Integer("n", 0, 9), Categorical("w", ["a"])]
+    schema = Schema(columns, person="p")
+    rows = {"w": ["a"] * 4, "n": ["1", "2", "3", "12"], "cost": ["5", "5", "", "x"], "p": ["1", "2", "3", "4"]}
+    drawn = pa.table({"cost": [10.0, 20.0, 30.0, None], "n": [2, 2, 2, 2], "w": ["a"] * 4})
+    pyarrow.csv.write_csv(pa.table(rows), tmp_path / "t.csv")
+    for real in (pa.table(rows), tmp_path / "t.csv"):
+        cost, n = number_summaries(real, drawn, schema)
+        assert (cost.real, n.real) == (Spread(5, 5, 5, 5), Spread(4.5, 1.75, 2.5, 5.25))  # 12 as it is written
+        assert (cost.synthetic, n.synthetic) == (Spread(20, 15, 20, 25), Spread(2, 2, 2, 2))
+        assert (cost.name, cost.off) == ("cost", 3.0)
+    empty = pa.table({**rows, "cost": [""] * 4})
+    assert number_summaries(empty, drawn, schema)[0].real is None
+    assert number_summaries(empty, drawn, schema)[0].off is None
+
+
+def test_an_evaluation_of_rows_has_their_numbers() -> None:
+    schema = Schema([Integer("age", 0, 4), Coded("sex", 2), Real("job", 0, 3, bins=3)])
+    release, frame = fake_model.release(schema=schema), three_columns()
+    found = evaluate(frame, release, seed=3)
+    ages = release.sample(seed=3)["age"].to_numpy()
+    assert [n.name for n in found.numbers] == ["age", "job"]
+    assert found.numbers[0].synthetic == Spread.of(ages)
+    assert found.to_dict()["numbers"][0]["synthetic"]["mean"] == ages.mean()
+    assert f"mean of age: {found.numbers[0].real.mean:.6g} real" in str(found)  # type: ignore[union-attr]
+    assert evaluate(read_table(frame, schema), release, seed=3).numbers == ()

@@ -365,3 +365,15 @@ def test_a_date_and_a_time_that_are_put_in_order_say_how() -> None:
             Schema(columns, constraints=[Ordered(["admitted", "left"])])
     both = [day, Date("left", first.date(), last.date())]
     assert Schema(both, constraints=[Ordered(["admitted", "left"])]).constraints
+
+
+def test_an_evaluation_shows_that_a_mean_is_off(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema([Real("cost", 0, 100, bins=2), Integer("n", 0, 9)], person="p", ignore=["note"])
+    schema.save("s.toml")
+    rows = {"cost": [5.0, 5.0], "n": [1, 2]}
+    pyarrow.csv.write_csv(pa.table({**rows, "p": ["a", "b"], "note": ["x", "y"]}), "t.csv")
+    pyarrow.csv.write_csv(pa.table({**rows, "cost": [10.0, 30.0]}), "rows.csv")
+    said = " ".join(ok(capsys, "evaluate", "t.csv", "rows.csv", "-s", "s.toml").split())
+    assert "cost 5 20 +300.0% 5 5 5 15 20 25" in said
+    assert run(["evaluate", "t.csv", "rows.csv", "-s", "s.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["numbers"][0]["real"]["mean"] == 5

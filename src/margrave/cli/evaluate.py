@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import click
 from rich.markup import escape
 from rich.table import Table
@@ -17,7 +20,16 @@ from margrave.cli.options import (
 from margrave.cli.output import console, facts_table
 from margrave.data import MemoryTable, read_codes, read_table, synthetic_codes
 from margrave.errors import InputError
-from margrave.evaluate import WARNING, Evaluation, GeometryErrors, evaluate, geometry_errors
+from margrave.evaluate import (
+    WARNING,
+    Evaluation,
+    GeometryErrors,
+    NumberSummary,
+    Spread,
+    evaluate,
+    geometry_errors,
+    number_summaries,
+)
 from margrave.release import Release
 from margrave.schema import Codes, Schema
 
@@ -57,6 +69,8 @@ def evaluate_command(
     table = read_table(real, schema)
     other = _records(synthetic, schema, rows, seed, table.rows())
     found = evaluate(table, MemoryTable(schema, other), wanted)
+    drawn = other if synthetic.endswith(".margrave") else synthetic
+    found = replace(found, numbers=number_summaries(real, drawn, schema, seed=seed))
     further: GeometryErrors | None = None
     if geometry or target is not None:
         test = None if test_path is None else read_codes(test_path, schema, list(schema.domain))
@@ -97,6 +111,23 @@ def _lines(found: GeometryErrors) -> list[tuple[str, str]]:
     return lines if found.downstream is None else [*lines, ("prediction", f"{found.downstream:.4f} test error")]
 
 
+def _numbers(found: Sequence[NumberSummary]) -> Table:
+    shown = Table(title="Numbers", title_justify="left", box=None, pad_edge=False)
+    for name in ("column", "mean", "synthetic", "off by", "quartiles", "synthetic"):
+        shown.add_column(name, justify="left" if name == "column" else "right")
+    for n in found:
+        off = "" if n.off is None else f"{100 * n.off:+.1f}%"
+        means = ["none" if s is None else f"{s.mean:,.6g}" for s in (n.real, n.synthetic)]
+        shown.add_row(escape(n.name), *means, off, _quartiles(n.real), _quartiles(n.synthetic))
+    return shown
+
+
+def _quartiles(spread: Spread | None) -> str:
+    if spread is None:
+        return "none"
+    return " ".join(f"{q:,.5g}" for q in (spread.quarter, spread.median, spread.three_quarters))
+
+
 def show_evaluation(found: Evaluation) -> None:
     """The comparison, for a terminal."""
     out = console()
@@ -127,5 +158,8 @@ def show_evaluation(found: Evaluation) -> None:
         shares = (f"{100 * c.real_share:.2f}%", f"{100 * c.synthetic_share:.2f}%")
         columns.add_row(escape(c.name), f"{c.total_variation:.4f}", escape(c.value), *shares)
     out.print(columns)
+    if found.numbers:
+        out.print()
+        out.print(_numbers(found.numbers))
     out.print()
     out.print(facts_table("Worst marginals", [(f"{e:.4f}", ", ".join(c)) for c, e in found.worst()]))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from margrave.data.files import open_file, read_frame
 from margrave.data.table import MemoryTable
 from margrave.errors import DataError
-from margrave.schema import Codes, Preflight, Schema
+from margrave.schema import Codes, Integer, Preflight, Real, Schema
 from margrave.schema.draft import draft
 from margrave.schema.evidence import gather
 from margrave.schema.frames import columns_of, names_of
@@ -21,7 +21,7 @@ from margrave.schema.headers import question, suspected
 from margrave.schema.identity import likeliest, of_persons
 from margrave.schema.preflight import PersonCheck, overlooked
 from margrave.schema.values import MARKS, ODD, distinct
-from margrave.typing import AnyArray, IntArray
+from margrave.typing import AnyArray, FloatArray, IntArray
 
 
 def read_table(source: Any, schema: Schema) -> MemoryTable:
@@ -74,6 +74,25 @@ def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
 def synthetic_codes(source: Any, schema: Schema) -> Codes:
     """The codes of a table that margrave wrote for this schema. See ``read_synthetic``."""
     return Codes(schema.domain, read_codes(source, schema.of_output(), list(schema.domain)).values)
+
+
+def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
+    """The numbers of the columns of kind integer and real, as written: beyond the bounds too, without empty ones.
+
+    **Privacy:** none is given; these are values of the rows, for evaluation.
+    """
+    numeric = [c for c in schema.columns if isinstance(c, Integer | Real)]
+    pieces: dict[str, list[FloatArray]] = {c.name: [np.empty(0)] for c in numeric}
+    if not numeric:
+        return {}
+    person = [] if schema.person is None else [schema.person]
+    aside = [n for n in (*schema.ignore, *person, *schema.domain) if n not in pieces]
+    for frame in _frames(source, replace(schema.only(pieces), ignore=tuple(aside))):
+        found = columns_of(frame, list(pieces))
+        for column in numeric:
+            points = (column.points(piece)[0] for piece in found[column.name])
+            pieces[column.name] += [p[np.isfinite(p)] for p in points]
+    return {name: np.concatenate(listed) for name, listed in pieces.items()}
 
 
 def check_table(source: Any, schema: Schema) -> Preflight:

@@ -4,6 +4,7 @@ from margrave.evaluate.downstream import downstream_error
 from margrave.evaluate.evaluation import WARNING, ColumnSummary, Evaluation, evaluate
 from margrave.evaluate.geometry import GeometryErrors, covariance_error, geometry_errors, sliced_wasserstein
 from margrave.evaluate.mixture import BestMixture, best_mixture_error
+from margrave.evaluate.numbers import NumberSummary, Spread, number_summaries
 from margrave.evaluate.queries import QueryErrors, model_errors, query_errors
 from margrave.evaluate.sparse import counting_error, thresholding_error
 
@@ -13,7 +14,9 @@ __all__ = [
     "ColumnSummary",
     "Evaluation",
     "GeometryErrors",
+    "NumberSummary",
     "QueryErrors",
+    "Spread",
     "best_mixture_error",
     "counting_error",
     "covariance_error",
@@ -21,6 +24,7 @@ __all__ = [
     "evaluate",
     "geometry_errors",
     "model_errors",
+    "number_summaries",
     "query_errors",
     "sliced_wasserstein",
     "thresholding_error",

@@ -11,6 +11,7 @@ import numpy as np
 
 from margrave.data import Table
 from margrave.errors import InputError
+from margrave.evaluate.numbers import NumberSummary, Spread, number_summaries
 from margrave.evaluate.queries import (
     Errors,
     QueryErrors,
@@ -20,9 +21,10 @@ from margrave.evaluate.queries import (
     query_errors,
     share,
 )
-from margrave.evaluate.sides import Real, Synthetic, sides
+from margrave.evaluate.sides import Real, Synthetic, is_table, sides
 from margrave.marginal import Queries
 from margrave.marginal.subsample import Subsampling
+from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
 from margrave.workload import Workload
@@ -51,7 +53,8 @@ class Evaluation:
     ``one_way`` and ``two_way`` are total variations (half of that, 0 to 1), for all columns and all pairs.
     ``queries`` are the errors of single counts, as shares of all records: of every cell of the workload, or of the
     queries asked for. ``matching_rows``: so many real rows, drawn with replacement and without privacy, have the same
-    workload error in expectation; None where no number has.
+    workload error in expectation; None where no number has. ``numbers``: means and quartiles of numeric columns, where
+    the real side is a frame or file: a table that was read keeps codes alone.
     """
 
     private: ClassVar[bool] = False
@@ -65,6 +68,7 @@ class Evaluation:
     columns: tuple[ColumnSummary, ...]
     queries: QueryErrors
     matching_rows: int | None = None
+    numbers: tuple[NumberSummary, ...] = ()
 
     @property
     def matching_share(self) -> float | None:
@@ -103,6 +107,7 @@ class Evaluation:
             "matching_subsample": {"rows": self.matching_rows, "share": self.matching_share},
             "total_variation": {"one_way_mean": self.mean_one_way, "two_way_mean": self.mean_two_way},
             "columns": [vars(c) for c in self.columns],
+            "numbers": [n.to_dict() for n in self.numbers],
             "worst": [{"marginal": list(c), "error": e} for c, e in self.worst(10)],
             "errors": [{"marginal": list(c), "error": e} for c, e in self.errors.items()],
         }
@@ -117,6 +122,7 @@ class Evaluation:
             f"the price of privacy: {self.price()}",
             f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
             *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
+            *(f"mean of {n.name}: {_mean(n.real)} real, {_mean(n.synthetic)} synthetic" for n in self.numbers),
         ]
         return "\n".join(lines)
 
@@ -147,6 +153,7 @@ def evaluate(
 
     Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
+    given = real
     real, other = sides(real, synthetic, rows, seed)
     if other.domain != real.domain:
         raise InputError(
@@ -183,7 +190,20 @@ def evaluate(
         columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
         queries=cells.found() if queries is None else query_errors(real, other, queries),
         matching_rows=subsampling.matching(workload_error),
+        numbers=_numbers(given, synthetic, real.schema, other.rows(), seed),
     )
+
+
+def _mean(spread: Spread | None) -> str:
+    return "none" if spread is None else f"{spread.mean:.6g}"
+
+
+def _numbers(real: Real, synthetic: Synthetic, read: Schema, rows: int, seed: int | None) -> tuple[NumberSummary, ...]:
+    """Those of the two sides as they were given, where both have values."""
+    if is_table(real) or is_table(synthetic):
+        return ()
+    drawn = synthetic.sample(rows, seed=seed) if isinstance(synthetic, Release) else synthetic
+    return number_summaries(real, drawn, read, seed=seed)
 
 
 def _counts(

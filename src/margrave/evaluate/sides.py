@@ -27,7 +27,7 @@ def sides(real: Real, synthetic: Synthetic, rows: int | None, seed: int | None) 
 
 def real_table(real: Real, schema: object = None) -> Table:
     """The real table; a frame or file is read with the schema, where there is one."""
-    if _is_table(real):
+    if is_table(real):
         return real
     if isinstance(real, Release | Codes) or not isinstance(schema, Schema):
         raise InputError(
@@ -56,8 +56,9 @@ def _synthetic_table(synthetic: Synthetic, schema: Schema, rows: int | None, see
         )
     if isinstance(synthetic, Codes):
         return MemoryTable(schema, synthetic)
-    return synthetic if _is_table(synthetic) else read_synthetic(synthetic, schema)
+    return synthetic if is_table(synthetic) else read_synthetic(synthetic, schema)
 
 
-def _is_table(given: object) -> TypeGuard[Table]:
+def is_table(given: object) -> TypeGuard[Table]:
+    """Whether it is a table that was read."""
     return isinstance(getattr(given, "domain", None), Domain) and not isinstance(given, Codes)
