@@ -98,6 +98,7 @@ def draft(frame: Any) -> Schema:
             remedy="Write the schema by hand.",
         )
     if person is not None:
+        del left_out[ignore.index(person.name)]
         ignore.remove(person.name)
         left_out.append(whose(person))
     remarks[""] = "\n".join([HEAD, *([f"{LOOK} {question(names, odd)}"] if odd else []), *left_out])
