@@ -10,11 +10,15 @@ from pathlib import Path
 
 from margrave.errors import InputError
 
+BOOKS = {b'{"format":"margrave-ledger"': "ledger", b'{"format":"margrave-journal"': "journal"}
+"""How files begin that no output may replace: what was spent, and what was answered, would be forgotten."""
+
 
 def check_output(path: str | Path, *, overwrite: bool) -> Path:
     """The path, if it can be written: its folder exists and is writable, and no file stands there unless ``overwrite``.
 
-    Called before anything is spent, so that a long run does not end at a door that was shut all along.
+    A ledger or journal is never replaced. Called before anything is spent, so that a long run does not end at a door
+    that was shut all along.
     """
     target = Path(path)
     if target.is_dir():
@@ -28,7 +32,35 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
             f"{target} exists already.",
             remedy="Name another file, or ask to overwrite it: --overwrite, in Python overwrite=True.",
         )
+    if target.exists():
+        _check_replaceable(target)
     return target
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two names lead to one file, by whatever links, or would if it were there."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # one of the two is not there
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse to replace what is no plain file, and a ledger or journal."""
+    if not target.is_file():  # a pipe would not let go of its reader
+        raise InputError(f"{target} is no plain file.", remedy="Name a file.")
+    try:
+        with target.open("rb") as handle:
+            start = handle.read(max(map(len, BOOKS)))
+    except OSError:
+        raise InputError(f"{target} cannot be looked into, so it is not replaced.", remedy="Name another.") from None
+    for beginning, what in BOOKS.items():
+        if start.startswith(beginning):
+            raise InputError(
+                f"{target} is a {what} of margrave's, which no output replaces: what it says was spent would be"
+                " forgotten.",
+                remedy="Name another file.",
+            )
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def run(
     """Analyse, show, and write what was asked for. Nothing is spent."""
     if plot is not None:
         check_plot(plot)
-    check_outputs({"--plot": plot}, overwrite=overwrite)
+    check_outputs({"--plot": plot}, overwrite=overwrite, inputs={"RELEASE": release_path})
     release = cast(Source, Release.load(release_path))
     with progress_bar(quiet=as_json) as progress:
         found = analyse(

@@ -87,7 +87,7 @@ def evaluate_command(
 
 def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None, real: int) -> Codes:
     """The records of a table, or drawn from a release: as many as the ``real`` ones where it does not tell."""
-    if not synthetic.endswith(".margrave"):
+    if not synthetic.lower().endswith(".margrave"):
         if rows is not None or seed is not None:
             raise InputError(
                 "--rows and --seed are about records drawn from a release, and SYNTHETIC is a table.",

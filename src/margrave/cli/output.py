@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,21 +16,39 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from margrave.errors import InputError
-from margrave.files import check_output, written_whole
+from margrave.files import check_output, same_file, written_whole
 
 FORMATS = (".parquet", ".csv")
 
 
-def check_outputs(paths: dict[str, str | None], *, overwrite: bool) -> None:
-    """Every output named can be written, and no two are the same file: before anything is read or spent."""
-    seen: dict[Path, str] = {}
+def check_outputs(
+    paths: Mapping[str, str | None], *, overwrite: bool, inputs: Mapping[str, str | None] | None = None
+) -> None:
+    """Every output named can be written, no two are the same file, and none is an input: before anything is read.
+
+    ``inputs`` are what the command reads or keeps its books in, by the names that its user knows.
+    """
+    seen: dict[str, str] = {}
     for option, path in paths.items():
         if path is None:
             continue
-        target = check_output(path, overwrite=overwrite).resolve()
-        if target in seen:
-            raise InputError(f"{option} and {seen[target]} name the same file.", remedy="Name two.")
-        seen[target] = option
+        for name, read in (inputs or {}).items():
+            if read is not None and same_file(path, read):
+                raise InputError(
+                    f"{option} and {name} name the same file ({path}), which would be lost.",
+                    remedy="Name another output; --overwrite is for outputs of earlier runs.",
+                )
+        check_output(path, overwrite=overwrite)
+        for other, taken in seen.items():
+            if same_file(path, taken):
+                raise InputError(f"{option} and {other} name the same file.", remedy="Name two.")
+        seen[option] = path
+
+
+def check_ending(path: str | None, option: str, ending: str) -> None:
+    """The file's ending is the one that tells people, and other commands, what it is."""
+    if path is not None and Path(path).suffix.lower() != ending:
+        raise InputError(f"{option} {path} does not end in {ending}.", remedy=f"Name it so: {Path(path).stem}{ending}.")
 
 
 def check_format(path: str | None, option: str = "-o") -> None:

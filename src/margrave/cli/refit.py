@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
-from margrave.cli.output import check_outputs, progress_bar
+from margrave.cli.output import check_ending, check_outputs, progress_bar
 from margrave.models import FITS
 from margrave.release import Release
 
@@ -43,7 +43,8 @@ def refit_command(
     All that was measured is in the release, so what it cost buys any number of models: particles that keep the order
     of codes, a posterior for intervals, a table of rows found by search.
     """
-    check_outputs({"--release": output}, overwrite=overwrite)
+    check_outputs({"--release": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
+    check_ending(output, "--release", ".margrave")
     release = Release.load(release_path)
     with progress_bar(quiet=as_json) as progress:
         progress("fitting", 0.0)

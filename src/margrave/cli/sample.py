@@ -41,7 +41,7 @@ def sample_command(
 ) -> None:
     """Draw rows from RELEASE. Nothing is spent."""
     check_format(output)
-    check_outputs({"-o": output}, overwrite=overwrite)
+    check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path, "--complete": complete})
     other_rows = bool(where) or rows is not None
     if other_rows if complete is not None else attestation is not None:
         raise InputError(

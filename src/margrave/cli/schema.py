@@ -32,7 +32,7 @@ def schema_command() -> None:
 @json_option
 def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool) -> None:
     """Draft a schema from the rows of FILE. It is NOT PRIVATE and is refused until a person has confirmed it."""
-    check_outputs({"-o": output}, overwrite=overwrite)
+    check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file)
     if output is not None:
         drafted.save(output, overwrite=overwrite)

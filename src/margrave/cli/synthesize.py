@@ -23,8 +23,9 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
+from margrave.cli.output import check_ending, check_format, check_outputs, progress_bar, write_table
 from margrave.errors import InputError
+from margrave.files import same_file
 from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
@@ -89,8 +90,10 @@ def synthesize_command(
     journal with --resume and all else as it was; nothing is spent twice.
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
-    _check_outputs(outputs, rows, overwrite=overwrite)
-    journal = _journal_of(journal, outputs, ledger, resume=resume)
+    inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
+    inputs["--workload"] = workload if workload is not None and Path(workload).is_file() else None
+    _check_outputs(outputs, inputs, rows, overwrite=overwrite)
+    journal = _journal_of(journal, {**outputs, **inputs}, resume=resume)
     schema = load_schema(schema_path)
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
@@ -125,7 +128,9 @@ def synthesize_command(
         _tell(facts, outputs)
 
 
-def _check_outputs(outputs: dict[str, str | None], rows: int | None, *, overwrite: bool) -> None:
+def _check_outputs(
+    outputs: dict[str, str | None], inputs: dict[str, str | None], rows: int | None, *, overwrite: bool
+) -> None:
     if not any(outputs.values()):
         raise InputError(
             "No output is named, so the budget would be spent for nothing.",
@@ -134,19 +139,18 @@ def _check_outputs(outputs: dict[str, str | None], rows: int | None, *, overwrit
     if rows is not None and rows < 0:
         raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
     check_format(outputs["-o"])
-    check_outputs(outputs, overwrite=overwrite)
+    check_outputs(outputs, overwrite=overwrite, inputs=inputs)
+    check_ending(outputs["--release"], "--release", ".margrave")
+    check_ending(outputs["--report"], "--report", ".html")
 
 
-def _journal_of(
-    journal: str | None, outputs: dict[str, str | None], ledger: str | None, *, resume: bool
-) -> str | None:
+def _journal_of(journal: str | None, others: dict[str, str | None], *, resume: bool) -> str | None:
     """The journal that is named, or the one beside the first output where there has to be one."""
-    if journal is None and (ledger is not None or resume):
-        first = next(p for p in (outputs["--release"], outputs["-o"], outputs["--report"]) if p)
+    if journal is None and (others["--ledger"] is not None or resume):
+        first = next(p for p in (others["--release"], others["-o"], others["--report"]) if p)
         journal = f"{first}.journal"
-    others = {**outputs, "--ledger": ledger}
     for option, path in others.items():
-        if journal is not None and path is not None and Path(path).resolve() == Path(journal).resolve():
+        if journal is not None and path is not None and same_file(path, journal):
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
     return journal
 
