@@ -75,6 +75,18 @@ def test_from_a_file_to_rows_release_and_report(here: Path, capsys: pytest.Captu
     ]
 
 
+def test_columns_that_were_never_measured_together_are_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = made(capsys, "--workload", "age,job;sex", "--release", "r.margrave", "--report", "r.html")
+    told = "Measured with no other column: sex."
+    assert told in said
+    assert "Of the 3 pairs of columns 1 was measured together." in said
+    assert told in (here / "r.html").read_text()
+    assert json.loads(ok(capsys, "certificate", "r.margrave", "--json"))["together"]["alone"] == ["sex"]
+    assert "1 of 3 pairs of columns; with no other column: sex" in ok(capsys, "certificate", "r.margrave")
+    said = made(capsys, "--workload", "age,job,sex", "-m", "gaussian", "--release", "whole.margrave")
+    assert "measured together" not in said
+
+
 def test_a_workload_that_leaves_out_columns_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = made(capsys, "--workload", "age,job", "--release", "r.margrave", "--report", "r.html")
     assert "Nothing was asked of sex: its synthetic values say nothing of the real ones." in said

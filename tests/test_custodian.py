@@ -167,6 +167,15 @@ def test_a_column_of_persons_wants_a_unit(here: Path, capsys: pytest.CaptureFixt
     assert "one person of at most 3 rows" in said
 
 
+def test_a_unit_of_rows_says_what_it_is_to_persons(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["synthesize", "visits.csv", "-s", "good.toml", *BUDGET, "-m", "independent", "--overwrite"]
+    said = ok(capsys, *words, "--release", "r.margrave", "--unit", "add-remove-row")
+    assert "A person with several rows is protected less" in said
+    assert "protected less" in " ".join(ok(capsys, "certificate", "r.margrave").split())
+    assert "protected less" not in ok(capsys, *words, "--release", "r.margrave", "--unit", "add-remove-person:3")
+    assert "protected less" not in " ".join(ok(capsys, "certificate", "r.margrave").split())
+
+
 def test_without_a_unit_python_refuses_persons_too(here: Path) -> None:
     with pytest.raises(InputError, match="'patient' tells whose row"):
         margrave.synthesize("visits.csv", VISITS, epsilon=1.0, delta=1e-6, mechanism="independent")

@@ -14,12 +14,14 @@ import pytest
 
 import fake_model
 from margrave.errors import InputError
+from margrave.marginal import LinearQuery
+from margrave.release.together import together_of
 from margrave.report import render, write_report
 from margrave.report.content import bound_views, column_views, mutual_information, noisy_counts, pair_views
 from margrave.report.figures import bars, heat
-from margrave.report.words import guarantee
+from margrave.report.words import guarantee, related
 from margrave.schema import Schema
-from margrave.transcript import Account, Measurement, Transcript
+from margrave.transcript import Account, Answer, Measurement, Transcript
 
 VOID = {"meta", "br"}
 
@@ -154,6 +156,63 @@ def test_mutual_information() -> None:
     assert mutual_information(np.outer([1.0, 3.0], [2.0, 2.0])) == pytest.approx(0.0, abs=1e-12)
     assert mutual_information(np.eye(4)) == pytest.approx(2.0)
     assert mutual_information(np.zeros((2, 2))) == 0.0
+
+
+def test_tiny_shares_have_finitely_much_in_common() -> None:
+    """The product of two small shares is no number above 0, and a row of it no reason to say "inf"."""
+    counts = np.array([[1.0, 0.0], [0.0, 1e-200]])
+    assert 0.0 <= mutual_information(counts) < 1e-190
+    assert mutual_information(np.array([[5.0], [7.0], [11.0]])) == 0.0  # 3e-16 by rounding
+    assert mutual_information(np.full((3, 7), 1e-320)) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_pairs_that_say_nothing_have_no_chart() -> None:
+    pair = measurement(("a", "b"), np.ones((2, 3)), 1.0)
+    release = release_of(pair)
+    assert len(pair_views(release)) == 1
+    flat = replace(release, model=fake_model.TableModel(release.schema.domain, np.ones((2, 3, 2))))
+    assert pair_views(flat) == []
+    page = render(flat)
+    assert "bits in common" not in page
+    assert "Of the 3 pairs of columns 1 was measured together." in page
+
+
+def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
+    page = render(release_of(measurement(("a", "b"), np.ones((2, 3)), 1.0), measurement(("c",), [1, 2], 1.0)))
+    pairs = page[page.index("<h2>Pairs</h2>") :]
+    assert "Measured with no other column: c. What the synthetic rows show of its relation" in pairs
+    assert "Of the 3 pairs of columns 1 was measured together. The others hold only indirect relations" in pairs
+    assert pairs.index("Measured with no other") < pairs.index("bits in common")
+    chained = release_of(measurement(("a", "b"), np.ones((2, 3)), 1.0), measurement(("b", "c"), np.ones((3, 2)), 1.0))
+    assert "Measured with no other" not in render(chained)
+    assert "Of the 3 pairs of columns 2 were measured together." in render(chained)
+    whole = render(release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 1.0)))
+    assert "All pairs of columns were measured together." in whole
+    assert "indirect" not in whole
+
+
+def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
+    domain = fake_model.SCHEMA.domain
+    asked = Answer(LinearQuery(("age", "sex"), ((0,), (1,))), 5, 1.0, Fraction(1, 8))
+    found = together_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), {})
+    assert (found.pairs, found.measured, found.in_part, found.alone) == (3, 0, 1, ("job",))
+    assert "Of 1 more, single counts or choices tell a part." in related(found)[-1]
+    public = {"fit": "PEP(public=Public(5 records))", "public": {"columns": ["sex", "job"]}}
+    found = together_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), public)
+    assert found.alone == ()
+    assert "or what the public table says" in related(found)[-1]
+
+
+def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() -> None:
+    plain = fake_model.release()
+    assert "several rows" not in render(plain)
+    of_persons = replace(plain, schema=replace(plain.schema, person="patient"))
+    told = of_persons.certificate()["several_rows"]
+    assert told.startswith("A person with several rows is protected less")
+    assert "patient" in told
+    assert told in "".join(read(render(of_persons)).text)
+    unit = replace(of_persons.account, unit="add or remove one person of at most 3 rows")
+    assert "several_rows" not in replace(of_persons, account=unit).certificate()
 
 
 @pytest.mark.parametrize("size", [1, 2, 16, 17, 120, 121, 1000])

@@ -63,12 +63,20 @@ def show_certificate(facts: dict[str, Any]) -> None:
                     f"{facts['size']:.0f}, {'public' if facts['size_is_public'] else 'estimated from noisy counts'}",
                 ),
                 *([("nothing asked of", ", ".join(facts["unasked"]))] if facts["unasked"] else []),
+                ("measured together", _together(facts["together"])),
+                *([("persons", facts["several_rows"])] if "several_rows" in facts else []),
                 ("public inputs", "; ".join(facts["public_inputs"])),
             ],
         )
     )
     out.print()
     out.print(facts_table("Transcript", [_line(i, entry) for i, entry in enumerate(facts["transcript"], 1)]))
+
+
+def _together(found: dict[str, Any]) -> str:
+    """How many pairs, and which columns are in none."""
+    alone = f"; with no other column: {', '.join(found['alone'])}" if found["alone"] else ""
+    return f"{found['measured']:,} of {found['pairs']:,} pairs of columns{alone}"
 
 
 def _words(config: dict[str, Any]) -> str:

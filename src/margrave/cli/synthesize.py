@@ -30,7 +30,7 @@ from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
 from margrave.report import write_report
-from margrave.report.words import nothing_asked
+from margrave.report.words import nothing_asked, related
 
 UNTOLD = 1000
 """Rows that are drawn where neither --rows nor the noisy answers tell how many."""
@@ -125,7 +125,7 @@ def synthesize_command(
     if as_json:
         echo_json({"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts})
     else:
-        _tell(facts, outputs)
+        _tell(release, facts, outputs)
 
 
 def _check_outputs(
@@ -200,19 +200,23 @@ def _number(release: Release, rows: int | None) -> int | None:
     return UNTOLD
 
 
-def _tell(facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
+def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
     rho = facts["rho"]
     told = {what: sum(what in e for e in facts["transcript"]) for what in ("measured", "asked", "selected")}
     single = f", {told['asked']} single count{'s' * (told['asked'] > 1)}" if told["asked"] else ""
     if not facts["private"]:
         click.echo(facts["warning"], err=True)
     click.echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
+    if "several_rows" in facts:
+        click.echo(facts["several_rows"])
     click.echo(
         f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {told['measured']} noisy"
         f" marginals{single} and {told['selected']} private choices."
     )
     if facts["unasked"]:
         click.echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
+    if told := related(release.together):
+        click.echo(" ".join(told))
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:
             click.echo(f"{words}: {outputs[option]}")

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave import __version__
-from margrave.release.together import unasked
+from margrave.release.together import together_of, unasked
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
@@ -70,16 +70,30 @@ def build_certificate(
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
         "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
         "unasked": list(unasked(schema.domain, transcript, config)),
+        "together": together_of(schema.domain, transcript, config).facts(),
         "transcript": [entry.facts() for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }
     if account.left_out:
         facts["left_out"] = account.left_out
+    if several := several_rows(schema, account):
+        facts["several_rows"] = several
     if posterior is not None:
         facts["posterior"] = dict(posterior)
     if not account.private:
         facts["warning"] = NOT_PRIVATE
     return facts
+
+
+def several_rows(schema: Schema, account: Account) -> str:
+    """What a promise about a row means for persons with several; empty where the unit or the schema knows of none."""
+    if schema.person is None or account.left_out:
+        return ""
+    return (
+        f"A person with several rows is protected less: the promise is for one row ({account.unit}), and the schema"
+        f" has a column that says whose row it is ({schema.person}). For a person with k rows rho is k squared times"
+        " as large."
+    )
 
 
 def _constraints(schema: Schema) -> list[dict[str, Any]]:

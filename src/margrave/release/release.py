@@ -27,7 +27,7 @@ from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
 from margrave.release.size import check_told, is_told
-from margrave.release.together import unasked
+from margrave.release.together import Together, together_of, unasked
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -268,6 +268,17 @@ class Release:
         **Privacy:** none spent.
         """
         return unasked(self.schema.domain, self.transcript, self.config)
+
+    @property
+    def together(self) -> Together:
+        """How many pairs of columns were measured together, and which columns with no other.
+
+        Of a pair that was not measured the synthetic rows hold what passes through other columns, and no more of the
+        real table than that: a mean by group may come out the same in every group.
+
+        **Privacy:** none spent.
+        """
+        return together_of(self.schema.domain, self.transcript, self.config)
 
     def certificate(self) -> dict[str, Any]:
         """What was promised, measured and spent, as plain data that fits in JSON.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from margrave.marginal import maximal
@@ -36,6 +39,43 @@ def unasked(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -
     if not transcript.counts_something:
         told += [c for s in transcript.query_selections for c in s.queries.cliques]
     return left_out(domain, told)
+
+
+@dataclass(frozen=True)
+class Together:
+    """How many of the ``pairs`` of columns were measured together, and how many more only ``in_part``.
+
+    In part: single counts tell of them, or choices alone. ``alone`` are the columns that are in neither with any other,
+    though something was asked of them. ``public``: the model started from a public table of two columns or more.
+    """
+
+    pairs: int
+    measured: int
+    in_part: int
+    alone: tuple[Attribute, ...]
+    public: bool
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data for the certificate."""
+        return {**vars(self), "alone": list(self.alone)}
+
+
+def together_of(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> Together:
+    """Which relations the answers tell of directly; of the others a model knows what passes through other columns."""
+    measured = _pairs_of(known_together(domain, transcript))
+    partly = [*counted_together(domain, transcript)]
+    if not transcript.counts_something:
+        partly += [domain.clique(c) for s in transcript.query_selections for c in s.queries.cliques]
+    in_part = _pairs_of(partly) - measured
+    public = [domain.clique(a for a in started_from(config) if a in domain)]
+    related = {a for pair in (*measured, *in_part, *_pairs_of(public)) for a in pair}
+    silent = unasked(domain, transcript, config)
+    alone = tuple(a for a in domain if a not in related and a not in silent) if len(domain) > 1 else ()
+    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, len(public[0]) > 1)
+
+
+def _pairs_of(cliques: Iterable[Clique]) -> set[Clique]:
+    return {pair for clique in cliques for pair in combinations(clique, 2)}
 
 
 def left_out(domain: Domain, told: Iterable[Iterable[Attribute]]) -> tuple[Attribute, ...]:

@@ -23,6 +23,8 @@ DIAGNOSTICS = {
 }
 """What a posterior tells of itself, in words."""
 LEVEL = 0.95
+TELLING = 1e-3
+"""Bits in common below which a pair's chart would show rounding and no relation."""
 _MAX_RANKED = 400
 
 
@@ -84,11 +86,14 @@ def price_view(release: Release) -> Price | None:
 
 
 def pair_views(release: Release) -> list[PairView]:
-    """The measured pairs that say most: ranked by the model's mutual information, a function of noisy answers."""
+    """The measured pairs that say most: ranked by the model's mutual information, a function of noisy answers.
+
+    Those in which one column says less than ``TELLING`` of the other are left out.
+    """
     views = [
         v for pair in _measured_pairs(release.transcript) if (v := _pair_view(release, pair)) is not None
     ]
-    return sorted(views, key=lambda v: -v.information)[:MAX_PAIRS]
+    return sorted((v for v in views if v.information >= TELLING), key=lambda v: -v.information)[:MAX_PAIRS]
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,11 @@ def mutual_information(counts: FloatArray) -> float:
     if total <= 0:
         return 0.0
     p = counts / total
-    independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
     some = p > 0
-    return float((p[some] * np.log2(p[some] / independent[some])).sum())
+    # the logarithms apart: the product of two small shares may round to 0 where the cell's own share does not
+    rows, columns = (np.broadcast_to(p.sum(axis=axis, keepdims=True), p.shape)[some] for axis in (1, 0))
+    found = float((p[some] * (np.log2(p[some]) - np.log2(rows) - np.log2(columns))).sum())
+    return max(0.0, found)
 
 
 def _project(release: Release, clique: Iterable[Attribute]) -> FloatArray | None:

@@ -12,7 +12,7 @@ from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
-from margrave.report.words import guarantee, limits, nothing_asked
+from margrave.report.words import guarantee, limits, nothing_asked, related
 from margrave.transcript import (
     Answer,
     Entry,
@@ -45,7 +45,7 @@ def render(release: Release) -> str:
     facts = release.certificate()
     body = [
         _head(release, facts),
-        _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release)]),
+        _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release, facts)]),
         _public(facts),
         _section("What was measured", [_steps(release)]),
         _section("Columns", [_key(), _left_out(release), _unasked(release), _columns(release)]),
@@ -103,8 +103,9 @@ def _paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def _limits(release: Release) -> str:
-    points = "".join(f"<li>{escape(p)}</li>" for p in limits(release.account))
+def _limits(release: Release, facts: dict[str, Any]) -> str:
+    several = [facts["several_rows"]] if "several_rows" in facts else []
+    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, *limits(release.account)))
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
@@ -225,9 +226,12 @@ def _columns(release: Release) -> str:
 
 
 def _pairs(release: Release) -> str:
-    views = pair_views(release)
-    if not views:
+    """What was measured together and what was not, above the pairs that say most."""
+    views, found = pair_views(release), release.together
+    if not found.pairs:
         return ""
+    unmeasured = [f'<div class="alarm" role="alert">{escape(words)}</div>' for words in related(found)]
+    told = unmeasured or [_paragraph("All pairs of columns were measured together.")]
     cards = "".join(
         f'<div class="card"><h3>{escape(v.names[0])} by {escape(v.names[1])}</h3>{heat(v)}'
         f'<p class="soft">{escape(v.names[1])} runs across; {v.information:.3g} bits in common</p></div>'
@@ -237,7 +241,7 @@ def _pairs(release: Release) -> str:
         "The measured pairs in which one column says most about the other, by the model. The stronger the colour,"
         " the more records."
     )
-    return _section("Pairs", [intro, f'<div class="cards">{cards}</div>'])
+    return _section("Pairs", [*told, *([intro, f'<div class="cards">{cards}</div>'] if views else [])])
 
 
 def _bounds(release: Release) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from margrave.release.together import Together
 from margrave.transcript import Account
 from margrave.typing import Attribute
 
@@ -49,10 +50,41 @@ def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
     >>> nothing_asked(["sex"])
     'Nothing was asked of sex: its synthetic values say nothing of the real ones.'
     """
-    names = ", ".join(columns[:-1]) + " and " * (len(columns) > 1) + columns[-1]
+    names = _named(columns)
     whose = "its" if len(columns) == 1 else "their"
     was, say = ("will be", "will say") if ahead else ("was", "say")
     return f"Nothing {was} asked of {names}: {whose} synthetic values {say} nothing of the real ones."
+
+
+def related(found: Together) -> list[str]:
+    """What the rows cannot tell of how columns hang together; nothing where all pairs were measured.
+
+    >>> related(Together(pairs=3, measured=1, in_part=0, alone=("sex",), public=False))[0]
+    'Measured with no other column: sex. What the synthetic rows show of its relation to others is not the real one.'
+    """
+    if found.measured == found.pairs:
+        return []
+    told = []
+    if found.alone:
+        whose = "its relation to others is not the real one" if len(found.alone) == 1 else (
+            "their relations to others are not the real ones"
+        )
+        told.append(
+            f"Measured with no other column: {_named(found.alone)}. What the synthetic rows show of {whose}."
+        )
+    more = f" Of {found.in_part:,} more, single counts or choices tell a part." if found.in_part else ""
+    public = ", or what the public table says" if found.public else ""
+    were = "was" if found.measured == 1 else "were"
+    told.append(
+        f"Of the {found.pairs:,} pairs of columns {found.measured:,} {were} measured together.{more} The others hold"
+        f" only indirect relations, through columns that were measured with both{public}: means or shares by group that"
+        " rest on them can be far from the real ones."
+    )
+    return told
+
+
+def _named(columns: Sequence[Attribute]) -> str:
+    return ", ".join(columns[:-1]) + " and " * (len(columns) > 1) + columns[-1]
 
 
 def _number(value: float) -> str:
