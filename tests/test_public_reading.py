@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -20,6 +22,7 @@ from margrave.cli.plan import plan_command
 from margrave.cli.synthesize import synthesize_command
 from margrave.errors import DataError, InputError
 from margrave.mechanisms import MECHANISMS, Independent
+from margrave.models import MultiplicativeWeightsFit
 from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
@@ -215,3 +218,56 @@ def test_a_page_without_a_public_table_does_not_speak_of_one() -> None:
     frame = pa.table({"age": np.arange(40) % 4})
     release = api.synthesize(frame, Schema.coded({"age": 4}), epsilon=1.0, delta=1e-6, mechanism=Independent())
     assert "Public records" not in render(release)
+
+
+# The private table is no public one.
+
+
+def test_the_private_file_is_refused_as_a_public_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.csv").symlink_to("private.csv")
+    os.link("private.csv", "hard.csv")
+    for name in ("private.csv", "./private.csv", "link.csv", "hard.csv"):
+        chosen = ["-m", "fake", "--public", name, "--attestation", "x", "--release", "r.margrave"]
+        assert run(command("synthesize", *chosen)) == 2, name
+        assert "nobody in it would be protected" in " ".join(capsys.readouterr().err.split())
+    assert not Path("r.margrave").exists()
+    Path("copy.csv").write_bytes(Path("private.csv").read_bytes())  # by place alone: what it holds is a secret
+    chosen = ["-m", "fake", "--public", "copy.csv", "--attestation", "x", "--release", "r.margrave"]
+    assert run(command("synthesize", *chosen)) == 0
+
+
+def test_and_in_python_in_a_fit_and_in_part_too(here: Path) -> None:
+    schema = Schema.load("schema.toml")
+    own = margrave.read_public(Path("private.csv"), schema, attestation=WORD)
+    for mechanism in (Fake(public=own), Fake(public=own.only(["sex"]))):
+        with pytest.raises(InputError, match="the same file"):
+            api.synthesize("private.csv", schema, epsilon=1.0, delta=1e-6, mechanism=mechanism)
+    with pytest.raises(InputError, match="the same file"):
+        api.check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=own)), "private.csv")
+    frame = pyarrow.csv.read_csv("private.csv")
+    api.check_public(schema.domain, Fake(public=own), frame)  # a frame says not where it is from
+
+
+def test_public_columns_of_the_private_records_may_be_in_its_file(here: Path) -> None:
+    schema = Schema.load("schema.toml")
+    some = margrave.read_public("private.csv", schema, attestation=WORD, columns=["sex"], same_records=True)
+    assert some.only(["sex"]).source == "private.csv"
+    unit, jam = margrave.ReplaceRow(), margrave.JAM(public=some)
+    release = margrave.synthesize("private.csv", schema, epsilon=1.0, delta=1e-6, unit=unit, mechanism=jam)
+    assert release.certificate()["mechanism"]["public"]["same_records"] is True
+    whole = margrave.read_public("private.csv", schema, attestation=WORD, same_records=True)
+    jam = margrave.JAM(public=whole)
+    with pytest.raises(InputError, match="All columns of the private table"):
+        api.synthesize("private.csv", schema, epsilon=1.0, delta=1e-6, unit=unit, mechanism=jam)
+
+
+def test_public_columns_of_the_private_records_on_the_command_line(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were refused by every mechanism, the one that knows them too."""
+    columns = [line.partition(",")[2] for line in Path("private.csv").read_text().splitlines()]
+    Path("register.csv").write_text("\n".join([*columns, ""]))
+    words = ["--public", "register.csv", "--attestation", WORD, "--same-records", "--unit", "replace-row"]
+    assert run(command("synthesize", "-m", "jam", *words, "--release", "r.margrave")) == 0, capsys.readouterr().err
+    assert run(command("synthesize", "-m", "gem-pub", *words, "--release", "s.margrave")) == 2
+    assert "makes no use of" in " ".join(capsys.readouterr().err.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from margrave.data import read_codes, read_table
 from margrave.errors import DataError, InputError, ModelTooLargeError, SchemaError
-from margrave.mechanisms import AIM, MECHANISMS, Mechanism
+from margrave.mechanisms import AIM, JAM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
 from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
@@ -71,7 +72,7 @@ def synthesize(
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
     check_counts(confirmed.domain, chosen)
-    check_public(confirmed.domain, chosen)
+    check_public(confirmed.domain, chosen, table)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger is not None)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -113,7 +114,8 @@ def read_public(
     ('sex',)
     """
     known = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return Public(read_codes(source, known, columns), attestation, same_records)
+    path = path_of(source)
+    return Public(read_codes(source, known, columns), attestation, same_records, None if path is None else str(path))
 
 
 def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
@@ -187,11 +189,24 @@ def gives_records(mechanism: Mechanism) -> bool:
     return mechanism.config().get("fit") != repr(AnswersFit())
 
 
-def check_public(domain: Domain, mechanism: Mechanism) -> None:
-    """Refuse a mechanism without the public table that it needs, or with one of other columns or codes."""
+def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> None:
+    """Refuse a mechanism without the public table that it needs, or with one of other columns or codes.
+
+    And one, of its fit too, that was read from the private ``table``'s own file.
+    """
     if takes_public(mechanism):
         public: Public | None = cast(Any, mechanism).public
-        given(public, domain)
+        given(public, domain, own_columns=isinstance(mechanism, JAM))  # the others refuse them, here and when they run
+    private = path_of(table)
+    for holder in (mechanism, getattr(mechanism, "fit", None)):
+        known = getattr(holder, "public", None)
+        if private is not None and isinstance(known, Public):
+            known.check_apart(private, domain)
+
+
+def path_of(table: Any) -> Path | None:
+    """Where a table is read from; None for a frame."""
+    return Path(table) if isinstance(table, str | PathLike) else None
 
 
 def check_counts(domain: Domain, mechanism: Mechanism) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.files import same_file
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import Attribute
 
@@ -27,6 +29,8 @@ class Public:
     ``same_records``: they are the private records themselves, of which these columns are public and the others are not.
     What is protected then is the other columns: replacing a record replaces those.
 
+    ``source`` is the file that they were read from, if any: no run takes the private table's own for a public one.
+
     **Privacy:** whatever is computed from it costs nothing, and is not protected.
 
     >>> domain = Domain.of({"age": 3, "sex": 2})
@@ -38,6 +42,7 @@ class Public:
     codes: Codes
     attestation: str
     same_records: bool = False
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.attestation, str) or not self.attestation.strip():
@@ -83,11 +88,31 @@ class Public:
                 remedy="Use GEM^Pub, which takes public tables that lack columns, or leave the column out.",
             )
 
+    def check_apart(self, table: str | PathLike[str], domain: Domain) -> None:
+        """Raise ``InputError`` if it was read from the private table's own file; by its place, not by what it holds.
+
+        Some columns of the private records may be public, and then come from there (``same_records``); not all.
+        """
+        if self.source is None or not same_file(self.source, table):
+            return
+        if not self.same_records:
+            raise InputError(
+                f"The public table and the private one are the same file, {self.source}: nobody in it would be"
+                " protected.",
+                remedy="Name a table of other records. Where some columns of the private records are public, put these"
+                " into a file of their own and say --same-records (in Python same_records=True).",
+            )
+        if all(a in self.domain for a in domain):
+            raise InputError(
+                f"All columns of the private table {self.source} are taken to be public: nothing would be protected.",
+                remedy="Put the public columns into a file of their own (in Python, name them: columns=[...]).",
+            )
+
     def only(self, attributes: Iterable[Attribute]) -> Public:
         """The same records with some of their columns."""
         kept = self.domain.project(attributes)
         rows = [self.domain.index(a) for a in kept]
-        return Public(Codes(kept, self.codes.values[rows]), self.attestation, self.same_records)
+        return replace(self, codes=Codes(kept, self.codes.values[rows]))
 
     def facts(self) -> dict[str, Any]:
         """What the certificate says of it."""
