@@ -1,7 +1,8 @@
-"""``margrave.synthesize``: how a mechanism may be named."""
+"""``margrave.synthesize``: how a mechanism and a unit may be named."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 import margrave
 from conformance import ALONE
 from margrave import MST, Schema
+from margrave.data import read_table
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS
+from margrave.plan import plan
+from margrave.privacy import Budget, LedgerFile, ReplaceRow, protect
 
 SCHEMA = Schema.coded({"a": 2, "b": 3})
 TABLE = pa.table({"a": np.arange(90) % 2, "b": np.arange(90) % 3})
@@ -41,6 +45,20 @@ def test_a_mechanism_without_one_of_its_methods_is_refused_by_that_name(absent: 
     methods = {name: getattr(MST, name) for name in ("reads", "steps", "run", "config") if name != absent}
     with pytest.raises(InputError, match=rf"Partial has no method {absent}\(\)\. A mechanism has"):
         margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, mechanism=type("Partial", (), methods)())
+
+
+def test_a_unit_by_its_name(tmp_path: Path) -> None:
+    release = margrave.synthesize(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, mechanism="independent", unit="replace-row")
+    assert release.account.unit == str(ReplaceRow())
+    budget = Budget.approx(1.0, 1e-6)
+    with protect(read_table(TABLE, SCHEMA), unit="replace-row", budget=budget) as private:
+        assert private.unit == ReplaceRow()
+    assert plan(SCHEMA.domain, MST(), budget=budget, unit="replace-row").unit == str(ReplaceRow())
+    made = LedgerFile(tmp_path / "l").init("d", unit="add-remove-person:5", cap=budget)
+    assert made.unit == "add-remove-person:5"
+    for wrong, told in (("person", "'person' is no unit"), (5, r"AddRemovePerson\(K\)")):
+        with pytest.raises(InputError, match=told):
+            margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, unit=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1"])

@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (tmp_path / "table.csv").write_text("age,sex,job\n" + "".join(f"{a},{s},{j}\n" for a, s, j in rows))
     Schema.coded({"age": 4, "sex": 2, "job": 3}).save("schema.toml")
     cap = str(2 * Budget.approx(1.0, 1e-9).rho)
-    assert run(["ledger", "init", "v.ledger", "--dataset", "visits", "--rho", cap]) == 0
+    assert run(["ledger", "init", "v.ledger", "--dataset", "visits", "--unit", "add-remove-row", "--rho", cap]) == 0
     capsys.readouterr()
     return tmp_path
 
@@ -70,7 +70,7 @@ def test_caps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Fraction(made["cap"]["rho"]) == Budget.approx(1.0, 1e-6).rho
     assert (made["unit"], made["cap"]["epsilon"], made["cap"]["delta"]) == ("replace-person:3", 1.0, 1e-6)
     for text, rho in (("1/7", Fraction(1, 7)), ("0.1", Fraction(1, 10)), ("2", Fraction(2))):
-        assert run([*init, text, "--rho", text]) == 0
+        assert run([*init, text, "--rho", text, "--unit", "add-remove-row"]) == 0
         assert LedgerFile("w.ledger").datasets()[-1].cap.rho == rho
     before = Path("w.ledger").read_bytes()
     for wrong in (
@@ -85,11 +85,54 @@ def test_caps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["b", "--rho", "1", "--unit", "person"],
         [" ", "--rho", "1"],
     ):
-        assert run([*init, *wrong]) == 2, wrong
+        unit = [] if "--unit" in wrong else ["--unit", "add-remove-row"]
+        assert run([*init, *wrong, *unit]) == 2, wrong
+    capsys.readouterr()
+    assert run([*init, "b", "--rho", "1"]) == 2  # a promise about rows would be taken for one about persons
+    assert "--unit" in capsys.readouterr().err
     assert Path("w.ledger").read_bytes() == before
-    assert run(["ledger", "init", "none/w.ledger", "--dataset", "a", "--rho", "1"]) == 2
-    assert run(["ledger", "init", "table.csv", "--dataset", "a", "--rho", "1"]) == 8
+    rest = ["--dataset", "a", "--rho", "1", "--unit", "add-remove-row"]
+    assert run(["ledger", "init", "none/w.ledger", *rest]) == 2
+    assert run(["ledger", "init", "table.csv", *rest]) == 8
     assert run(["ledger", "show", "none.ledger"]) == 8
+
+
+@pytest.mark.parametrize(("numbers", "warned"), [(["1e-9", "3"], 0), (["0.5", "3"], 1), (["0.5", "30"], 2)])
+def test_a_weak_cap_is_warned_of(
+    here: Path, capsys: pytest.CaptureFixture[str], numbers: list[str], warned: int
+) -> None:
+    delta, epsilon = numbers
+    rest = ["--dataset", "a", "--epsilon", epsilon, "--delta", delta, "--unit", "replace-row"]
+    assert run(["ledger", "init", "w.ledger", *rest]) == 0
+    assert capsys.readouterr().err.count("Warning: ") == warned
+
+
+def test_a_cap_that_nothing_is_charged_against_can_be_replaced(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = ["ledger", "init", "v.ledger", "--dataset", "visits", "--epsilon", "2", "--delta", "1e-9"]
+    assert run([*init, "--unit", "replace-row"]) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert run([*init, "--unit", "replace-row", "--replace"]) == 0
+    assert shown(capsys)["unit"] == "replace-row"
+    assert run([*RUN, *BOOKS, "-m", "independent", "--release", "r.margrave"]) == 2
+    said = capsys.readouterr().err
+    assert "under another dataset name in this ledger (margrave ledger init), or, since nothing is charged yet" in said
+    assert "run with" not in said  # the other unit may promise less
+    assert run([*init, "--unit", "add-remove-row", "--replace"]) == 0
+    with monkeypatch.context() as context:  # a run that is open holds its reservation
+        interrupted(context, after=4)
+        assert run([*RUN, *BOOKS, "--release", "r.margrave"]) == 130
+    (held,) = shown(capsys)["runs"]
+    for close in (False, True):
+        if close:
+            assert run(["ledger", "close", "v.ledger", held["run"]]) == 0
+        capsys.readouterr()
+        assert run([*init, "--unit", "replace-row", "--replace"]) == 2
+        assert "a cap stays as it is" in capsys.readouterr().err
+    assert run([*RUN, *BOOKS, "--unit", "replace-row", "--release", "s.margrave"]) == 2
+    said = capsys.readouterr().err
+    assert "under another dataset name in this ledger (margrave ledger init)." in said
 
 
 def test_two_runs_fit_and_a_third_does_not(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +242,8 @@ def test_a_journal_without_a_ledger(
         ([*BOOKS, "--unit", "replace-row"], 2, "unit"),
         ([*BOOKS, "--journal", "out.margrave"], 2, "same file"),
         ([*BOOKS, "--journal", "v.ledger"], 2, "same file"),
-        ([*BOOKS, "--journal", "table.csv"], 8, "no margrave-journal"),
+        ([*BOOKS, "--journal", "table.csv"], 2, "same file"),
+        (["--journal", "v.ledger"], 8, "no margrave-journal"),
         ([*BOOKS, "--journal", "none/j"], 2, "none"),
         (["--journal", "."], 8, "plain file"),
         (["--resume"], 8, "no journal"),

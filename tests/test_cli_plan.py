@@ -157,7 +157,8 @@ def test_a_plan_is_refused_where_the_run_would_be(
     monkeypatch.chdir(tmp_path)
     SCHEMA.save("schema.toml")
     plain = ["plan", "-s", "schema.toml", "--delta", "1e-9", "-m", "mst"]
-    assert run(["ledger", "init", "a.ledger", "--dataset", "visits", "--epsilon", "2", "--delta", "1e-9"]) == 0
+    cap = ["--epsilon", "2", "--delta", "1e-9", "--unit", "add-remove-row"]
+    assert run(["ledger", "init", "a.ledger", "--dataset", "visits", *cap]) == 0
     books = ["--ledger", "a.ledger", "--dataset", "visits"]
     before = Path("a.ledger").read_bytes()
     capsys.readouterr()

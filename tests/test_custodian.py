@@ -266,7 +266,7 @@ def test_the_check_says_first_what_is_mostly_unread(here: Path, capsys: pytest.C
 
 def test_a_full_ledger_says_what_would_fit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["-s", "good.toml", "-m", "independent", "--unit", "add-remove-row", "--ledger", "l", "--dataset", "v"]
-    ok(capsys, "ledger", "init", "l", "--dataset", "v", "--epsilon", "1", "--delta", "1e-9")
+    ok(capsys, "ledger", "init", "l", "--dataset", "v", "--epsilon", "1", "--delta", "1e-9", "--unit", "add-remove-row")
     said = refused(capsys, "plan", *words, "--epsilon", "3", "--delta", "1e-6")
     found = re.search(r"at delta 1e-06 that is epsilon (\S+) at most", said)
     assert found is not None

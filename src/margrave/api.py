@@ -19,7 +19,7 @@ from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
-from margrave.privacy.unit import rows_per_person
+from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
 from margrave.release.seeds import check_seed
@@ -41,7 +41,7 @@ def synthesize(
     *,
     epsilon: float,
     delta: float,
-    unit: Unit | None = None,
+    unit: Unit | str | None = None,
     mechanism: Mechanism | str | None = None,
     seed: int | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -60,7 +60,8 @@ def synthesize(
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
 
-    ``unit`` is ``AddRemoveRow()`` unless it is given; where the schema names a column of persons it has to be given.
+    ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
+    ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
 
     **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``; what a resumed run was answered
     before is not paid again. Raises ``InputError``, ``SchemaError``, ``DataError``, ``ModelTooLargeError``,
@@ -146,7 +147,7 @@ def _seed_of(stored: Mapping[str, Any]) -> int:
     return seed if isinstance(seed, int) and seed >= 0 else secrets.randbits(63)
 
 
-def check_schema(schema: Schema, unit: Unit | None) -> Unit:
+def check_schema(schema: Schema, unit: Unit | str | None) -> Unit:
     """The unit, settled. Refuse a draft, persons and a unit that do not go together, and a column too large."""
     if schema.draft:
         raise SchemaError(
@@ -159,7 +160,7 @@ def check_schema(schema: Schema, unit: Unit | None) -> Unit:
             remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), K being the most rows of a"
             " person that count; or --unit add-remove-row (AddRemoveRow()), if a row is really what to protect.",
         )
-    unit = AddRemoveRow() if unit is None else unit
+    unit = AddRemoveRow() if unit is None else unit_of(unit)
     if rows_per_person(unit) is not None and schema.person is None:
         raise SchemaError(
             f"The unit is to {unit}, but the schema names no column that says whose row it is.",

@@ -14,6 +14,7 @@ from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import CELLS_PER_MB, Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
+from margrave.privacy.unit import unit_of
 from margrave.release.bounds import workload_of
 from margrave.release.together import left_out, started_from
 from margrave.schema.domain import Domain
@@ -110,7 +111,7 @@ def plan(
     mechanism: Mechanism,
     *,
     budget: Budget,
-    unit: Unit,
+    unit: Unit | str,
     workload: Workload | None = None,
     rows: int = 100_000,
 ) -> Plan:
@@ -118,6 +119,7 @@ def plan(
 
     **Privacy:** none spent: no row is read.
     """
+    unit = unit_of(unit)
     reads = list(dict.fromkeys(mechanism.reads(domain)))
     config = mechanism.config()
     if workload is None and "workload" in config:

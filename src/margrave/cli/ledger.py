@@ -9,10 +9,10 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from margrave.cli.options import echo_json, json_option
+from margrave.cli.options import echo_json, json_option, warn_weak
 from margrave.cli.output import console, facts_table
 from margrave.errors import InputError
-from margrave.privacy import Budget, LedgerFile, parse_unit
+from margrave.privacy import Budget, LedgerFile
 from margrave.privacy.budget import affordable
 from margrave.privacy.ledger_state import DatasetState, epsilon_or_zero
 
@@ -29,8 +29,11 @@ def ledger_command() -> None:
 @click.option("--delta", type=float, default=None, help="The delta of the cap; with --rho 1e-9 by default.")
 @click.option("--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly.")
 @click.option(
-    "--unit", default="add-remove-row", show_default=True, help="What is protected; the runs' unit must be the same."
+    "--unit",
+    required=True,
+    help="What is protected, as of every run: add-remove-row, replace-row, add-remove-person:K, replace-person:K.",
 )
+@click.option("--replace", is_flag=True, help="Set another cap in the place of one that nothing is charged against.")
 @json_option
 def init_command(
     file: str,
@@ -39,10 +42,17 @@ def init_command(
     delta: float | None,
     rho: str | None,
     unit: str,
+    replace: bool,
     as_json: bool,
 ) -> None:
-    """Set in FILE what all runs on a data set may spend together. FILE is made if it is not there."""
-    made = LedgerFile(file).init(dataset, unit=parse_unit(unit), cap=_cap(epsilon, delta, rho))
+    """Set in FILE what all runs on a data set may spend together. FILE is made if it is not there.
+
+    Of the --unit nothing is taken for granted: from the first run on it stays, and where one person may have several
+    rows, a cap on rows promises each of them less.
+    """
+    cap = _cap(epsilon, delta, rho)
+    made = LedgerFile(file).init(dataset, unit=unit, cap=cap, replace=replace)
+    warn_weak(cap)
     if as_json:
         echo_json(made.to_dict())
     else:

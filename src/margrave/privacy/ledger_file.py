@@ -26,7 +26,7 @@ from margrave.privacy.ledger_state import (
     dataset_name,
     exact_text,
 )
-from margrave.privacy.unit import Unit, parse_unit, sensitivity, unit_name
+from margrave.privacy.unit import Unit, parse_unit, unit_name, unit_of
 from margrave.transcript import Debit
 
 FORM = "margrave-ledger"
@@ -43,13 +43,13 @@ class LedgerFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def init(self, dataset: str, *, unit: Unit, cap: Budget) -> DatasetState:
-        """Set the cap of a data set, once, for one unit of privacy; the file is made if it is not there.
+    def init(self, dataset: str, *, unit: Unit | str, cap: Budget, replace: bool = False) -> DatasetState:
+        """Set the cap of a data set for one unit of privacy, a unit or its name; the file is made if it is not there.
 
+        A cap that something was charged against stays for good; before that, ``replace`` sets another in its place.
         Raises ``InputError`` if the data set has a cap already. **Privacy:** none spent.
         """
-        name = dataset_name(dataset)
-        sensitivity(unit)  # refuses what is no unit
+        name, unit = dataset_name(dataset), unit_of(unit)
         event = {
             "event": "dataset",
             "dataset": name,
@@ -62,10 +62,7 @@ class LedgerFile:
         if not self.path.absolute().parent.is_dir():
             raise InputError(f"The folder {self.path.parent} does not exist.", remedy="Make it first.")
         with _Books.opened(self.path, create=True) as books, books.locked():
-            if name in books.state.datasets:
-                raise InputError(
-                    f"{self.path} has a cap for {name!r} already.", remedy="A cap is set once and stays."
-                )
+            _check_new(books, name, replace=replace)
             books.add(event)
             return books.state.dataset(name)
 
@@ -247,6 +244,22 @@ def new_run() -> str:
     return secrets.token_hex(6)
 
 
+def _check_new(books: _Books, name: str, *, replace: bool) -> None:
+    """Refuse a second cap, unless nothing was charged against the first and another is asked for."""
+    if name not in books.state.datasets:
+        return
+    if books.state.charged[name]:
+        raise InputError(
+            f"{books.path} has a cap for {name!r} already, and runs are charged against it.",
+            remedy="From its first run on a cap stays as it is.",
+        )
+    if not replace:
+        raise InputError(
+            f"{books.path} has a cap for {name!r} already; nothing is charged against it.",
+            remedy="To set another in its place, say so: --replace, in Python replace=True.",
+        )
+
+
 def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None) -> str:
     """The data set's name, if it has a cap for this unit that leaves room."""
     known = ", ".join(repr(n) for n in books.state.datasets) or "none"
@@ -263,7 +276,9 @@ def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction, delta: 
     if found.unit != unit_name(unit):
         raise InputError(
             f"The cap of {dataset!r} is for the unit to {parse_unit(found.unit)}; this run's unit is to {unit}.",
-            remedy=f"Losses of two units do not add up: run with {found.unit}, or set up another ledger.",
+            remedy="Losses of two units do not add up. Set a cap for this unit under another dataset name in this"
+            " ledger (margrave ledger init)"
+            f"{'' if found.charged else ', or, since nothing is charged yet, in its place (--replace)'}.",
         )
     if rho > found.remaining:
         held = found.unfinished

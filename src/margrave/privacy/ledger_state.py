@@ -120,7 +120,7 @@ class LedgerState:
     def _dataset(self, event: Mapping[str, Any]) -> None:
         name, day = _text(event, "dataset"), _text(event, "day")
         rho, epsilon, delta = _fraction(event), _number(event, "epsilon"), _number(event, "delta")
-        if name in self.datasets:
+        if self.charged.get(name):
             raise ValueError("sets a cap a second time")
         try:
             cap = Budget(rho, epsilon, delta)

@@ -12,7 +12,7 @@ from margrave.privacy.budget import Budget
 from margrave.privacy.gate import Private
 from margrave.privacy.noise import Randomness, SystemRandomness
 from margrave.privacy.policy import Policy, policy_of
-from margrave.privacy.unit import Unit, rows_per_person, sensitivity, unit_name
+from margrave.privacy.unit import Unit, rows_per_person, unit_name, unit_of
 
 if TYPE_CHECKING:
     from margrave.data import Table
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def protect(
     table: Table,
     *,
-    unit: Unit,
+    unit: Unit | str,
     budget: Budget,
     randomness: Randomness | None = None,
     ledger: str | Path | None = None,
@@ -48,7 +48,7 @@ def protect(
     persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
     cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run.
     """
-    sensitivity(unit)  # refuses what is no unit
+    unit = unit_of(unit)
     if not isinstance(budget, Budget):
         raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
     if table.schema.draft:

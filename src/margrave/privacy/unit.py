@@ -106,7 +106,8 @@ def sensitivity(unit: Unit, query: Query | SingleQuery = IDENTITY) -> Sensitivit
         case _:
             raise InputError(
                 f"The unit of privacy is {unit!r}.",
-                remedy=f"It is one of margrave's own: {', '.join(_UNITS)}.",
+                remedy="It is one of margrave's own, AddRemoveRow(), ReplaceRow(), AddRemovePerson(K) or"
+                f" ReplacePerson(K), or its name: {', '.join(_UNITS)}.",
             )
 
 
@@ -156,6 +157,17 @@ def parse_unit(text: str) -> Unit:
         f"{text!r} is no unit of privacy.",
         remedy=f"Write one of: {', '.join(_UNITS)}, with K the most rows a person may contribute.",
     )
+
+
+def unit_of(unit: Unit | str) -> Unit:
+    """A unit as it is, or by its name; refuses what is neither.
+
+    >>> unit_of("replace-row"), unit_of(AddRemovePerson(5))
+    (ReplaceRow(), AddRemovePerson(max_rows=5))
+    """
+    found = parse_unit(unit) if isinstance(unit, str) else unit
+    sensitivity(found)
+    return found
 
 
 def unit_name(unit: Unit) -> str:
