@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
 import pytest
 
 import margrave.api
 import margrave.cli.synthesize
 from margrave.cli.main import run
+from margrave.errors import LedgerError
 from margrave.privacy import Budget, LedgerFile
 from margrave.release import Release
 from margrave.schema import Schema
@@ -185,6 +187,63 @@ def test_stopped_and_gone_on_with(
     assert len(found["runs"]) == 1
     assert found["charged"]["rho"] == str(release.account.rho_spent)
     assert not Path("r.margrave.journal").exists()
+
+
+def test_a_run_goes_on_with_its_own_table(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of two tables would stand under one certificate."""
+    rows = Path("table.csv").read_text().splitlines()
+    Path("other.csv").write_text("\n".join([*rows, *rows[1:], ""]))
+    with monkeypatch.context() as context:
+        interrupted(context, after=3)
+        assert run([*RUN, *BOOKS, "--release", "r.margrave"]) == 130
+    journal = Path("r.margrave.journal").read_text()
+    assert str(here) not in journal
+    other = [w.replace("table.csv", "other.csv") for w in RUN]
+    capsys.readouterr()
+    assert run([*other, *BOOKS, "--release", "r.margrave", "--resume"]) == 8
+    said = capsys.readouterr().err
+    assert "another table: one that stood elsewhere than other.csv" in said
+    assert "--same-table" in said
+    frame = pyarrow.csv.read_csv("table.csv")
+    again: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "ledger": "v.ledger", "dataset": "visits"}
+    again |= {"journal": "r.margrave.journal", "resume": True}
+    for table in ("other.csv", frame):
+        with pytest.raises(LedgerError, match="another table"):
+            margrave.synthesize(table, "schema.toml", **again)
+    assert Path("r.margrave.journal").read_text() == journal
+    Path("table.csv").rename("moved.csv")
+    moved = [w.replace("table.csv", "moved.csv") for w in RUN]
+    assert run([*moved, *BOOKS, "--release", "r.margrave", "--same-table"]) == 2  # of a run that goes on alone
+    assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume"]) == 8
+    assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume", "--same-table"]) == 0
+
+
+def test_a_link_to_the_table_is_the_table_and_frames_stand_nowhere(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pyarrow.csv.read_csv("table.csv")
+    Path("link.csv").symlink_to("table.csv")
+    for begun, then in (("table.csv", Path("link.csv").absolute()), (frame, frame)):
+        words: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "journal": "j", "mechanism": "mst"}
+        with monkeypatch.context() as context:
+            interrupted(context, after=2)
+            with pytest.raises(KeyboardInterrupt):
+                margrave.synthesize(begun, "schema.toml", **words)
+        margrave.synthesize(then, "schema.toml", resume=True, **words)
+        Path("j").unlink()
+
+
+def test_an_earlier_journal_that_does_not_name_its_table_is_resumed(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        interrupted(context, after=2)
+        context.setattr(margrave.api, "_place_of", lambda *_, **__: {})
+        with pytest.raises(KeyboardInterrupt):
+            margrave.synthesize("table.csv", "schema.toml", epsilon=1.0, delta=1e-9, journal="j")
+    margrave.synthesize("table.csv", "schema.toml", epsilon=1.0, delta=1e-9, journal="j", resume=True)
 
 
 def test_given_up(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from margrave.data import read_codes, read_table
-from margrave.errors import DataError, InputError, ModelTooLargeError, SchemaError
+from margrave.errors import DataError, InputError, LedgerError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, JAM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
 from margrave.models import AnswersFit
@@ -50,6 +52,7 @@ def synthesize(
     policy: Policy | str | Path | None = None,
     journal: str | Path | None = None,
     resume: bool = False,
+    same_table: bool = False,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, or a data frame.
 
@@ -59,6 +62,7 @@ def synthesize(
 
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
+    A table that stands elsewhere than it did then is refused, unless ``same_table=True`` says that it is the same.
 
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
@@ -68,6 +72,11 @@ def synthesize(
     ``PolicyError``, ``BudgetError`` (the data set's cap leaves no room) or ``LedgerError`` before anything is spent.
     """
     check_seed(seed)
+    if same_table and not resume:
+        raise InputError(
+            "That the table is the same is for a run that goes on.",
+            remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
+        )
     budget = Budget.approx(epsilon, delta)
     confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = mechanism_of(mechanism)
@@ -80,7 +89,9 @@ def synthesize(
     stored = check_books(unit, budget.rho, delta=budget.delta, **where)
     if journal is not None and seed is None:
         seed = _seed_of(stored)
-    facts = {"mechanism": chosen.config(), "seed": seed}
+    facts: dict[str, Any] = {"mechanism": chosen.config(), "seed": seed}
+    if journal is not None:
+        facts |= _place_of(table, stored, journal, same_table=same_table)
     source = read_table(table, confirmed)
     if not source.rows():  # a failure of reading, for the custodian: the gate itself takes an empty table
         raise DataError("The table has no rows: the budget would be spent on nothing.", remedy="Is it the right file?")
@@ -145,6 +156,34 @@ def _seed_of(stored: Mapping[str, Any]) -> int:
     facts = stored.get("facts")
     seed = facts.get("seed") if isinstance(facts, dict) else None
     return seed if isinstance(seed, int) and seed >= 0 else secrets.randbits(63)
+
+
+def _place_of(
+    table: Any, stored: Mapping[str, Any], journal: str | Path, *, same_table: bool
+) -> dict[str, str | None]:
+    """Where the table stands, for the journal, as a salted hash: answers of two tables would make no release of either.
+
+    Of a run that goes on it must be the same, unless the user says that it is the same table. Frames stand nowhere, and
+    earlier journals do not say.
+    """
+    facts = stored.get("facts")
+    if not isinstance(facts, dict):
+        return {"table": _salted(path_of(table), secrets.token_hex(8))}
+    if "table" not in facts:
+        return {}
+    begun = facts["table"]
+    if begun != _salted(path_of(table), str(begun).partition("$")[0]) and not same_table:
+        raise LedgerError(
+            f"{journal} is of a run on another table: one that stood elsewhere than {path_of(table) or 'this frame'}.",
+            remedy="Resume with the table that the run was begun on. If it is that table, and was moved, say so:"
+            " --same-table (in Python same_table=True). Nothing was spent.",
+        )
+    return {"table": begun}
+
+
+def _salted(path: Path | None, salt: str) -> str | None:
+    """A path's hash, beside what it was salted with."""
+    return None if path is None else f"{salt}${sha256(f'{salt}{os.path.realpath(path)}'.encode()).hexdigest()}"
 
 
 def check_schema(schema: Schema, unit: Unit | str | None) -> Unit:

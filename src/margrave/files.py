@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 
 from margrave.errors import InputError
@@ -37,7 +38,7 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
     return target
 
 
-def same_file(one: str | Path, other: str | Path) -> bool:
+def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
     """Whether two names lead to one file, by whatever links, or would if it were there."""
     try:
         return os.path.samefile(one, other)

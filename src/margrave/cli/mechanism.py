@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 OF_MECHANISMS = "Options of single mechanisms, with their defaults"
 SECTIONS = {
-    "Books and rules": ("ledger", "dataset", "policy", "journal", "resume"),
+    "Books and rules": ("ledger", "dataset", "policy", "journal", "resume", "same_table"),
     "Public table": ("public", "attestation", "same_records"),
 }
 """Sections of a command's help, and the options in each."""

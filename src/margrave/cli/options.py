@@ -85,8 +85,13 @@ def rules_options(command: Command) -> Command:
 
 
 def books_options(command: Command) -> Command:
-    """``--ledger``, ``--dataset``, ``--policy``, ``--journal`` and ``--resume``."""
+    """``--ledger``, ``--dataset``, ``--policy``, ``--journal``, ``--resume`` and ``--same-table``."""
     for option in (
+        click.option(
+            "--same-table",
+            is_flag=True,
+            help="With --resume: FILE is the table that the run was begun on, though it stands elsewhere now.",
+        ),
         click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, from its journal."),
         click.option(
             "--journal",

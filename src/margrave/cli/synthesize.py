@@ -79,6 +79,7 @@ def synthesize_command(
     policy: str | None,
     journal: str | None,
     resume: bool,
+    same_table: bool,
     seed: int | None,
     overwrite: bool,
     as_json: bool,
@@ -117,6 +118,7 @@ def synthesize_command(
             policy=policy,
             journal=journal,
             resume=resume,
+            same_table=same_table,
         )
         _write(release, outputs, rows, seed, overwrite=overwrite)
     if journal is not None:
@@ -215,8 +217,8 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
     )
     if facts["unasked"]:
         click.echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
-    if told := related(release.together):
-        click.echo(" ".join(told))
+    if words_on_pairs := related(release.together):
+        click.echo(" ".join(words_on_pairs))
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:
             click.echo(f"{words}: {outputs[option]}")
