@@ -319,7 +319,7 @@ DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 5})
     ("text", "cliques"),
     [
         ("all-1way", [("a",), ("b",), ("c",), ("d",)]),
-        ("all-9way", [("a", "b", "c", "d")]),
+        ("all-4way", [("a", "b", "c", "d")]),
         ("around:b:2", [("a", "b"), ("b", "c"), ("b", "d")]),
         ("around:a", [("a", "b", "c"), ("a", "b", "d"), ("a", "c", "d")]),
         ("b, a ;d", [("a", "b"), ("d",)]),
@@ -328,6 +328,14 @@ DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 5})
 )
 def test_workloads_by_name(text: str, cliques: list[tuple[str, ...]]) -> None:
     assert list(parse_workload(text, DOMAIN).cliques) == cliques
+
+
+@pytest.mark.parametrize("text", ["all-9way", "all-5way", "around:b:5"])
+def test_a_workload_of_more_columns_than_there_are_is_refused(text: str) -> None:
+    """It ran as another one, of all columns at once, without a word."""
+    with pytest.raises(InputError, match="and the schema has 4"):
+        parse_workload(text, DOMAIN)
+    assert parse_workload(None, Domain.of({"a": 2, "b": 3})).cliques == (("a", "b"),)
 
 
 def test_workloads_from_a_file(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import margrave
 from margrave import api
 from margrave.cli.main import run
+from margrave.cli.output import write_table
 from margrave.data import read_synthetic, read_table
 from margrave.errors import DataError, InputError
 from margrave.privacy.budget import Budget, affordable
@@ -109,7 +110,52 @@ def test_a_synthetic_table_in_the_format_is_read_and_iso_comes_first() -> None:
     assert given.of_output().to_toml() == given.to_toml()
 
 
+TIMES = Schema(
+    [
+        Timestamp("seen", datetime(2023, 1, 1), datetime(2023, 12, 31, 23, 59), unit="minute", bins=12),
+        Timestamp("day", datetime(2023, 1, 1), datetime(2023, 12, 31), unit="day", bins=12),
+        Date("admitted", date(2023, 1, 1), date(2023, 12, 31), bins=12),
+    ]
+)
+
+
+def test_times_in_csv_have_no_empty_fraction(here: Path) -> None:
+    rng = np.random.default_rng(1)
+    codes = Codes.of(TIMES.domain, {a: rng.integers(0, 12, 300) for a in TIMES.domain})
+    rows = TIMES.decode(codes, rng=rng)
+    write_table(rows, "rows.csv", overwrite=False, schema=TIMES)
+    _, *lines = (here / "rows.csv").read_text().splitlines()
+    assert all(re.fullmatch(r"2023-\d\d-\d\d \d\d:\d\d:00,2023-\d\d-\d\d,2023-\d\d-\d\d", line) for line in lines)
+    again = read_synthetic("rows.csv", TIMES)
+    for a in TIMES.domain:
+        assert again.count([(a,)])[a,].tolist() == np.bincount(codes.column(a), minlength=12).tolist()
+
+
+def test_times_with_more_to_them_keep_it(here: Path) -> None:
+    fine = [datetime(2023, 1, 1, 2, 3, 4, 500_000), None]
+    table = pa.table({"seen": fine, "day": [datetime(2023, 1, 1, 5), None], "n": [1, 2]})
+    write_table(table, "rows.csv", overwrite=False, schema=TIMES)
+    assert (here / "rows.csv").read_text().splitlines()[1:] == [
+        "2023-01-01 02:03:04.500000,2023-01-01 05:00:00,1", ",,2"
+    ]  # fmt: skip
+    write_table(table, "rows.parquet", overwrite=False, schema=TIMES)
+    assert pa.parquet.read_table("rows.parquet").schema == table.schema
+
+
 # Conditions.
+
+
+def test_a_category_is_found_whatever_its_case() -> None:
+    schema = Schema([Categorical("ward", ["ICU", "Surgery"]), Categorical("odd", ["x", "X", "Y"], other=True)])
+    assert codes_of(schema, "ward", "icu") == codes_of(schema, "ward", "ICU") == (0,)
+    assert codes_of(schema, "ward", ["surgery", "icu"]) == (0, 1)
+    assert codes_of(schema, "odd", "x") == (0,)
+    assert codes_of(schema, "odd", "X") == (1,)
+    assert codes_of(schema, "odd", "y") == (2,)
+    both = Schema([Categorical("odd", ["Xy", "XY"])])
+    for wrong in ("xy", "z"):
+        with pytest.raises(InputError, match="no value"):
+            codes_of(both, "odd", wrong)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +220,20 @@ def test_a_unit_of_rows_says_what_it_is_to_persons(here: Path, capsys: pytest.Ca
     assert "protected less" in " ".join(ok(capsys, "certificate", "r.margrave").split())
     assert "protected less" not in ok(capsys, *words, "--release", "r.margrave", "--unit", "add-remove-person:3")
     assert "protected less" not in " ".join(ok(capsys, "certificate", "r.margrave").split())
+
+
+def test_evaluate_says_that_persons_were_cut(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One patient with most of the rows: the difference was put down to noise."""
+    who = [f"P{max(0, i - 200)}" for i in range(400)]
+    pyarrow.csv.write_csv(visits().set_column(0, "patient", pa.array(who)), "visits.csv")
+    words = ["synthesize", "visits.csv", "-s", "good.toml", *BUDGET, "-m", "independent", "-o", "rows.csv"]
+    ok(capsys, *words, "--unit", "add-remove-person:2", "--release", "r.margrave")
+    evaluate = ["evaluate", "visits.csv", "r.margrave", "-s", "good.toml", "-n", "200"]
+    told = "each person's rows beyond the unit's limit were left out at random"
+    assert told in " ".join(ok(capsys, *evaluate).split())
+    assert told in json.loads(ok(capsys, *evaluate, "--json"))["note"]
+    of_tables = " ".join(ok(capsys, "evaluate", "visits.csv", "rows.csv", "-s", "good.toml").split())
+    assert "may be that cut and not noise. Give the .margrave release" in of_tables
 
 
 def test_without_a_unit_python_refuses_persons_too(here: Path) -> None:

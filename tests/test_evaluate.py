@@ -209,3 +209,21 @@ def test_an_evaluation_of_rows_has_their_numbers() -> None:
     assert found.to_dict()["numbers"][0]["synthetic"]["mean"] == ages.mean()
     assert f"mean of age: {found.numbers[0].real.mean:.6g} real" in str(found)  # type: ignore[union-attr]
     assert evaluate(read_table(frame, schema), release, seed=3).numbers == ()
+
+
+def test_the_cut_of_persons_rows_is_not_put_down_to_noise() -> None:
+    plain = fake_model.release()
+    real = read_table(plain.sample(50, seed=1), plain.schema)
+    assert evaluate(real, plain).note == ""
+    assert "note" not in evaluate(real, plain).to_dict()
+    cut = replace(plain, account=replace(plain.account, unit="add or remove one person of at most 5 rows"))
+    found = evaluate(real, cut)
+    assert "rows beyond the unit's limit were left out at random (add or remove one person of at most 5" in found.note
+    assert "is that cut and not noise" in found.note
+    assert found.note in str(found)
+    assert found.to_dict()["note"] == found.note
+    persons = replace(plain.schema, person="patient")
+    rows = plain.sample(50, seed=1)
+    of_persons = read_table(rows.append_column("patient", pa.array([f"P{i // 2}" for i in range(50)])), persons)
+    assert "may be that cut" in evaluate(of_persons, rows).note  # a table does not tell
+    assert evaluate(of_persons, replace(plain, schema=persons)).note == ""  # this release does: its unit is a row

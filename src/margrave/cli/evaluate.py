@@ -30,6 +30,7 @@ from margrave.evaluate import (
     geometry_errors,
     number_summaries,
 )
+from margrave.evaluate.evaluation import note_on_persons
 from margrave.release import Release
 from margrave.schema import Codes, Schema
 
@@ -67,10 +68,13 @@ def evaluate_command(
     if target is not None:
         schema.domain.index(target)
     table = read_table(real, schema)
-    other = _records(synthetic, schema, rows, seed, table.rows())
-    found = evaluate(table, MemoryTable(schema, other), wanted)
-    drawn = other if synthetic.endswith(".margrave") else synthetic
-    found = replace(found, numbers=number_summaries(real, drawn, schema, seed=seed))
+    release = _release(synthetic, schema, rows, seed)
+    other = synthetic_codes(synthetic, schema) if release is None else _drawn(release, rows, seed, table.rows())
+    found = replace(
+        evaluate(table, MemoryTable(schema, other), wanted),
+        note=note_on_persons(schema, release),
+        numbers=number_summaries(real, synthetic if release is None else other, schema, seed=seed),
+    )
     further: GeometryErrors | None = None
     if geometry or target is not None:
         test = None if test_path is None else read_codes(test_path, schema, list(schema.domain))
@@ -85,18 +89,23 @@ def evaluate_command(
             console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
 
 
-def _records(synthetic: str, schema: Schema, rows: int | None, seed: int | None, real: int) -> Codes:
-    """The records of a table, or drawn from a release: as many as the ``real`` ones where it does not tell."""
+def _release(synthetic: str, schema: Schema, rows: int | None, seed: int | None) -> Release | None:
+    """The release, if SYNTHETIC is one; None for a table."""
     if not synthetic.lower().endswith(".margrave"):
         if rows is not None or seed is not None:
             raise InputError(
                 "--rows and --seed are about records drawn from a release, and SYNTHETIC is a table.",
                 remedy="Leave them out, or give the release.",
             )
-        return synthetic_codes(synthetic, schema)
+        return None
     release = Release.load(synthetic)
     if release.schema.domain != schema.domain:
         raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
+    return release
+
+
+def _drawn(release: Release, rows: int | None, seed: int | None, real: int) -> Codes:
+    """Records of a release: as many as the ``real`` ones where it does not tell."""
     return release.codes(real if rows is None and not release.size_told else rows, seed=seed)
 
 
@@ -150,6 +159,8 @@ def show_evaluation(found: Evaluation) -> None:
             ],
         )
     )
+    if found.note:
+        out.print(escape(found.note))
     out.print()
     columns = Table(title="Columns", title_justify="left", box=None, pad_edge=False)
     for name in ("column", "total variation", "furthest value", "real", "synthetic"):

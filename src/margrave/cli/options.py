@@ -145,15 +145,18 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
     >>> parse_workload("b,a; c", domain).cliques
     (('a', 'b'), ('c',))
     """
-    text = DEFAULT_WORKLOAD if text is None else text
+    if text is None:
+        return Workload.all_kway(domain, 3)
     if match := re.fullmatch(r"all-(\d{1,2})way", text):
+        _check_ways(text, int(match[1]), domain)
         return Workload.all_kway(domain, int(match[1]))
     if text == "skewed":
         return Workload.skewed(domain)
     if text.startswith("around:"):
         target, colon, k = text.removeprefix("around:").rpartition(":")
         if not (colon and k.isdecimal() and target in domain):
-            target, k = text.removeprefix("around:"), "3"
+            return Workload.around(domain, text.removeprefix("around:"))
+        _check_ways(text, int(k), domain)
         return Workload.around(domain, target, int(k))
     if Path(text).is_file():
         return Workload.load(domain, text)
@@ -171,6 +174,14 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
+
+
+def _check_ways(text: str, k: int, domain: Domain) -> None:
+    if k > len(domain):
+        raise InputError(
+            f"--workload {text} asks for marginals of {k} columns, and the schema has {len(domain)}.",
+            remedy=f"Ask for {len(domain)} at most; all columns at once are all-{len(domain)}way.",
+        )
 
 
 def echo_json(value: object) -> None:

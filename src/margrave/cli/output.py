@@ -17,6 +17,7 @@ from rich.table import Table
 
 from margrave.errors import InputError
 from margrave.files import check_output, same_file, written_whole
+from margrave.schema import Schema, Timestamp
 
 FORMATS = (".parquet", ".csv")
 
@@ -60,13 +61,29 @@ def check_format(path: str | None, option: str = "-o") -> None:
         )
 
 
-def write_table(table: pa.Table, path: str, *, overwrite: bool) -> None:
-    """Rows to Parquet or CSV by the file's ending, whole or not at all."""
+def write_table(table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None) -> None:
+    """Rows to Parquet or CSV by the file's ending, whole or not at all; ``schema`` says which times of CSV are days."""
     with written_whole(path, overwrite=overwrite) as temporary:
         if Path(path).suffix.lower() == ".csv":
-            pyarrow.csv.write_csv(table, temporary)
+            pyarrow.csv.write_csv(_plain_times(table, schema), temporary)
         else:
             pyarrow.parquet.write_table(table, temporary, compression="zstd")
+
+
+def _plain_times(table: pa.Table, schema: Schema | None) -> pa.Table:
+    """Times without an empty fraction of a second, and days without a time of day; others as they are."""
+    known = () if schema is None else schema.columns
+    days = {c.name for c in known if isinstance(c, Timestamp) and c.unit == "day"}
+    for i, field in enumerate(table.schema):
+        if not pa.types.is_timestamp(field.type):
+            continue
+        column = table.column(i)
+        for kind in (*([pa.date32()] if field.name in days else []), pa.timestamp("s", field.type.tz)):
+            shorter = column.cast(kind, safe=False)
+            if shorter.cast(field.type).equals(column):  # else some value has more to it
+                table = table.set_column(i, field.name, shorter)
+                break
+    return table
 
 
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -55,7 +55,7 @@ def sample_command(
     else:
         source = release.condition(conditions) if conditions else release
         table = source.sample(rows, seed=seed)
-    write_table(table, output, overwrite=overwrite)
+    write_table(table, output, overwrite=overwrite, schema=release.schema)
     used = {a: words for a, asked in conditions.items() if (words := widened(release.schema, a, asked)) is not None}
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}

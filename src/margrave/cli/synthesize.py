@@ -185,7 +185,8 @@ def _write(
     if path := outputs["--release"]:
         release.save(path, overwrite=overwrite)
     if path := outputs["-o"]:
-        write_table(release.sample(_number(release, rows), seed=seed), path, overwrite=overwrite)
+        rows_drawn = release.sample(_number(release, rows), seed=seed)
+        write_table(rows_drawn, path, overwrite=overwrite, schema=release.schema)
     if path := outputs["--report"]:
         write_report(release, path, overwrite=overwrite)
 

@@ -33,6 +33,8 @@ WARNING = (
     "NOT PRIVATE: computed from the real rows. Do not publish it, and do not tune a release on it for free."
 )
 
+CUT = "All real rows are counted here: part of the differences, in the number of rows too, {} that cut and not noise."
+
 
 @dataclass(frozen=True)
 class ColumnSummary:
@@ -54,7 +56,8 @@ class Evaluation:
     ``queries`` are the errors of single counts, as shares of all records: of every cell of the workload, or of the
     queries asked for. ``matching_rows``: so many real rows, drawn with replacement and without privacy, have the same
     workload error in expectation; None where no number has. ``numbers``: means and quartiles of numeric columns, where
-    the real side is a frame or file: a table that was read keeps codes alone.
+    the real side is a frame or file: a table that was read keeps codes alone. ``note``
+    says what of the differences may be no noise.
     """
 
     private: ClassVar[bool] = False
@@ -69,6 +72,7 @@ class Evaluation:
     queries: QueryErrors
     matching_rows: int | None = None
     numbers: tuple[NumberSummary, ...] = ()
+    note: str = ""
 
     @property
     def matching_share(self) -> float | None:
@@ -100,6 +104,7 @@ class Evaluation:
         return {
             "warning": WARNING,
             "private": self.private,
+            **({"note": self.note} if self.note else {}),
             "real_rows": self.real_rows,
             "synthetic_rows": self.synthetic_rows,
             "workload_error": self.workload_error,
@@ -116,6 +121,7 @@ class Evaluation:
         lines = [
             WARNING,
             f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
+            *([self.note] if self.note else []),
             f"workload error {self.workload_error:.4f} over {len(self.errors)} marginals (0 is none, 2 the most)",
             f"errors of {self.queries.queries} counts, as shares of all records: largest {self.queries.largest:.4f},"
             f" mean {self.queries.mean:.6f}, root mean square {self.queries.rmse:.5f}",
@@ -153,7 +159,7 @@ def evaluate(
 
     Source: McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
-    given = real
+    given, made = real, synthetic
     real, other = sides(real, synthetic, rows, seed)
     if other.domain != real.domain:
         raise InputError(
@@ -190,7 +196,25 @@ def evaluate(
         columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
         queries=cells.found() if queries is None else query_errors(real, other, queries),
         matching_rows=subsampling.matching(workload_error),
-        numbers=_numbers(given, synthetic, real.schema, other.rows(), seed),
+        numbers=_numbers(given, made, real.schema, other.rows(), seed),
+        note=note_on_persons(real.schema, made),
+    )
+
+
+def note_on_persons(schema: Schema, synthetic: object) -> str:
+    """That persons' rows were cut before anything was counted, where that is so or may be; else nothing.
+
+    ``schema`` is the real table's. Whether its rows were cut, a release tells and a table does not.
+    """
+    if isinstance(synthetic, Release):
+        left_out = synthetic.account.left_out
+        return f"{left_out} {CUT.format('is')}" if left_out else ""
+    if schema.person is None:
+        return ""
+    return (
+        f"The schema says whose row it is ({schema.person}). A release whose unit is a person holds at most K rows of"
+        f" each. {CUT.format('may be')} Give the .margrave release in the table's"
+        " place to be told."
     )
 
 

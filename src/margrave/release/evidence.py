@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError
-from margrave.schema import Column, Schema
+from margrave.schema import Categorical, Column, Ordinal, Schema
 from margrave.schema.column import some_of
 from margrave.schema.elements import LINES
 from margrave.schema.numeric import Numeric, reading_output
@@ -25,7 +25,8 @@ ON_A_LINE = ("integer", "real", "date", "timestamp", "coded")
 def codes_of(schema: Schema, attribute: Attribute, wanted: Condition) -> tuple[int, ...]:
     """The codes that a value, a list of values, or a range (low, high) stands for.
 
-    Dates may be written in ISO 8601, as all that margrave shows, or to the column's ``format``.
+    Dates may be written in ISO 8601, as all that margrave shows, or to the column's ``format``. A category that the
+    column does not have as it is written is the one that differs by case alone, if that is one.
 
     >>> codes_of(Schema.coded({"age": 9}), "age", (3, 5)), codes_of(Schema.coded({"age": 9}), "age", [8, 2])
     ((3, 4, 5), (2, 8))
@@ -74,12 +75,22 @@ def _shown(column: Numeric, point: float) -> str:
 
 def _code(column: Column, value: Value) -> int:
     code, outside = _encode(column, value)
+    if outside and (meant := _other_case(column, value)) is not None:
+        code, outside = _encode(column, meant)
     if outside:
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
             remedy=f"It has {some_of(column.labels())}.",
         )
     return code
+
+
+def _other_case(column: Column, value: Value) -> str | None:
+    """The one value that is this one but for case, if there is one: an analysis takes it likewise."""
+    if not isinstance(value, str) or not isinstance(column, Categorical | Ordinal):
+        return None
+    found = [c for c in column.categories if c.lower() == value.strip().lower()]
+    return found[0] if len(found) == 1 else None
 
 
 def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
