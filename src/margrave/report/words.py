@@ -77,8 +77,8 @@ def related(found: Together) -> list[str]:
     were = "was" if found.measured == 1 else "were"
     told.append(
         f"Of the {found.pairs:,} pairs of columns {found.measured:,} {were} measured together.{more} The others hold"
-        f" only indirect relations, through columns that were measured with both{public}: means or shares by group that"
-        " rest on them can be far from the real ones."
+        f" only indirect relations, by way of other columns{public}: means or shares by group that rest on them can be"
+        " far from the real ones."
     )
     return told
 
