@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,8 @@ class Query:
                 groups = self.groups[attribute]
                 shape = (*values.shape[:axis], int(groups.max()) + 1, *values.shape[axis + 1 :])
                 summed = np.zeros(shape, dtype=values.dtype)
-                np.add.at(summed, (slice(None),) * axis + (groups,), values)
+                place: Any = (*(slice(None),) * axis, groups)  # NumPy's types know of no slices here
+                np.add.at(summed, place, values)
                 values = summed
         return np.ascontiguousarray(values)
 
