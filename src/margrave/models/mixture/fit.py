@@ -29,10 +29,11 @@ class GeneratorFit:
 
         gamma = threshold · e_t,    e_t = memory · e_{t−1} + (1 − memory) · (the largest error of the new answers)
 
-    where a whole marginal's error is the mean of its cells'. To the error is added ``anchor / |c|`` times the mean
-    divergence, KL(P_b before ‖ P_b), of the components from those that the round began with: a network that only
-    looks at what it misses may lose, in a round, all else that it knew. No cell's odds move by much more than
-    e^(1 / anchor) for one answer. ``anchor=0`` is the paper's. Without ``warm`` it learns all answers at once, from the
+    where a whole marginal's error is the mean of its cells'. To the error is added a / |c| times the mean divergence,
+    KL(P_b before ‖ P_b), of the components from those that the round began with: a network that only looks at what it
+    misses may lose, in a round, all else that it knew. a is ``anchor · k / (k + 20)`` after k answers, the whole
+    ``anchor`` where public records were learned, and the odds of a cell move by about e^(1 / a) at most for one answer;
+    ``anchor=0`` is the paper's. Without ``warm`` it learns all answers at once, from the
     start, in ``cold`` steps, none closer than their noise.
 
     ``hidden``: widths of the layers, ``inputs``: of z. ``resample``: draw z anew at every step and round, as the paper

@@ -28,6 +28,10 @@ LARGEST_LESSON = 1 << 22
 """Cells beyond which public records teach smaller marginals."""
 
 
+HALF_KNOWN = 20
+"""So many answers make half of the anchor: a network that knows little has to go far."""
+
+
 class Training(NamedTuple):
     """Where training stands: the loop's state, the average of largest errors, and how much of the transcript it saw."""
 
@@ -74,8 +78,7 @@ def learned(
     error = _largest_error(warm, new)
     if before.error is not None:
         error = recipe.memory * before.error + (1.0 - recipe.memory) * error
-    threshold = recipe.threshold * error
-    state = _improved(recipe, domain, transcript, before.state, threshold, recipe.steps, recipe.anchor)
+    state = _improved(recipe, domain, transcript, before.state, recipe.threshold * error, recipe.steps, before.seen)
     if recipe.resample:
         state = state._replace(noise=jnp.asarray(rng.standard_normal(state.noise.shape, dtype=np.float32)))
     return _model(recipe, domain, transcript, Training(state, error, len(transcript)), between=True)
@@ -100,8 +103,7 @@ def _from_the_start(recipe: Recipe, domain: Domain, transcript: Transcript, rng:
     noises = [m.scale for m in transcript.measurements] + [a.scale for a in transcript.answers if a.query != TOTAL]
     if noises:
         threshold = float(np.median(noises)) / transcript.total()
-        anchor = recipe.anchor if recipe.public is not None else 0.0  # untrained, there is nothing to stay near
-        state = _improved(recipe, domain, transcript, state, threshold, recipe.cold, anchor)
+        state = _improved(recipe, domain, transcript, state, threshold, recipe.cold, 0)
     return _model(recipe, domain, transcript, Training(state, None, len(transcript)), between=False)
 
 
@@ -139,12 +141,15 @@ def _lessons(domain: Domain) -> list[Clique]:
 
 
 def _improved(
-    recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int, anchor: float
+    recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int, known: int
 ) -> State:
+    """Training on all answers: the more were ``known`` before, the more there is to stay near. Public records are much."""
+    share = 1.0 if recipe.public is not None else known / (known + HALF_KNOWN)
     targets = targets_of(domain, transcript, weighted=recipe.weighted)
     improved: State = improve(
         state, targets, np.float32(threshold), np.int32(steps), np.float32(recipe.rate),
-        kind=recipe.kind, loss=recipe.loss, resample=recipe.resample, anchor=anchor,
+        np.float32(recipe.anchor * share), kind=recipe.kind, loss=recipe.loss, resample=recipe.resample,
+        anchored=recipe.anchor * share > 0,
     )[0]  # fmt: skip
     return improved
 

@@ -161,18 +161,19 @@ def _stepped(kind: Kind, state: State, slope: Weights, rate: jax.Array) -> tuple
     return jnp.clip(weights, -1.0, 1.0) if kind == "box" else weights, moments
 
 
-@partial(jax.jit, static_argnames=("kind", "loss", "resample", "anchor"))
+@partial(jax.jit, static_argnames=("kind", "loss", "resample", "anchored"))
 def improve(
     state: State,
     targets: Targets,
     threshold: jax.Array,
     most: jax.Array,
     rate: jax.Array,
+    anchor: jax.Array,
     *,
     kind: Kind,
     loss: str,
     resample: bool,
-    anchor: float,
+    anchored: bool,
 ) -> tuple[State, jax.Array]:
     """Steps of Adam until no target is missed by the threshold or more, ``most`` at most; how many there were."""
     begun, members = state.weights, targets.members
@@ -182,7 +183,7 @@ def improve(
         table = table_of(kind, weights, noise, members)
         missing = misses(table, targets)
         value = LOSSES[loss](missing, threshold)
-        if anchor:
+        if anchored:
             before = table_of(kind, begun, noise, members) if resample else fixed
             value = value + anchor * strayed(before, table) / missed(missing, threshold)
         return value, worst_of(missing)
