@@ -259,7 +259,11 @@ def test_merged_codes_are_drawn_from_and_noted() -> None:
         release = MST().run(private, rng=np.random.default_rng(0))
     assert release.model.state().kind == "expanded"
     draws = release.draws(30, method="bootstrap", seed=2)
-    assert any("wide were merged" in note for note in draws.notes)
+    groups = next(m.query.groups["wide"] for m in release.transcript.measurements if m.query.groups)
+    rare = tuple(np.flatnonzero(groups == groups.max()).tolist())
+    assert draws.merged == {"wide": (rare,)}
+    (note,) = (n for n in draws.notes if "merged" in n)
+    assert f"wide ({', '.join(map(str, rare[:11]))}" in note, "the codes are named"
     shares = np.array([np.asarray(m.project(("wide",)).values) / m.total for m in draws.models()])
     assert_allclose(shares.sum(axis=1), 1.0)
     assert (shares.std(axis=0) > 0).mean() > 0.5  # codes within a group vary as well, but for those far below zero

@@ -13,8 +13,9 @@ from margrave.errors import InputError
 from margrave.marginal import HalfSpace
 from margrave.marginal.counting import count_cliques
 from margrave.models import Fit, GraphicalFit, Model
+from margrave.release.together import without_others
 from margrave.schema.domain import Domain
-from margrave.transcript import Answer, Entry, Measurement, Transcript
+from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
 from margrave.typing import Clique, IntArray
 
 REFITTED = frozenset({"graphical", "expanded"})
@@ -55,15 +56,22 @@ class Bootstrap:
     def of(
         model: Model, transcript: Transcript, config: Mapping[str, Any], *, rng: np.random.Generator
     ) -> Bootstrap:
-        """Of a release's model; of a graphical model of the same answers where its own kind is not refitted."""
-        kind = model.state().kind
+        """Of a release's model; of a graphical model of the same answers where its own kind is not refitted.
+
+        Of its own answers alone where others were read from public data.
+        """
+        kind, asked = model.state().kind, without_others(transcript, config)
         if kind in WITH_POSTERIOR | OTHERS:
-            fit, known = GraphicalFit(), _without_half_spaces(transcript)
+            fit, known = GraphicalFit(), _without_half_spaces(asked)
             _refuse_large(fit, model.domain, known)
             center = fit(model.domain, known, rng=rng)
-            less = "" if len(known) == len(transcript) else ", but for half-spaces"
+            less = "" if len(known) == len(asked) else ", but for half-spaces"
             return Bootstrap(center, known, fit, f"a graphical model of its answers{less}")
-        return Bootstrap(model, transcript, fit_of(kind, config))
+        fit = fit_of(kind, config)
+        if len(asked) == len(transcript):
+            return Bootstrap(model, transcript, fit)
+        center = fit(model.domain, asked, rng=rng)
+        return Bootstrap(center, asked, fit, "a graphical model of what was measured, without what was read")
 
     @property
     def method(self) -> str:
@@ -83,7 +91,8 @@ class Bootstrap:
     def simulated(self, rng: np.random.Generator) -> Transcript:
         """The transcript that as many records of the model would have led to, had the same been asked."""
         n, domain = max(1, round(self.model.total)), self.model.domain
-        asked = [*self.transcript.cliques, *(a.query.counted_in(domain) for a in self.transcript.answers)]
+        known = (e.clique for e in self.transcript.evidence)
+        asked = [*dict.fromkeys(known), *(a.query.counted_in(domain) for a in self.transcript.answers)]
         counts = count_cliques(self.model.sample(n, rng=rng, independent=True), asked)
         return Transcript(tuple(_answered(e, domain, counts, rng) for e in self.transcript))
 
@@ -112,6 +121,8 @@ def _answered(
     if isinstance(entry, Answer):
         truth = entry.query.count(counts[entry.query.counted_in(domain)])
         return replace(entry, value=round(truth + rng.normal(0.0, entry.scale)))
+    if isinstance(entry, PublicReading):
+        return replace(entry, values=entry.query.apply(entry.clique, counts[entry.clique].astype(np.float64)))
     if not isinstance(entry, Measurement):
         return entry
     noise = rng.normal(0.0, entry.scale, entry.values.shape)

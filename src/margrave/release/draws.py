@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,18 @@ from margrave.parameters import is_whole
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.release.seeds import check_seed
 from margrave.release.size import check_told
-from margrave.release.together import counted_together, known_together
-from margrave.schema import Codes, Schema
-from margrave.typing import Clique
+from margrave.release.together import (
+    counted_together,
+    known_together,
+    merged_together,
+    of_same_records,
+    read_together,
+    without_others,
+)
+from margrave.schema import Codes, Domain, Schema
+from margrave.schema.column import some_of
+from margrave.transcript import Transcript
+from margrave.typing import Attribute, Clique
 
 if TYPE_CHECKING:
     from margrave.release.release import Release
@@ -37,6 +46,15 @@ ABSENT = (
     " accounts for that."
 )
 """The note of all draws. An analysis that knows its columns says what was not measured of them instead."""
+
+MERGED = "Codes that were merged because they are rare share one count in every marginal of several columns"
+SHARED = "What sets one of them apart from the others in other columns is absent from every draw."
+"""The note of draws with merged codes, in whose place an analysis says which of its estimates that is about."""
+
+LEFT_OUT = (
+    "What was read from public data is of other records. The data sets rest on what was measured alone, so that they"
+    " differ from the release's own model."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +75,9 @@ class Draws:
 
     ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
     drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
-    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured or
-    read from public data; ``in_part`` those of which single counts alone are known.
+    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured;
+    ``in_part`` those of which single counts alone are known, ``read`` those that were read from public data. ``merged``
+    are, by column, the sets of codes that share one count in every marginal of several columns.
 
     **Privacy:** none spent.
 
@@ -75,6 +94,8 @@ class Draws:
     center: ModelState | None = field(repr=False)
     together: tuple[Clique, ...] = field(default=(), repr=False)
     in_part: tuple[Clique, ...] = field(default=(), repr=False)
+    read: tuple[Clique, ...] = field(default=(), repr=False)
+    merged: Mapping[Attribute, tuple[tuple[int, ...], ...]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -138,8 +159,9 @@ def draws_of(
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
     chosen = secrets.randbits(63) if seed is None else int(seed)
-    posterior, why = _source(release, method, progress, _stream(chosen, FIT_STREAM))
-    known = posterior.transcript if isinstance(posterior, Bootstrap) else release.transcript
+    asked = without_others(release.transcript, release.config)
+    posterior, why = _source(release, asked, method, progress, _stream(chosen, FIT_STREAM))
+    known = posterior.transcript if isinstance(posterior, Bootstrap) else asked
     states = []
     for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(model.state())
@@ -156,6 +178,8 @@ def draws_of(
         center=posterior.model.state() if isinstance(posterior, Bootstrap) else None,
         together=known_together(release.schema.domain, known),
         in_part=counted_together(release.schema.domain, known),
+        read=read_together(release.schema.domain, release.transcript, release.config),
+        merged=merged_together(release.schema.domain, known),
     )
 
 
@@ -170,9 +194,9 @@ def _check(m: object, rows: object, method: object, seed: object) -> None:
 
 
 def _source(
-    release: Release, method: str, progress: Progress | None, rng: np.random.Generator
+    release: Release, asked: Transcript, method: str, progress: Progress | None, rng: np.random.Generator
 ) -> tuple[Posterior, str]:
-    """Where the distributions come from, and why, in words."""
+    """Where the distributions come from, and why, in words. ``asked``: its transcript without other, public records."""
     if not release.transcript.counts_something and release.model.posterior() is None:
         raise InputError(
             "There are no draws of this release: its mechanism only chose queries, so that no noisy answers tell how"
@@ -185,22 +209,22 @@ def _source(
     if own is None:
         fit_of(release.model.state().kind, release.config)  # an InputError for answers without a distribution
         fit, why = MaxEntropyFit(), "posterior of the same answers"
-        if method == "auto" and (lacking := _lacking(fit, release)):
+        if method == "auto" and (lacking := _lacking(fit, release.schema.domain, asked)):
             return _bootstrap(release, rng), f"bootstrap, as the model is one best estimate and {lacking}"
         if progress:
             progress("finding the posterior", 0.0)
-        own = fit(release.schema.domain, release.transcript, rng=rng).posterior()
+        own = fit(release.schema.domain, asked, rng=rng).posterior()
     assert own is not None  # what MaxEntropyFit makes without a warm start has one
     if method == "auto" and not own.facts.get("good"):
         return _bootstrap(release, rng), f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
     return own, why
 
 
-def _lacking(fit: MaxEntropyFit, release: Release) -> str:
+def _lacking(fit: MaxEntropyFit, domain: Domain, asked: Transcript) -> str:
     """Why there is no posterior of a release's answers, in words; nothing where there can be one."""
     if missing := fit.missing():
         return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
-    if not fit.takes(release.schema.domain, release.transcript):
+    if not fit.takes(domain, asked):
         return "its marginals have too many parameters for a posterior"
     return ""
 
@@ -212,20 +236,23 @@ def _bootstrap(release: Release, rng: np.random.Generator) -> Bootstrap:
 def notes_of(release: Release) -> tuple[str, ...]:
     """What the draws leave out of account, in words, from public facts alone."""
     notes = [ABSENT]
-    merged = sorted({a for m in release.transcript.measurements for a in m.query.groups}, key=_order_of(release))
+    merged = merged_together(release.schema.domain, release.transcript)
     if merged:
-        notes.append(
-            f"Rare codes of {', '.join(merged)} were merged: within a group they are independent of other columns."
-        )
+        notes.append(f"{MERGED}: {merged_words(release.schema, merged)}. {SHARED}")
     if release.transcript.selections or release.transcript.query_selections:
         notes.append("What was measured was chosen with the same records; the draws take the choice as given.")
-    if release.transcript.readings:
-        notes.append("What was read from public data is taken as it is: how far off it may be is not accounted for.")
+    if release.transcript.readings and not of_same_records(release.config):
+        notes.append(LEFT_OUT)
     if "person" in release.account.unit:
         notes.append("Records are taken as independent: that a person may have several is not accounted for.")
         notes.append(release.account.left_out)
     return tuple(notes)
 
 
-def _order_of(release: Release) -> Callable[[str], Any]:
-    return release.schema.domain.index
+def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...], ...]]) -> str:
+    """Which codes share one count, by column."""
+    told = []
+    for a in sorted(merged, key=schema.domain.index):
+        labels = schema.column(a).labels()
+        told.append(f"{a} ({'; '.join(some_of([labels[c] for c in codes]) for codes in merged[a])})")
+    return ", ".join(told)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from margrave.marginal import maximal
 from margrave.schema import Domain
-from margrave.transcript import Transcript
-from margrave.typing import Attribute, Clique
+from margrave.transcript import PublicReading, Transcript
+from margrave.typing import AnyArray, Attribute, Clique
 
 
 def known_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]:
@@ -23,9 +25,47 @@ def known_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]
     return maximal(with_followers(domain, e.clique) for e in transcript.evidence)
 
 
+def read_together(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> tuple[Clique, ...]:
+    """The columns of each marginal that was read from other, public records, and those that follow."""
+    read = () if of_same_records(config) else transcript.readings
+    return maximal(with_followers(domain, r.clique) for r in read)
+
+
+def without_others(transcript: Transcript, config: Mapping[str, Any]) -> Transcript:
+    """What is known of the private records themselves: without what was read of other, public ones."""
+    if of_same_records(config) or not transcript.readings:
+        return transcript
+    return Transcript(tuple(e for e in transcript if not isinstance(e, PublicReading)))
+
+
+def of_same_records(config: Mapping[str, Any]) -> bool:
+    """Whether what is public are columns of the private records; a release file may hold anything there."""
+    facts = config.get("public")
+    return isinstance(facts, Mapping) and facts.get("same_records") is True
+
+
 def counted_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]:
     """The columns of each single count, whose marginal is known in part."""
     return maximal(_asked(domain, transcript))
+
+
+def merged_together(domain: Domain, transcript: Transcript) -> dict[Attribute, tuple[tuple[int, ...], ...]]:
+    """By column, the sets of codes that share one count in every marginal of several columns.
+
+    Their own counts tell how common each is, and nothing how one differs from another in other columns.
+    """
+    queries: dict[Attribute, list[AnyArray]] = {}
+    for e in transcript.evidence:
+        for a in e.clique if len(e.clique) > 1 else ():
+            queries.setdefault(a, []).append(e.query.groups.get(a, np.arange(domain.size(a))))
+    return {a: sets for a, groups in queries.items() if (sets := _alike(np.stack(groups)))}
+
+
+def _alike(groups: AnyArray) -> tuple[tuple[int, ...], ...]:
+    """The sets of two and more codes that are in one group for all (queries × codes)."""
+    kinds = np.unique(groups, axis=1, return_inverse=True)[1].ravel()
+    sets = (tuple(np.flatnonzero(kinds == k).tolist()) for k in range(int(kinds.max()) + 1))
+    return tuple(s for s in sets if len(s) > 1)
 
 
 def unasked(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> tuple[Attribute, ...]:
