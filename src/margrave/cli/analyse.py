@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import click
@@ -10,8 +11,10 @@ from rich.table import Table
 
 from margrave.cli.options import Command, echo_json, json_option, overwrite_option
 from margrave.cli.output import check_outputs, console, progress_bar
+from margrave.cli.sample import parse_where
 from margrave.inference import OLS, Analysis, Estimate, Logistic, Mean, Proportion, Quantile, analyse
 from margrave.inference.analysis import check_plot
+from margrave.inference.estimate import MARK
 from margrave.inference.sources import MANY, Source
 from margrave.release import Release
 from margrave.release.draws import METHODS
@@ -35,6 +38,12 @@ def shared(command: Command) -> Command:
         ),
         click.option(
             "--no-correct", is_flag=True, help="Leave the bias that refits show, in half of the time."
+        ),
+        click.option(
+            "--where",
+            multiple=True,
+            metavar="COLUMN=VALUE",
+            help="Of records like this alone: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
         ),
         click.option(
             "--method",
@@ -113,6 +122,7 @@ def run(
     rows: int | None,
     seed: int | None,
     method: str,
+    where: tuple[str, ...],
     no_correct: bool,
     drop_unstable: bool,
     plot: str | None,
@@ -127,7 +137,7 @@ def run(
     with progress_bar(quiet=as_json) as progress:
         found = analyse(
             release,
-            fit,
+            replace(fit, where=dict(parse_where(text) for text in where) or None),
             m,
             level=level,
             rows=rows,
@@ -162,9 +172,8 @@ def show_analysis(found: Analysis) -> None:
     for line in found.footnotes:
         out.print(escape(line))
     out.print("[dim]privacy: share of the variance due to it; used: data sets. All with df: --json.[/]")
-    marked = any(e.unmeasured for e in found)
-    for i, note in enumerate(found.notes):
-        out.print(f"[{'bold' if marked and i == 0 else 'dim'}]Note: {escape(note)}[/]")
+    for note in found.notes:
+        out.print(f"[{'bold' if note.startswith(MARK) else 'dim'}]Note: {escape(note)}[/]")
 
 
 def cells_of(e: Estimate, level: float) -> list[str]:

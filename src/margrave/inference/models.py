@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from margrave.inference.formulas import (
     value_of,
     zero_one,
 )
+from margrave.inference.parts import OfPart, Where
+from margrave.inference.terms import joined_by
 from margrave.parameters import is_number as is_real
 from margrave.release.evidence import widened
 from margrave.schema import Schema
@@ -37,15 +39,19 @@ _WOODRUFF = 1.959963984540054  # the 95 % interval of the rank
 
 
 @dataclass(frozen=True)
-class OfOneColumn:
+class OfOneColumn(OfPart):
     """What an analysis of a single column says of itself: its one estimate is about that column."""
 
     column: str
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
+        """The one column, and those of the part."""
+        return tuple(dict.fromkeys([self.column, *self.held]))
+
+    def joins(self, name: str) -> Clique:
+        """All of them."""
+        return self.columns
 
     def leans(self, name: str, apart: Clique) -> bool:
         """Its one estimate is about its one column."""
@@ -53,7 +59,7 @@ class OfOneColumn:
 
     def by_value(self, schema: Schema) -> tuple[str, ...]:
         """The columns that it takes by value, and not as categories."""
-        return (self.column,)
+        return (self.column, *self.finer(schema))
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,15 @@ class Mean(OfOneColumn):
     """
 
     column: str
+    where: Where = field(default=None, kw_only=True, hash=False)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""
+        self.check_part(frame, schema)
         _numbers(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
+        frame = self.part(frame)
         x = _numbers(frame, self.column)
         days = is_date(frame[self.column])
         return _scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x), days=days)
@@ -86,18 +95,22 @@ class Proportion(OfOneColumn):
 
     column: str
     value: Any
+    where: Where = field(default=None, kw_only=True, hash=False)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
+        self.check_part(frame, schema)
         column = _column(frame, self.column)
         value_of(column, self.column, self.value)
         check_held(schema, column, self.column, self.value)
 
     def by_value(self, schema: Schema) -> tuple[str, ...]:
         """The column, where the value shares its code with others."""
-        return () if widened(schema, self.column, self.value) is None else (self.column,)
+        own = () if widened(schema, self.column, self.value) is None else (self.column,)
+        return (*own, *self.finer(schema))
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
+        frame = self.part(frame)
         column = _column(frame, self.column)
         n = int(column.notna().sum())
         count = int((column == value_of(column, self.column, self.value)).sum())
@@ -116,6 +129,7 @@ class Quantile(OfOneColumn):
 
     column: str
     p: float = 0.5
+    where: Where = field(default=None, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
         if not is_real(self.p) or not 0.0 < self.p < 1.0:
@@ -123,8 +137,9 @@ class Quantile(OfOneColumn):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The caveat of every quantile."""
+        """The caveat of every quantile, and which records."""
         return (
+            *super().notes,
             f"{self._name}: the combining rules take estimates to be normal. That of a quantile is far from it where"
             " the column takes few values, in the tails, and in small tables; within a bin of the schema, values are"
             " drawn evenly, so a quantile is known no better than its bin.",
@@ -136,9 +151,11 @@ class Quantile(OfOneColumn):
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""
+        self.check_part(frame, schema)
         _numbers(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
+        frame = self.part(frame)
         x = _numbers(frame, self.column)
         half = _WOODRUFF * np.sqrt(self.p * (1.0 - self.p) / len(x))
         low, mid, high = np.quantile(x, np.clip([self.p - half, self.p, self.p + half], 0.0, 1.0))
@@ -147,7 +164,31 @@ class Quantile(OfOneColumn):
 
 
 @dataclass(frozen=True)
-class OLS:
+class OfFormula(OfPart):
+    """What a regression says of itself: each coefficient is about the columns of its term and of the outcome."""
+
+    formula: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formula names, and those of the part."""
+        return tuple(dict.fromkeys([*columns_of(self.formula), *self.held]))
+
+    def leans(self, name: str, apart: Clique) -> bool:
+        """Whether a coefficient is about the relation of these columns."""
+        return leans_on(self.formula, name, apart) or not self.held.keys().isdisjoint(apart)
+
+    def joins(self, name: str) -> Clique:
+        """The columns whose relation all at once a coefficient is about."""
+        return tuple(dict.fromkeys([*joined_by(self.formula, name), *self.held]))
+
+    def by_value(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that the formula names outside of ``C(...)``."""
+        return tuple(dict.fromkeys([*by_value_in(self.formula), *self.finer(schema)]))
+
+
+@dataclass(frozen=True)
+class OLS(OfFormula):
     """Linear regression by a formula: ``OLS("hours ~ age + C(sex)")``.
 
     Coefficients that a data set does not determine are left out for it. ``robust``: variances that hold with unequal
@@ -156,23 +197,12 @@ class OLS:
 
     formula: str
     robust: bool = False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the formula names."""
-        return columns_of(self.formula)
-
-    def leans(self, name: str, apart: Clique) -> bool:
-        """Whether a coefficient is about the relation of these columns."""
-        return leans_on(self.formula, name, apart)
-
-    def by_value(self, schema: Schema) -> tuple[str, ...]:
-        """The columns that the formula names outside of ``C(...)``."""
-        return by_value_in(self.formula)
+    where: Where = field(default=None, kw_only=True, hash=False)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome is a number."""
         need_statsmodels()
+        self.check_part(frame, schema)
         left, _ = check_formula(self.formula, list(frame.columns))
         if zero_one(frame, left) is not None:
             return
@@ -181,6 +211,7 @@ class OLS:
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         self.check(frame)
+        frame = self.part(frame)
         import statsmodels.regression.linear_model as linear
 
         left, right = check_formula(self.formula, list(frame.columns))
@@ -193,7 +224,7 @@ class OLS:
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(OfFormula):
     """Logistic regression by a formula: ``Logistic("income ~ age + C(race)", success=">50K")``, or with a comparison
     on the left, ``Logistic("age > 65 ~ C(sex)")``. Coefficients are log odds ratios.
 
@@ -205,23 +236,12 @@ class Logistic:
     formula: str
     success: Any = None
     robust: bool = False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the formula names."""
-        return columns_of(self.formula)
-
-    def leans(self, name: str, apart: Clique) -> bool:
-        """Whether a coefficient is about the relation of these columns."""
-        return leans_on(self.formula, name, apart)
-
-    def by_value(self, schema: Schema) -> tuple[str, ...]:
-        """The columns that the formula names outside of ``C(...)``."""
-        return by_value_in(self.formula)
+    where: Where = field(default=None, kw_only=True, hash=False)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The formula names columns, and the outcome has two values."""
         need_statsmodels()
+        self.check_part(frame, schema)
         left, _ = check_formula(self.formula, list(frame.columns))
         outcome(frame, left, self.success)
         if self.success is not None:
@@ -229,6 +249,7 @@ class Logistic:
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         need_statsmodels()
+        frame = self.part(frame)
         left, right = check_formula(self.formula, list(frame.columns))
         y, x, names = design(f"{OUTCOME} ~ {right}", frame.assign(**{OUTCOME: outcome(frame, left, self.success)}))
         alone, kept = estimable(x)

@@ -237,7 +237,7 @@ def _check_unused(given: Mapping[str, Any]) -> None:
 def _remedy_for(source: Any) -> str:
     if isinstance(source, Conditional):
         return (
-            "Give the release itself, and choose the records in the fit:"
-            " lambda frame: Logistic(...)(frame[frame.region == 'N'])."
+            "Give the release itself, and name the part in the analysis: Logistic(..., where={'region': 'N'})"
+            " (--where). A function of your own chooses its records from the frame."
         )
     return "Give a release, its draws, or a list of tables."
