@@ -332,7 +332,7 @@ def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
         (lambda: analyse(release.draws(3), fit, method="posterior"), "method says how"),
         (lambda: analyse(release.draws(3), fit, n=100), "n is for tables"),
         (lambda: analyse_posterior(tables(), lambda f: f, rows=9), "rows says how"),
-        (lambda: analyse(part, fit), r"Conditional.*lambda frame: Logistic"),
+        (lambda: analyse(part, fit), r"Conditional.*Logistic\(\.\.\., where="),
         (lambda: analyse(release, Mean), "'Mean' is no analysis.*such as Mean"),
         (lambda: analyse(release, "mean"), "'mean' is no analysis"),  # type: ignore[arg-type]
         (lambda: analyse(release, Mean(["x"])), "no column"),  # type: ignore[arg-type]
@@ -482,7 +482,9 @@ def test_the_bias_that_refits_show_is_taken_off() -> None:
     assert found.test(null=[2.5, 1.5]).p_value < 0.02
     assert plain.test(null=[1.5, 0.5]).p_value > 0.001 > plain.test(null=[0.5, -0.5]).p_value
     assert any("bias that refits" in n for n in found.notes) and not any("bias" in n for n in plain.notes)  # noqa: PT018
-    assert any(n.startswith("x, y: that bias is more than 3 standard errors") for n in found.notes)
+    assert found.notes[0].startswith("[!] x, y: the bias that refits of the release show is more than 3 standard")
+    assert [e.marked for e in found] == ["x [!]", "y [!]"]
+    assert not any(e.doubtful for e in plain)
     assert seen[-1] == 1.0
     assert 0.75 in seen, "half of the analysing is done when the refits are"
     assert seen == sorted(seen)
@@ -540,7 +542,7 @@ def test_the_table(shown: Analysis) -> None:
     table = shown.table()
     assert list(table.columns) == [
         "estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share", "used", "unmeasured",
-        "binned",
+        "binned", "clipped", "doubtful",
     ]  # fmt: skip
     e, row = shown["x"], table.loc["x"]
     assert row.estimate == e.estimate

@@ -170,13 +170,40 @@ def test_dates_are_told_as_dates() -> None:
     assert "at the high ends 2020-08-06 " in note
 
 
-def test_a_function_of_ones_own_has_a_general_note(made: Release) -> None:
-    found = analysed(made, lambda frame: {"a": (frame.age.mean(), 0.01)})
+def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Release) -> None:
+    found = analysed(made, lambda frame: {"a": (frame.age.mean(), 0.01), "b": ((frame.age > 65).mean(), 0.01)})
+    (note,) = told(found)
+    assert note.startswith("age: the release knows the bin of a value and nothing finer")
+    assert binned(found) == {"a": ("age",)}  # 66 begins a bin
+
+
+def test_a_function_that_cannot_be_tried_has_a_general_note(made: Release) -> None:
+    rng = np.random.default_rng(0)
+    found = analysed(made, lambda frame: {"a": (frame.age.mean() + rng.random(), 0.01)})
     (note,) = told(found)
     assert note.startswith("Of some columns the release knows the bin")
     assert "visits (5 to 20, 75 % of the column's range); age (18 to 23, 7 % of the column's range)" in note
     assert "children" not in note
     assert binned(found) == {}
+
+
+def test_logarithms_of_bins_that_are_fine_on_the_line_itself() -> None:
+    """Less than a hundredth of the variance lies within the bins, and most of that of the logarithm."""
+    rng = np.random.default_rng(4)
+    sex = rng.choice(["F", "M"], ROWS)
+    pay = np.minimum(np.exp(10 + 0.5 * (sex == "M") + rng.normal(0, 1.0, ROWS)), 249_999)
+    schema = Schema([Categorical("sex", ["F", "M"]), Real("pay", 0, 250_000, bins=50)])
+    of = release(pd.DataFrame({"sex": sex, "pay": pay}), schema, [("sex", "pay")])
+    assert told(analysed(of, OLS("pay ~ sex"))) == []
+    fits: list[Any] = [
+        OLS("np.log1p(pay) ~ sex"),
+        lambda f: {"mean log": (np.log(f.pay).mean(), np.log(f.pay).var() / len(f))},
+    ]
+    for fit in fits:
+        found = analysed(of, fit)
+        (note,) = told(found)
+        assert note.startswith("pay: ")
+        assert set(binned(found)) == set(found.names)
 
 
 def test_tables_from_elsewhere_do_not_say(made: Release) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import statsmodels.formula.api as smf
 
 import fake_model
 from margrave.cli.main import run
@@ -19,6 +21,7 @@ from margrave.inference.relations import Relations
 from margrave.marginal import LinearQuery
 from margrave.models import GraphicalFit
 from margrave.release import Release
+from margrave.release.bootstrap import Bootstrap
 from margrave.release.draws import ABSENT
 from margrave.release.together import known_together, with_followers
 from margrave.schema import Boolean, Categorical, Depends, Integer, Schema
@@ -61,7 +64,7 @@ def marked(found: Analysis) -> list[str]:
 
 def test_a_pair_never_measured_is_named_first_and_its_coefficients_are_marked() -> None:
     found = analysed(release(("age",), ("stay",), ("ward",), ("ill",)), OLS("stay ~ age"))
-    assert found.notes[0].startswith("stay and age were never measured together: the synthetic data hold no")
+    assert found.notes[0].startswith("[!] stay and age were never measured together: the synthetic data hold no")
     assert "Intercept, age is an assumption of the model, not evidence." in found.notes[0]
     assert marked(found) == ["Intercept", "age"]
     assert found["age"].unmeasured == (("stay", "age"),)
@@ -96,11 +99,44 @@ def test_all_pairs_without_the_whole_is_a_milder_note() -> None:
     assert found.notes[0].startswith("All pairs of stay, age and ward were measured, but no marginal of all")
 
 
-def test_readings_of_public_data_count() -> None:
-    shown = 2_000 * SHARES.sum(axis=(2, 3))
-    reading = PublicReading(("age", "stay"), shown, np.full(shown.shape, 3.0), "0" * 64)
-    of = release(("age",), ("stay",), ("ward",), ("ill",), extra=(reading,))
-    assert marked(analysed(of, OLS("stay ~ age"))) == []
+def reading(clique: tuple[str, ...], shares: Any = SHARES) -> PublicReading:
+    names = SCHEMA.domain.attributes
+    shown = 2_000 * shares.sum(axis=tuple(i for i, a in enumerate(names) if a not in clique))
+    return PublicReading(clique, shown, np.full(shown.shape, 3.0), "0" * 64)
+
+
+def test_what_was_read_of_other_records_is_no_evidence() -> None:
+    of = release(("age",), ("stay",), ("ward",), extra=(reading(("age", "stay")), reading(("ill",))))
+    found = analysed(of, OLS("stay ~ age"))
+    assert marked(found) == ["Intercept", "age"]
+    assert found.notes[0].startswith("[!] stay and age were never measured together (known from the public table only")
+    (lone,) = analysed(of, Mean("ill"))
+    assert lone.unmeasured == (("ill",),)
+    own = replace(of, config={"public": {"same_records": True}})  # public columns of the very records
+    assert marked(analysed(own, OLS("stay ~ age"))) == []
+
+
+def test_readings_do_not_pull_what_was_measured() -> None:
+    """A public table with another relation: it moves the release's model, and none of the data sets."""
+    measured = (("age", "stay"), ("ward",), ("ill",))
+    without = release(*measured).draws(3, seed=1, method="bootstrap")
+    pulled = release(*measured, extra=(reading(("age", "stay"), SHARES[::-1]), reading(("ward", "ill"))))
+    draws = pulled.draws(3, seed=1, method="bootstrap")
+    assert "a graphical model of what was measured, without what was read" in draws.method
+    assert any(n.startswith("What was read from public data is of other records") for n in draws.notes)
+    assert draws.read == (("age", "stay"), ("ward", "ill"))
+    assert draws.together == without.together
+    for left, right in zip(draws.models(), without.models(), strict=True):
+        assert left.project(("age", "stay")).values == pytest.approx(right.project(("age", "stay")).values, abs=0.1)
+
+
+def test_public_columns_of_the_records_are_sampled_like_them() -> None:
+    of = release(("stay",), ("ward",), extra=(reading(("age", "ill")),))
+    boot = Bootstrap.of(of.model, of.transcript, {"public": {"same_records": True}}, rng=np.random.default_rng(0))
+    first, second = (boot.simulated(np.random.default_rng(i)).readings[0].values for i in range(2))
+    assert not np.array_equal(first, second)
+    assert first.sum() == pytest.approx(round(of.model.total))
+    assert first.ravel() == pytest.approx(reading(("age", "ill")).values.ravel(), abs=150)
 
 
 def test_single_counts_tell_in_part() -> None:
@@ -113,7 +149,7 @@ def test_single_counts_tell_in_part() -> None:
 @pytest.mark.parametrize("fit", [Mean("age"), Proportion("ward", "a"), Quantile("age")], ids=str)
 def test_a_column_never_measured_at_all(fit: Any) -> None:
     found = analysed(release(("stay",), ("ill",)), fit)
-    assert found.notes[0].startswith(f"{fit.column} was never measured: the synthetic data know nothing of it")
+    assert found.notes[0].startswith(f"[!] {fit.column} was never measured: the synthetic data know nothing of it")
     assert marked(found) == list(found.names)
     assert marked(analysed(release(("age",), ("ward",), ("stay", "ill")), fit)) == []
 
@@ -128,12 +164,98 @@ def test_a_column_that_follows_from_another_comes_with_it() -> None:
     assert known_together(follows.domain, Transcript((measured,))) == (("city", "state", "age"),)
 
 
-def test_a_function_of_ones_own_is_told_where_to_look() -> None:
+@pytest.mark.parametrize(
+    ("formula", "doubtful"),
+    [
+        ("stay ~ age * C(ward) + ill", ["Intercept", "C(ward)[T.b]", "age", "age:C(ward)[T.b]"]),
+        ("stay ~ age + C(ward) + ill", []),
+        ("stay ~ np.maximum(age, ill) + C(ward)", ["Intercept", "np.maximum(age, ill)"]),
+        ("stay > 2 and ill ~ age", ["Intercept", "age"]),  # an outcome of two columns is an interaction too
+    ],
+)
+def test_an_interaction_needs_all_of_its_columns_at_once(formula: str, doubtful: list[str]) -> None:
+    pairs = list(combinations(SCHEMA.domain.attributes, 2))
+    found = analysed(release(*pairs), OLS(formula))
+    assert sorted(marked(found)) == sorted(doubtful)
+    if doubtful:
+        assert found.notes[0].startswith("[!] ")
+        assert "were never measured all at once: by construction the synthetic data hold no inter" in found.notes[0]
+    assert marked(analysed(release(SCHEMA.domain.attributes), OLS(formula))) == []
+
+
+def test_the_interaction_that_is_missing_is_named() -> None:
+    found = analysed(release(*PAIRS, ("ill",)), OLS("stay ~ age * C(ward)"))
+    assert found["age:C(ward)[T.b]"].unmeasured == (("stay", "age", "ward"),)
+    assert found.notes[0].startswith("[!] stay, age and ward were never measured all at once")
+    assert not any("milder" in n or n.startswith("All pairs") for n in found.notes)
+
+
+PARTS = [
+    OLS("stay ~ age", where={"ward": "b"}),
+    lambda f: OLS("stay ~ age")(f[f.ward == "b"]),
+    lambda f: smf.ols("stay ~ age", f[f.ward == "b"]).fit(),
+    lambda f: {"gap": (f.stay[(f.ward == "b") & (f.age > 1)].mean() - f.stay[(f.ward == "b")].mean(), 0.01)},
+]
+
+
+@pytest.mark.parametrize("fit", PARTS)
+def test_a_part_of_the_records_needs_its_column_too(fit: Any) -> None:
+    found = analysed(release(*PAIRS, ("ill",)), fit)
+    assert marked(found) == list(found.names)
+    assert "were never measured all at once" in found.notes[0]
+    assert "in a part of the records the same relation as in all" in found.notes[0]
+    apart = analysed(release(("age", "stay"), ("age", "ward"), ("ill",)), fit)
+    assert marked(apart) == list(apart.names)
+    assert "stay and ward were never measured together" in apart.notes[0]
+    whole = analysed(release(("age", "stay", "ward"), ("ill",)), fit)
+    assert marked(whole) == []
+    assert not any("measured" in n for n in whole.notes)
+
+
+@pytest.mark.parametrize("fit", [Mean, Quantile, lambda c, where: Proportion(c, 2, where=where)])
+def test_one_column_in_a_part(fit: Any) -> None:
+    of = release(("age", "stay"), ("ward",), ("ill",))
+    assert marked(analysed(of, fit("stay", where={"age": (1, 2)}))) == []
+    found = analysed(of, fit("stay", where={"ward": "b"}))
+    assert marked(found) == list(found.names)
+    assert found.notes[0].startswith("[!] stay and ward were never measured together")
+    assert "Of the records with ward = b." in found.notes
+
+
+def test_a_regression_of_ones_own_is_read_by_its_formula() -> None:
+    of = release(*PAIRS, ("ill",))
+    assert marked(analysed(of, lambda f: smf.ols("stay ~ age + ward", f).fit())) == []
+    crossed = analysed(of, lambda f: smf.ols("stay ~ age * ward", f).fit())
+    assert marked(crossed) == list(crossed.names)
+    less = release(("age", "stay"), ("age", "ward"), ("ill",))
+    assert marked(analysed(less, lambda f: smf.ols("stay ~ age + ward", f).fit())) == ["Intercept", "ward[T.b]"]
+
+
+def test_a_function_of_ones_own_is_marked_where_its_columns_are_apart() -> None:
     def fit(frame: Any) -> Any:
-        return {"a": (frame.age.mean(), 0.01)}
+        slope = np.polyfit(frame.age, frame.stay, 1)[0]
+        return {"mean": (frame.age.mean(), 0.01), "slope": (slope, 0.01), "ill": (frame.ill.mean(), 0.01)}
+
+    found = analysed(release(("age",), ("stay",), ("ward",)), fit)
+    assert marked(found) == ["slope", "ill"]
+    assert "age and stay were never measured together" in found.notes[0]
+    assert "What this says of slope is an assumption" in found.notes[0]
+    assert "ill was never measured" in found.notes[1]
+    told = analysed(release(("age", "stay"), ("ward",), ("ill",)), fit)
+    assert marked(told) == []
+    assert not any("measured" in n for n in told.notes), "nothing is said of columns that it does not use"
+
+
+def test_a_function_that_cannot_be_tried_is_told_where_to_look() -> None:
+    rng = np.random.default_rng(0)
+
+    def fit(frame: Any) -> Any:
+        return {"a": (frame.age.mean() + 0.1 * rng.random(), 0.01)}
 
     found = analysed(release(("age",), ("stay",), ("ward",), ("ill",)), fit)
     assert found.notes[0].startswith(ABSENT)
+    assert "no estimate is marked" in found.notes[0]
+    assert "all at once, where it looks at a part of the records" in found.notes[0]
     assert "release.transcript.cliques" in found.notes[0]
     assert "release.transcript.answers" in found.notes[0]
     assert marked(found) == []
@@ -176,15 +298,15 @@ def test_it_is_seen_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run([*words, "--plot", "p.html"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "age [!]" in shown
-    assert "[!] rests on what was never measured together" in shown
+    assert "[!] may be off by far more than its interval says" in shown
     assert "p-values test that the value is 0." in shown
     page = (tmp_path / "p.html").read_text()
     assert page.count("age [!]") == 2  # the plot and the table
-    assert "[!]: never measured" in page
+    assert "[!]: see the notes" in page
     assert run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [e["unmeasured"] for e in told["estimates"]] == [[["stay", "age"]], [["stay", "age"]]]
-    assert told["notes"][0].startswith("stay and age were never measured together")
+    assert told["notes"][0].startswith("[!] stay and age were never measured together")
 
 
 def test_a_long_name_keeps_its_mark() -> None:

@@ -13,9 +13,10 @@ from margrave.inference.bins import Bins
 from margrave.inference.combine import Mixture, mix
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
-from margrave.inference.relations import Relations
+from margrave.inference.relations import KnowsColumns, Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
+from margrave.inference.tried import Trial, Tried
 from margrave.parameters import check_level, is_number
 from margrave.schema import Schema
 
@@ -87,6 +88,9 @@ def analyse(
     every = [Runs(keep_going=remedy == "drop") for _ in sources]
     for part, (runs, tables) in enumerate(zip(every, sources, strict=True)):
         runs.run(tables, frames, lambda frame: read_fit(fit(frame)), _analysing(progress, part, len(sources)))
+    place = min(every[0].results)
+    trial = Trial(fit, draws[place], frames, every[0].results[place])
+    knows = fit if isinstance(fit, KnowsColumns) else _tried(trial, draws)
     return gather(
         every,
         draws,
@@ -94,9 +98,15 @@ def analyse(
         large=large,
         remedy=remedy,
         notes=tuple(getattr(fit, "notes", ())),
-        relations=Relations.of(fit, draws),
-        bins=Bins.of(fit, draws, frames, corrected=correct),
+        relations=Relations.of(knows, draws),
+        bins=Bins.of(knows, draws, trial, corrected=correct),
     )
+
+
+def _tried(trial: Trial, draws: Draws) -> KnowsColumns | None:
+    """What a function does with the columns, where there is something to tell of any of them; None if unknown."""
+    notes = [*Relations.of(None, draws).notes([]), *Bins.of(None, draws, trial, corrected=False).notes([])]
+    return Tried.of(trial) if notes or getattr(draws, "merged", None) else None
 
 
 def analyse_posterior(

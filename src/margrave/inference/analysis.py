@@ -19,6 +19,7 @@ from margrave.parameters import check_level
 from margrave.typing import AnyArray, FloatArray
 
 FORMATS = (".html", ".svg")
+DOUBTS = ["unmeasured", "binned", "clipped", "doubtful"]
 P_VALUES = "p-values test that the value is 0."
 
 
@@ -64,15 +65,16 @@ class Analysis:
         """One row an estimate: its numbers, how many data sets it is from, and whether it rests on an assumption.
 
         ``p_value`` is of the hypothesis that the value is ``null``; ``unmeasured`` says whether the estimate
-        rests on columns that were never measured together, ``binned`` whether on values within bins.
+        rests on columns that were never measured together, ``clipped`` whether on values that may lie beyond the
+        schema's bounds, ``binned`` whether on values within bins; ``doubtful``, whether it has a mark.
         """
         level = self._level(level)
         rows = [e.to_dict(level, null) for e in self.estimates]
         columns = ["estimate", "standard_error", "low", "high", "df", "p_value", "privacy_share"]
         found = pd.DataFrame({c: [np.nan if r[c] is None else r[c] for r in rows] for c in columns})
         found["used"] = [e.used for e in self.estimates]
-        found["unmeasured"] = [bool(e.unmeasured) for e in self.estimates]
-        found["binned"] = [bool(e.binned) for e in self.estimates]
+        for doubt in DOUBTS:
+            found[doubt] = [bool(getattr(e, doubt)) for e in self.estimates]
         found.index = pd.Index(self.names, name="name")
         return found
 
@@ -168,7 +170,7 @@ class Analysis:
         }
 
     def __str__(self) -> str:
-        table = self.table().drop(columns=["unmeasured", "binned"]).set_axis([e.marked for e in self.estimates])
+        table = self.table().drop(columns=DOUBTS).set_axis([e.marked for e in self.estimates])
         shown = table.to_string(
             formatters={"p_value": "{:.3g}".format, "privacy_share": "{:.0%}".format, "df": "{:.1f}".format},
             float_format="{:.5g}".format,
@@ -180,7 +182,7 @@ class Analysis:
     @property
     def footnotes(self) -> tuple[str, ...]:
         """What stands under a printed table: what its marks and its p-values mean."""
-        marked = any(e.unmeasured for e in self.estimates)
+        marked = any(e.doubtful for e in self.estimates)
         return (*([FOOTNOTE] if marked else []), P_VALUES)
 
     def words(self, level: float | None = None) -> str:

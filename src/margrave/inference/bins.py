@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from margrave.inference.estimate import Estimate
-from margrave.inference.fits import read_fit
 from margrave.inference.formulas import day_in_words, days_of, is_date, some
-from margrave.inference.models import OLS, Logistic, Mean
-from margrave.inference.relations import KnowsColumns
+from margrave.inference.models import Mean, OfFormula, OfOneColumn
+from margrave.inference.piles import Pile
 from margrave.inference.sources import Frames
+from margrave.inference.tried import Names, Trial, Tried
 from margrave.models.protocol import Model
 from margrave.release.draws import Draws
 from margrave.schema import Real, Schema
 from margrave.schema.elements import LINES
 from margrave.schema.numeric import Numeric
 from margrave.schema.values import plain
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.typing import FloatArray, IntArray
 
 HIDDEN = 0.01
 """Bins of real numbers are worth a note where this share of the column's variance lies within them: what a slope on the
 column is too small by, if values within a bin tell something."""
+
+NEGLIGIBLE = 0.5
+"""Standard errors that estimates may change by, with real numbers at the ends of their bins, without a note."""
+
+UNKNOWN = "what this fit takes from it"
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -65,7 +71,7 @@ class Binned:
 
     def codes(self, table: pa.Table) -> IntArray:
         """The codes of its values in a data set."""
-        return self.column.encode(plain(table[self.name])).codes
+        return self.column.encode(plain(table[self.name].combine_chunks())).codes
 
     def shares(self, codes: IntArray) -> FloatArray:
         """How often each code occurs, missing ones left out."""
@@ -92,64 +98,131 @@ class Binned:
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
-    """What of an analysis is finer than the bins of its columns.
+class Shifts:
+    """By how much the estimates of one data set change with all values of a column at the low, at the high ends."""
 
-    ``columns`` enter it by value and have a code that stands for several; ``leans`` says which estimates are about
-    one. ``ends`` is what a mean would be with all values at the low, at the high ends of their bins. ``general`` is
-    told where the columns of a fit are unknown.
-    """
-
-    columns: tuple[Binned, ...] = ()
-    ends: tuple[float, float] | None = None
-    general: str = ""
-    leans: Callable[[str, Clique], bool] = lambda _name, _column: False
+    column: Binned
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+    hidden: float
 
     @staticmethod
-    def of(fit: Any, draws: Any, frames: Frames, *, corrected: bool) -> Bins:
+    def of(column: Binned, trial: Trial) -> Shifts:
+        """Of what a fit gave on a data set."""
+        tables = column.moved(trial.table)
+        low, high = ({n: by for n, (by, _) in trial.moves(partial(trial.frames.of, t)).items()} for t in tables)
+        return Shifts(column, low, high, column.hidden(column.shares(column.codes(trial.table))))
+
+    @property
+    def real(self) -> bool:
+        """Whether it holds real numbers, whose bins are always wide."""
+        return isinstance(self.column.column, Real)
+
+    def ends(self, found: Estimate) -> tuple[float, float]:
+        """What an estimate would be."""
+        return found.estimate + self.low.get(found.name, np.inf), found.estimate + self.high.get(found.name, np.inf)
+
+    def by(self, found: Estimate) -> float:
+        """The larger of its two changes, in standard errors."""
+        most = max(abs(self.low.get(found.name, np.inf)), abs(self.high.get(found.name, np.inf)))
+        return most / found.standard_error if found.known else np.inf
+
+    def leaves(self, found: Estimate, level: float) -> bool:
+        """Whether the values within bins can move an estimate out of its interval."""
+        low, high = found.interval(level)
+        return not (low <= min(self.ends(found)) and max(self.ends(found)) <= high)
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """What of an analysis is finer than the bins of its columns, or lies beyond them.
+
+    ``columns`` enter it by value and have a code that stands for several; ``piles`` are ends of columns that may hold
+    values from beyond the schema's bounds, with the estimates that such values would change. ``ends`` is what the mean
+    of all records would be with all values at the low, at the high ends of their bins. ``general`` is told where the
+    columns of a fit are unknown.
+    """
+
+    fit: Any = None
+    columns: tuple[Shifts, ...] = ()
+    piles: tuple[tuple[Pile, Names], ...] = ()
+    ends: tuple[float, float] | None = None
+    general: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(knows: Any, draws: Any, trial: Trial, *, corrected: bool) -> Bins:
         """Of a fit on draws of a release. Tables from elsewhere do not say what their bins were, nor does this.
 
+        ``knows`` is the fit, or what a function was found to do with its columns; None where that is unknown.
         ``corrected``: the bias that refits show is taken off the estimates, and off the shares of codes here.
         """
         if not isinstance(draws, Draws):
             return Bins()
-        schema, known = draws.schema, isinstance(fit, KnowsColumns)
-        names = _by_value(fit, schema) if known else [c.name for c in schema.columns]
-        lines = [c for c in schema.columns if c.name in names and isinstance(c, LINES)]
-        wide = [b for b in (Binned.of(c, frames) for c in lines) if b is not None]
-        if not wide:
-            return Bins()
-        table = draws[0]
-        if isinstance(fit, Mean):
-            (column,) = wide
-            return Bins((column,), _ends(column, draws, corrected=corrected), leans=fit.leans)
-        wide = [b for b in wide if not isinstance(b.column, Real) or b.hidden(b.shares(b.codes(table))) > HIDDEN]
-        if not known:
-            return Bins(general=_general(wide))
-        if isinstance(fit, OLS | Logistic):
-            wide = [b for b in wide if _moves(fit, b, table, frames)]
-        return Bins(tuple(wide), leans=fit.leans)
+        lines = [c for c in draws.schema.columns if isinstance(c, LINES)]
+        wide = [b for b in (Binned.of(c, trial.frames) for c in lines) if b is not None]
+        if knows is None:
+            return Bins(general=(*_general(wide), *(p.note([UNKNOWN]) for p in Pile.of(lines, draws))))
+        names = _by_value(knows, draws.schema)
+        taken = knows.columns if isinstance(knows, OfOneColumn) else names
+        piles = Pile.of([c for c in lines if c.name in taken], draws)
+        wide = [b for b in wide if b.name in names]
+        return Bins(
+            knows,
+            tuple(Shifts.of(b, trial) for b in wide),
+            tuple((p, trial.changed(partial(_beyond, p, trial))) for p in piles),
+            _ends(wide[0], draws, corrected=corrected) if isinstance(knows, Mean) and wide and not knows.held else None,
+        )
 
-    def told(self, found: Estimate, level: float) -> Estimate:
-        """The estimate with the columns whose bins it is finer than.
+    def told(self, estimates: Sequence[Estimate], level: float) -> tuple[Estimate, ...]:
+        """The estimates with the columns whose bins they are finer than, and those that may lie beyond them."""
+        about = [(s, self._about(s, estimates, level)) for s in self.columns]
+        return tuple(
+            replace(
+                e,
+                binned=tuple(s.column.name for s, names in about if e.name in names),
+                ends=self._ends(e, [s for s, names in about if e.name in names]),
+                clipped=tuple(dict.fromkeys(p.column.name for p, names in self.piles if e.name in names)),
+            )
+            for e in estimates
+        )
 
-        For the mean of real numbers, whose bins are always wide, only where the values within could move it out of its
-        interval.
-        """
-        columns = [b for b in self.columns if self.leans(found.name, (b.name,))]
-        if self.ends is not None and isinstance(columns[0].column, Real) and found.known:
-            low, high = found.interval(level)
-            columns = columns if self.ends[0] < low or self.ends[1] > high else []
-        return replace(found, binned=tuple(b.name for b in columns), ends=self.ends if columns else None)
+    def _ends(self, found: Estimate, shifts: Sequence[Shifts]) -> tuple[float, float] | None:
+        """What a mean would be with all values at the low, at the high ends of their bins."""
+        own = [s for s in shifts if isinstance(self.fit, Mean) and s.column.name == self.fit.column]
+        return (self.ends or own[0].ends(found)) if own else None
+
+    def _about(self, shifts: Shifts, estimates: Sequence[Estimate], level: float) -> Names:
+        """The estimates that a note on a column is about; none where it cannot matter."""
+        if isinstance(self.fit, Tried):
+            return frozenset(e.name for e in estimates if shifts.by(e) > (NEGLIGIBLE if shifts.real else 0.0))
+        about = [e for e in estimates if self.fit.leans(e.name, (shifts.column.name,))]
+        if isinstance(self.fit, OfFormula):
+            moved = any(shifts.low.values()) or any(shifts.high.values())
+            slopes = any(shifts.by(e) > NEGLIGIBLE for e in estimates if e.name != "Intercept")
+            matters = moved and (not shifts.real or shifts.hidden > HIDDEN or slopes)
+        elif isinstance(self.fit, OfOneColumn):
+            matters = not shifts.real or any(shifts.leaves(e, level) for e in about)
+        else:
+            matters = not shifts.real or shifts.hidden > HIDDEN
+        return frozenset(e.name for e in about) if matters else frozenset()
+
+    def decisive(self) -> list[str]:
+        """What may be off by any amount."""
+        return [pile.note(sorted(names)) for pile, names in self.piles if names]
 
     def notes(self, estimates: Sequence[Estimate]) -> list[str]:
-        """What a reader must know, a note for each column."""
+        """What else a reader must know, a note for each column."""
         told = []
-        for column in self.columns:
-            about = [e for e in estimates if column.name in e.binned]
+        for shifts in self.columns:
+            about = [e for e in estimates if shifts.column.name in e.binned]
             if about:
-                told.append(_note(column, about))
-        return [*told, *([self.general] if self.general else [])]
+                told.append(_note(shifts.column, about))
+        return [*told, *self.general]
+
+
+def _beyond(pile: Pile, trial: Trial) -> pd.DataFrame:
+    """The data set of a trial with the values of a pile beyond the bounds."""
+    return trial.frames.of(pile.beyond(trial.table))
 
 
 def _note(column: Binned, about: Sequence[Estimate]) -> str:
@@ -168,15 +241,15 @@ def _note(column: Binned, about: Sequence[Estimate]) -> str:
     )
 
 
-def _general(wide: Sequence[Binned]) -> str:
+def _general(wide: Sequence[Binned]) -> list[str]:
     """What is told where nobody knows which columns a fit takes by value."""
     if not wide:
-        return ""
+        return []
     widest = some([f"{b.name} ({b.widest})" for b in wide], "; ")
-    return (
+    return [
         "Of some columns the release knows the bin of a value and nothing finer, and within a bin values are drawn"
         f" evenly; their widest bins: {widest}. What this fit takes from them by value rests on that."
-    )
+    ]
 
 
 def _by_value(fit: Any, schema: Schema) -> Sequence[str]:
@@ -184,6 +257,7 @@ def _by_value(fit: Any, schema: Schema) -> Sequence[str]:
     by_value = getattr(fit, "by_value", None)
     found: Sequence[str] = fit.columns if by_value is None else by_value(schema)
     return found
+
 
 
 def _ends(column: Binned, draws: Draws, *, corrected: bool) -> tuple[float, float]:
@@ -198,20 +272,6 @@ def _ends(column: Binned, draws: Draws, *, corrected: bool) -> tuple[float, floa
 def _share(column: Binned, model: Model) -> FloatArray:
     counts = model.project((column.name,)).values[: len(column.least)]
     return np.asarray(counts / max(counts.sum(), TINY))
-
-
-def _moves(fit: OLS | Logistic, column: Binned, table: pa.Table, frames: Frames) -> bool:
-    """Whether a regression changes as values move within their bins: ``age > 65`` does not, where 66 begins a bin."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            drawn, *others = (read_fit(fit(frames.of(t))) for t in (table, *column.moved(table)))
-    except Exception:  # a fit that fails on made-up values says nothing of them, and the note is the safer of the two
-        return True
-    return not all(
-        drawn.names == other.names and np.allclose(drawn.estimates, other.estimates, equal_nan=True)
-        for other in others
-    )
 
 
 def _counted(column: Numeric, points: FloatArray, frames: Frames) -> tuple[FloatArray, bool]:

@@ -12,10 +12,9 @@ from margrave.parameters import check_level
 from margrave.typing import Clique
 
 MARK = "[!]"
-FOOTNOTE = (
-    f"{MARK} rests on what was never measured together, and is an assumption, not evidence:"
-    " see the first note."
-)
+FOOTNOTE = f"{MARK} may be off by far more than its interval says: the notes that begin with {MARK} tell why."
+FAR = 3.0
+"""Standard errors (without the bias itself) of bias beyond which taking it off is no remedy."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,11 @@ class Estimate:
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
     ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
-    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
-    so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the
-    release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their
-    bins. A quantity whose interval is refused has NaN for its estimate and variance.
+    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together, so
+    that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the release
+    knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their bins.
+    ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. A quantity whose
+    interval is refused has NaN for its estimate and variance.
     """
 
     name: str
@@ -46,11 +46,22 @@ class Estimate:
     unmeasured: tuple[Clique, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
+    clipped: tuple[str, ...] = ()
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may be off by far more than its interval says, as the notes tell."""
+        return bool(self.unmeasured or self.clipped or self.biased)
+
+    @property
+    def biased(self) -> bool:
+        """Whether the bias that refits showed is too large to be taken off."""
+        return self.known and self.bias**2 > FAR**2 * (self.variance - self.bias**2)
 
     @property
     def marked(self) -> str:
-        """Its name, with a mark where it rests on what was never measured."""
-        return f"{self.name} {MARK}" if self.unmeasured else self.name
+        """Its name, with a mark where it is doubtful."""
+        return f"{self.name} {MARK}" if self.doubtful else self.name
 
     @property
     def known(self) -> bool:
@@ -105,4 +116,5 @@ class Estimate:
         unmeasured = [list(u) for u in self.unmeasured]
         places = {"used": self.used, "data_sets": self.data_sets}
         bins = {"binned": list(self.binned), "ends": None if self.ends is None else list(self.ends)}
-        return {"name": self.name, **numbers, **places, "unmeasured": unmeasured, **bins}
+        doubts = {"doubtful": self.doubtful, "unmeasured": unmeasured, "clipped": list(self.clipped)}
+        return {"name": self.name, **numbers, **places, **doubts, **bins}

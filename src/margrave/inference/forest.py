@@ -48,7 +48,7 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
     def x(value: float) -> float:
         return _LEFT + room * (min(max(value, low), high) - low) / (high - low)
 
-    told = f"{words}; {MARK}: never measured" if any(e.unmeasured for e in estimates) else words
+    told = f"{words}; {MARK}: see the notes" if any(e.doubtful for e in estimates) else words
     parts = [f'<text class="s" x="0" y="16">{escape(told)}</text>']
     foot = height - 28
     for tick in _ticks(low, high):
@@ -136,6 +136,6 @@ def _number(value: float) -> str:
 
 def _label(e: Estimate) -> str:
     """Its name, cut where it is long, and its mark, which is not."""
-    room = _NAME - (len(MARK) + 1) * bool(e.unmeasured)
+    room = _NAME - (len(MARK) + 1) * e.doubtful
     name = e.name if len(e.name) <= room else e.name[: room - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    return f"{name} {MARK}" if e.unmeasured else name
+    return f"{name} {MARK}" if e.doubtful else name

@@ -13,7 +13,7 @@ from margrave.errors import InputError
 from margrave.inference.analysis import Analysis
 from margrave.inference.bins import Bins
 from margrave.inference.combine import combine
-from margrave.inference.estimate import Estimate
+from margrave.inference.estimate import FAR, MARK, Estimate
 from margrave.inference.fits import Fitted, numbered
 from margrave.inference.formulas import day_in_words
 from margrave.inference.relations import Relations, without_general
@@ -24,9 +24,8 @@ from margrave.typing import AnyArray, Clique, FloatArray
 Remedy = Literal["report", "drop"]
 
 _FEW_DF = 4.0
-_FAR = 3.0
-"""Standard errors (without the bias itself) of bias beyond which taking it off is no remedy."""
 _MAX_TEXTS = 3
+CORRECTED = "The bias that refits of the release show was taken off each estimate, and widens its interval."
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +81,18 @@ def gather(
         lot.points[absent | unstable] = np.nan
     first, rows, total, m = lots[0], draws.rows, draws.total, len(draws)
     own = lots[1].points if len(lots) > 1 else None
+    under = relations.under(names)
     estimates = tuple(
         _estimate(name, first.points[:, j], first.variances[:, j], None if own is None else own[:, j],
                   refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m,
-                  unmeasured=relations.under(name))
+                  unmeasured=under[name])
         for j, name in enumerate(names)
     )  # fmt: skip
-    estimates = tuple(bins.told(e, level) for e in estimates)
+    estimates = bins.told(estimates, level)
     faults = {"NaN": nan & unstable, "a negative variance": negative & unstable}
+    decisive = [*relations.decisive(names), *bins.decisive(), *_notes_on_bias(estimates)]
     told = [
+        *(f"{MARK} {note}" for note in decisive),
         *relations.notes(names),
         *bins.notes(estimates),
         *_notes_on_failures(every, m),
@@ -102,8 +104,8 @@ def gather(
         *_notes_on_days(estimates, any(r.results[i].days for r in every for i in places), level),
         *_notes_on_warnings(every, m),
         *notes,
-        *([] if own is None else _notes_on_bias(estimates)),
-        *without_general(draws.notes),
+        *([] if own is None else [CORRECTED]),
+        *without_general(draws.notes, relations),
     ]
     return Analysis(
         estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own
@@ -264,14 +266,13 @@ def _notes_on_days(estimates: Sequence[Estimate], days: bool, level: float) -> l
 
 
 def _notes_on_bias(estimates: Sequence[Estimate]) -> list[str]:
-    told = ["The bias that refits of the release show was taken off each estimate, and widens its interval."]
-    far = [e.name for e in estimates if e.known and e.bias**2 > _FAR**2 * (e.variance - e.bias**2)]
-    if far:
-        told.append(
-            f"{', '.join(far)}: that bias is more than {_FAR:g} standard errors without it. The noise hides too much of"
-            " this for any interval from this release to be trusted."
-        )
-    return told
+    far = [e.name for e in estimates if e.biased]
+    if not far:
+        return []
+    return [
+        f"{', '.join(far)}: the bias that refits of the release show is more than {FAR:g} standard errors without it."
+        " The noise hides too much of this for any interval from this release to be trusted."
+    ]
 
 
 def _notes_on_warnings(every: Sequence[Runs], m: int) -> list[str]:
