@@ -58,11 +58,13 @@ def analyse(
     single results out instead, as the NAPSU-MQ paper does, and data sets on which ``fit`` raised an error as well. What
     is left is then a selection, which favours data sets without empty cells.
 
-    What the release never measured, the data sets cannot tell. A ready model knows its columns: those that
-    lie together in no measured marginal are named in the first note, and estimates that rest on them are
-    marked (``unmeasured``). For a function of your own a general note says where to look. Of a column with bins they
-    know the bin of a value alone: where an analysis takes the values themselves, a note says how wide the bins
-    are, and of a mean what it would be at either end of them (``binned``, ``ends``).
+    What the release never measured, the data sets cannot tell: relations of columns that lie together in no measured
+    marginal, interactions and parts of the records whose columns do not all at once, codes that were merged. The first
+    notes name them, and estimates that rest on them are marked (``unmeasured``). A function of your own is tried some
+    times more, on changed data sets, to see its columns; where that fails, a note says where to look. Values beyond
+    the schema's bounds lie in the last cell: where that is too full, what takes them by value is marked (``clipped``).
+    Of a column with bins the data sets know the bin of a value alone: where an analysis takes the values themselves, a
+    note says how wide the bins are, and of a mean what it would be at either end of them (``binned``, ``ends``).
 
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th

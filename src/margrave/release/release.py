@@ -179,11 +179,11 @@ class Release:
 
         Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
         answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
-        number of real records without. ``method``: "posterior", the model's own, or of its answers by
-        ``MaxEntropyFit()``, in seconds to minutes (keep ``release.refit(MaxEntropyFit())`` to draw from it again);
-        "bootstrap", refits of simulated answers, at the cost of m fits; or "auto", the first where its libraries are
-        installed, it has few enough parameters and its chains mix, else the second. ``seed`` makes them repeatable.
-        ``progress`` is told the share of the distributions drawn.
+        number of real records without. What was read of other, public records is left out. ``method``: "posterior", the
+        model's own, or of its answers by ``MaxEntropyFit()``, in seconds to minutes (keep
+        ``release.refit(MaxEntropyFit())`` to draw from it again); "bootstrap", refits of simulated answers, at the cost
+        of m fits; or "auto", the first where its libraries are installed, it has few enough parameters and its chains
+        mix, else the second. ``seed`` makes them repeatable. ``progress`` is told the share of the distributions drawn.
 
         **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only, for
         "posterior" where there cannot be one, and without ``rows`` where ``size_told`` is False; a ReleaseError where
