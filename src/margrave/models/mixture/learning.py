@@ -143,7 +143,7 @@ def _lessons(domain: Domain) -> list[Clique]:
 def _improved(
     recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int, known: int
 ) -> State:
-    """Training on all answers: the more were ``known`` before, the more there is to stay near. Public records are much."""
+    """Training on all answers: the more were ``known`` before, the more there is to keep. Public records are much."""
     share = 1.0 if recipe.public is not None else known / (known + HALF_KNOWN)
     targets = targets_of(domain, transcript, weighted=recipe.weighted)
     improved: State = improve(
