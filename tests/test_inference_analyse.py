@@ -568,6 +568,8 @@ def test_tests_of_several(shown: Analysis) -> None:
     assert plain.test("x").df == (1.0, plain["x"].df)
     with pytest.raises(InputError, match="covariance"):
         plain.test()
+    with pytest.raises(InputError, match=r"given for 'xx', which is not tested\. Tested are: x\."):
+        shown.test(["x"], null={"xx": 5.0})
     with pytest.raises(InputError, match="null values"):
         shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
 

@@ -128,6 +128,12 @@ class Analysis:
         return WaldTest((found.name,), statistic, (1.0, found.df), found.p_value(value), "full")
 
     def _values(self, names: Sequence[str], null: float | Sequence[float] | Mapping[str, float]) -> FloatArray:
+        other = [n for n in null if n not in names] if isinstance(null, Mapping) else []
+        if other:
+            raise InputError(
+                f"A null value is given for {other[0]!r}, which is not tested.",
+                remedy=f"Tested are: {', '.join(names)}. A null of those left out is 0.",
+            )
         given: Any = [null.get(n, 0.0) for n in names] if isinstance(null, Mapping) else null
         values: AnyArray = np.atleast_1d(np.asarray(given, dtype=np.float64))
         if values.shape not in ((1,), (len(names),)):
