@@ -574,6 +574,41 @@ def test_tests_of_several(shown: Analysis) -> None:
         shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
 
 
+def test_a_contrast_is_what_the_fit_would_have_given(shown: Analysis) -> None:
+    """The difference of two means, taken after or inside of the fit."""
+    names = ["x", "y"]
+
+    def both(frame: pd.DataFrame) -> Any:
+        return frame[names].mean(), frame[names].cov() / len(frame)
+
+    def difference(frame: pd.DataFrame) -> Any:
+        d = 2.0 * frame.x - frame.y
+        return {"2 x - y": (d.mean(), d.var() / len(d))}
+
+    for source, n in ((tables(), 200), (biased(), None)):
+        found, expected = analyse(source, both, n=n), analyse(source, difference, n=n)["2 x - y"]
+        one = found.contrast({"x": 2, "y": -1})
+        assert (one.name, one.used, one.data_sets) == ("2 x - y", found.data_sets, found.data_sets)
+        for part in ("estimate", "variance", "df", "within", "bias"):
+            assert getattr(one, part) == pytest.approx(getattr(expected, part))
+        assert one.interval() == pytest.approx(expected.interval())
+        assert one.p_value() == pytest.approx(expected.p_value())
+    plain = analyse(tables(), FORMS["series"], n=200)
+    assert plain.contrast({"x": -2.0}, name="less").interval() == pytest.approx(
+        tuple(-2.0 * v for v in reversed(plain["x"].interval()))
+    )
+    assert plain.contrast({"x": -2.0}).name == "-2 x"
+    for call, words in [
+        (lambda: plain.contrast({"x": 1, "y": -1}), "covariance"),
+        (lambda: shown.contrast({}), "No names are given to weigh"),
+        (lambda: shown.contrast({"w": 1}), "no estimate 'w'"),
+        (lambda: shown.contrast({"x": "1"}), "Weights are numbers"),  # type: ignore[dict-item]
+        (lambda: shown.contrast({"x": 0}), "not all of them 0"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            call()
+
+
 def test_plain_data(shown: Analysis) -> None:
     plain = shown.to_dict()
     assert (plain["level"], plain["data_sets"], plain["rows"], plain["total"]) == (0.9, 20, 200, 200.0)
