@@ -118,6 +118,38 @@ def test_truths_and_comparisons_are_outcomes_of_linear_regressions(frame: pd.Dat
     assert holed.estimates == pytest.approx(OLS("one ~ group")(given.iloc[1:]).estimates)
 
 
+def in_types_of_ones_own(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The frame as analysts have it: texts and truths as objects, as pandas' own texts, as nullable types."""
+    truth = (frame.answer == "yes").astype(object).where(frame.index > 3, None)
+    given = frame.assign(ill=truth)[["x", "group", "answer", "ill", "zip code"]]
+    texts = given.assign(group=frame.group.astype(object), answer=frame.answer.astype(object))
+    return {
+        "given": given.assign(ill=pd.Categorical(truth, categories=[False, True])),
+        "objects": texts,
+        "texts": texts.assign(group=texts.group.astype("str"), answer=texts.answer.astype("str")),
+        "nullable": texts.convert_dtypes(),
+    }
+
+
+@pytest.mark.parametrize("types", ["objects", "texts", "nullable"])
+def test_frames_of_ones_own_need_no_categories(frame: pd.DataFrame, types: str) -> None:
+    """A text may be an object, and a truth with missing values too."""
+    frames = in_types_of_ones_own(frame)
+    for model in (
+        Proportion("group", "a"), Proportion("ill", "yes"), Mean("x"), OLS("x ~ C(group, Treatment('a'))"),
+        OLS("ill ~ x"), OLS("x ~ ill"), Logistic("answer ~ x"), Logistic("group ~ x", success="a"),
+        Logistic("ill ~ x"),
+    ):  # fmt: skip
+        expected, found = model(frames["given"]), model(frames[types])
+        assert found.names == expected.names
+        assert found.estimates == pytest.approx(expected.estimates)
+        assert found.variances == pytest.approx(expected.variances)
+    with pytest.raises(InputError, match="has no value 'z'. Its values: a, b"):
+        Proportion("group", "z")(frames[types])
+    with pytest.raises(InputError, match="no number"):
+        OLS("answer ~ x")(frames[types])
+
+
 def test_values_that_the_schema_does_not_hold() -> None:
     january = Date("day", date(2020, 1, 1), date(2020, 1, 31))
     schema = Schema([Integer("ill", 0, 1), january, Boolean("smokes")])

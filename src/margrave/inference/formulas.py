@@ -127,13 +127,20 @@ def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]
     """
     import statsmodels.formula.api as smf  # a second to load, and not every analysis needs it
 
-    model = smf.ols(formula, with_days(frame))
+    model = smf.ols(formula, plain(frame))
     return np.asarray(model.endog), np.asarray(model.exog), tuple(model.exog_names)
 
 
-def with_days(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its dates and times as days since 1970."""
-    return frame.assign(**{c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])})
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame in the types that formulas take: dates and times as days since 1970, and no nullable types."""
+    found = {c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])}
+    for name in (c for c in frame.columns if isinstance(frame[c].dtype, pd.api.extensions.ExtensionDtype)):
+        column = frame[name]
+        if isinstance(column.dtype, pd.BooleanDtype):
+            found[name] = column.astype(object).astype(pd.CategoricalDtype([False, True]))
+        elif is_number(column):
+            found[name] = column.astype(float)
+    return frame.assign(**found)
 
 
 def days_of(dates: pd.Series) -> pd.Series:
@@ -180,8 +187,8 @@ def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
 def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
     if success is not None:
         return column == value_of(column, name, success)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = list(column.cat.categories)
+    levels = levels_of(column)
+    if levels is not None:
         if len(levels) != 2:
             raise InputError(
                 f"Column {name!r} has {len(levels)} values, and a logistic regression needs two.",
@@ -200,13 +207,12 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
     """A value as the column holds it, from the value or its text. Truths may be written as in a schema's table."""
     if is_truth(column):
         return _truth(name, value)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        found = [level for level in column.cat.categories if level == value or str(level).lower() == str(value).lower()]
+    levels = levels_of(column)
+    if levels is not None:
+        found = [level for level in levels if level == value or str(level).lower() == str(value).lower()]
         exact = [level for level in found if level == value or str(level) == str(value)]
         if not found:
-            raise InputError(
-                f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(column.cat.categories)}."
-            )
+            raise InputError(f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(levels)}.")
         return (exact or found)[0]
     try:
         return pd.Timestamp(value) if is_date(column) else float(value)
@@ -244,11 +250,25 @@ def _is_comparison(left: str) -> bool:
     return isinstance(tree, ast.Compare | ast.BoolOp)
 
 
+def levels_of(column: pd.Series) -> list[Any] | None:
+    """The values of a column of categories, or of one of texts, in which a frame of the analyst's own may hold them.
+
+    None for numbers, dates and truths of a type of their own.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    if is_number(column) or not pd.api.types.is_string_dtype(column.dtype) and column.dtype != np.dtype(object):
+        return None
+    return sorted(column.dropna().unique(), key=str)
+
+
 def is_truth(column: pd.Series) -> bool:
     """True and false, also where some are missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories) == [False, True] and column.cat.categories.dtype == np.dtype(bool)
-    return bool(column.dtype == np.dtype(bool))
+    if column.dtype == np.dtype(object):
+        return bool(pd.api.types.infer_dtype(column, skipna=True) == "boolean")
+    return bool(column.dtype == np.dtype(bool) or isinstance(column.dtype, pd.BooleanDtype))
 
 
 def _truth(name: str, value: Any) -> bool:

@@ -22,6 +22,7 @@ from margrave.inference.formulas import (
     is_date,
     is_number,
     leans_on,
+    levels_of,
     need_statsmodels,
     outcome,
     some,
@@ -176,7 +177,7 @@ class OLS:
         left, _ = check_formula(self.formula, list(frame.columns))
         if zero_one(frame, left) is not None:
             return
-        if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
+        if left in frame.columns and levels_of(frame[left]) is not None:
             raise InputError(f"Column {left!r} is no number, so it cannot be an outcome.", remedy="Use Logistic.")
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
