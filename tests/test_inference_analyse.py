@@ -31,6 +31,7 @@ from margrave.inference import (
 from margrave.inference.fits import estimable, read_fit
 from margrave.inference.sources import Frames
 from margrave.release.release import Conditional
+from margrave.schema import Boolean, Integer, Schema
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
 
@@ -151,10 +152,26 @@ def test_dates_truths_and_missing_numbers() -> None:
     frame = Frames({}).of(table)
     assert frame.day.dtype.kind == "M"
     assert frame.day[0] == pd.Timestamp("2020-01-01")
-    assert list(frame.seen.cat.categories) == [False, True]
+    assert frame.seen.dtype == np.dtype("float64")
+    assert frame.seen[0] == 1.0
     assert frame.sure.dtype == np.dtype(bool)
     assert frame.k.dtype == np.dtype("float64")
     assert frame.isna().sum().tolist() == [1, 1, 0, 1]
+
+
+def test_types_are_those_of_the_schema_whether_values_are_missing_or_not() -> None:
+    columns = {"seen": [True, False], "k": [1, 2], "sure": [True, False], "i": [1, 2]}
+    schema = Schema(
+        [Boolean("seen", missing=True), Integer("k", 0, 3, missing=True), Boolean("sure"), Integer("i", 0, 3)]
+    )
+    types = ["float64", "float64", "bool", "int64"]
+    holed = pa.table({**columns, "seen": [True, None], "k": [None, 2]})
+    for table in (pa.table(columns), holed):
+        frame = Frames.of_schema(schema).of(table)
+        assert [str(t) for t in frame.dtypes] == types
+        assert frame.seen.mean() == (0.5 if table is not holed else 1.0)
+        frames = Frames.of_tables(_as_draws([pa.table(columns), holed]))
+        assert [str(t) for t in frames.of(table).dtypes] == types
 
 
 # --- what is set aside

@@ -56,6 +56,28 @@ def test_a_proportion_of_none_keeps_some_variance(frame: pd.DataFrame) -> None:
     assert 0 < found.variances[0] < 1 / 500**2
 
 
+def test_the_share_of_the_missing(frame: pd.DataFrame) -> None:
+    """Of all records; and what is missing counts for no share of another value."""
+    truth = (frame.answer == "yes").astype(float).where(frame.index > 9)
+    given = frame.assign(ill=truth, answer=frame.answer.where(frame.index > 9))
+    for column in ("ill", "answer", "x"):
+        found, share = Proportion(column, None)(given), given[column].isna().mean()
+        assert found.names == (f"{column} missing",)
+        assert found.estimates[0] == pytest.approx(share)
+        assert found.variances[0] == pytest.approx(share * (1 - share) / 500, rel=0.1)
+    for value in ("yes", True, "1"):
+        assert Proportion("ill", value)(given).estimates[0] == pytest.approx(truth.mean())
+    assert Proportion("ill", "no")(given).estimates[0] == pytest.approx(1 - truth.mean())
+    schema = Schema([Boolean("ill", missing=True), Boolean("well")])
+    empty = pd.DataFrame({"ill": pd.Series([], dtype=float), "well": pd.Series([], dtype=bool)})
+    assert not Proportion("ill", None).by_value(schema)
+    Proportion("ill", None).check(empty, schema)
+    Proportion("ill", "yes").check(empty, schema)
+    for model in (Proportion("well", None), Proportion("ill", 5)):
+        with pytest.raises(InputError, match="no value"):
+            model.check(empty, schema)
+
+
 def test_values_as_columns_hold_them(frame: pd.DataFrame) -> None:
     truths = pd.Series([True, False])
     assert value_of(truths, "t", "true") is True

@@ -214,14 +214,27 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
         if not found:
             raise InputError(f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(levels)}.")
         return (exact or found)[0]
+    if str(value).strip().lower() in (*YES, *NO) and is_number(column) and column.dropna().isin([0, 1]).all():
+        return float(_truth(name, value))
     try:
         return pd.Timestamp(value) if is_date(column) else float(value)
     except (TypeError, ValueError):
         raise InputError(f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind.") from None
 
 
+def holds(column: pd.Series, name: str, value: Any) -> pd.Series:
+    """1 where a column holds a value, 0 where another, NaN where it lacks any. None asks where it lacks one."""
+    if value is None:
+        return column.isna().astype(float)
+    has: pd.Series = (column == value_of(column, name, value)).astype(float).where(column.notna())
+    return has
+
+
 def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
     """An InputError for a number or date that the schema's column cannot hold; ``value_of`` checks texts."""
+    if schema is not None and value is None:
+        codes_of(schema, name, None)
+        return
     if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
         return
     codes_of(schema, name, value)

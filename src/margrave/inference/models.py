@@ -19,6 +19,7 @@ from margrave.inference.formulas import (
     columns_of,
     days_of,
     design,
+    holds,
     is_date,
     is_number,
     leans_on,
@@ -82,7 +83,8 @@ class Mean(OfOneColumn):
 class Proportion(OfOneColumn):
     """The share p of records with a value, among those that have any: variance p̃ (1 − p̃) / n.
 
-    p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty.
+    p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty. The value None is the
+    missing one: the share of all records that lack a value.
     """
 
     column: str
@@ -91,20 +93,22 @@ class Proportion(OfOneColumn):
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
         column = _column(frame, self.column)
-        value_of(column, self.column, self.value)
+        if self.value is not None:
+            value_of(column, self.column, self.value)
         check_held(schema, column, self.column, self.value)
 
     def by_value(self, schema: Schema) -> tuple[str, ...]:
         """The column, where the value shares its code with others."""
-        return () if widened(schema, self.column, self.value) is None else (self.column,)
+        shared = self.value is not None and widened(schema, self.column, self.value) is not None
+        return (self.column,) if shared else ()
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
-        column = _column(frame, self.column)
-        n = int(column.notna().sum())
-        count = int((column == value_of(column, self.column, self.value)).sum())
+        has = holds(_column(frame, self.column), self.column, self.value).dropna()
+        n, count = len(has), int(has.sum())
         _some(n, self.column)
         shrunk = (count + 0.5) / (n + 1.0)
-        return _scalar(f"{self.column} = {self.value}", count / n, shrunk * (1.0 - shrunk) / n)
+        name = f"{self.column} missing" if self.value is None else f"{self.column} = {self.value}"
+        return _scalar(name, count / n, shrunk * (1.0 - shrunk) / n)
 
 
 @dataclass(frozen=True)
