@@ -166,7 +166,7 @@ def test_frames_of_ones_own_need_no_categories(frame: pd.DataFrame, types: str) 
         assert found.names == expected.names
         assert found.estimates == pytest.approx(expected.estimates)
         assert found.variances == pytest.approx(expected.variances)
-    with pytest.raises(InputError, match="has no value 'z'. Its values: a, b"):
+    with pytest.raises(InputError, match=r"has no value 'z'\. Its values: a, b"):
         Proportion("group", "z")(frames[types])
     with pytest.raises(InputError, match="no number"):
         OLS("answer ~ x")(frames[types])
@@ -238,6 +238,51 @@ def test_missing_outcomes_are_left_out(frame: pd.DataFrame) -> None:
     expected = Logistic("answer ~ group")(whole.iloc[100:]).estimates
     assert Logistic("answer ~ group")(holed).estimates == pytest.approx(expected)
     assert Logistic("answer == 'yes' ~ group")(holed).estimates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "same"),
+    [
+        ("x.isna()", lambda f: f.x.isna()),
+        ("x.notna() & `zip code` > 3", lambda f: f.x.notna() & (f["zip code"] > 3)),
+        ("x.isna() | answer == 'yes'", lambda f: (f.x.isna() | (f.answer == "yes")).where(f.answer.notna())),
+        ("not x.notna()", lambda f: f.x.isna()),
+    ],
+)
+def test_what_is_missing_is_an_outcome(frame: pd.DataFrame, outcome: str, same: Any) -> None:
+    """A record is left out for what is missing of other columns, and not for what the outcome asks."""
+    given = frame.assign(answer=frame.answer.where(frame.index % 7 > 0))
+    plain = given.assign(one=same(given).astype(float))
+    for model in (OLS, Logistic):
+        found, expected = model(f"{outcome} ~ group")(given), model("one ~ group")(plain)
+        assert found.names == expected.names
+        assert found.estimates == pytest.approx(expected.estimates)
+    assert set(OLS(f"{outcome} ~ group").columns) >= {"x", "group"}
+
+
+def test_a_truth_as_an_outcome_of_statsmodels_is_told_of(frame: pd.DataFrame) -> None:
+    given = [frame.assign(ill=frame["zip code"] > 4)[["x", "ill"]]] * 2
+    with pytest.raises(InputError, match=r'must be a number there: .*astype\(int\).*Logistic\("ill ~ age"\)'):
+        analyse(given, lambda f: smf.logit("ill ~ x", f).fit(disp=0), n=500)
+
+
+def test_parts_of_dates_and_pandas_in_formulas(frame: pd.DataFrame) -> None:
+    given = frame.assign(day=frame.day.where(frame.index > 20), k=frame["zip code"].where(frame.index > 20))
+    y = (given.day + pd.Timedelta(days=330)).dt.year
+    plain = given.assign(m=given.day.dt.month, w=given.day.dt.day_of_week, y=y).dropna(subset=["day"])
+    plain = plain.astype({"m": int, "w": int, "y": int, "k": int})
+    for parts, columns in [
+        ("C(month(day)) + weekday(day)", "C(m) + w"), ("year(day + 330) + C(k)", "y + C(k)"),
+        ("pd.cut(k, [-1, 4, 9])", "C(k > 4)"),
+    ]:  # fmt: skip
+        model = OLS(f"x ~ {parts}")
+        model.check(given)
+        found, expected = model(given), OLS(f"x ~ {columns}")(plain)
+        assert found.estimates == pytest.approx(expected.estimates)
+        assert not any(".0]" in n for n in found.names)
+        assert any(model.leans(name, ("x", "day" if "day" in parts else "k")) for name in found.names[1:])
+    with pytest.raises(InputError, match=r"days since 1970 in formulas. Write C\(year\(visit\)\)"):
+        OLS("x ~ C(day.dt.year)").check(given)
 
 
 def test_a_separated_outcome_is_told(frame: pd.DataFrame) -> None:

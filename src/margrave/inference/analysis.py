@@ -148,7 +148,7 @@ class Analysis:
         return at
 
     def _together(self, at: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """Estimates and covariances of the data sets that gave all of these, and their mean where nothing is refitted."""
+        """Estimates and covariances of the data sets that gave all of these, and q̂."""
         if self.covariances is None:
             raise InputError(
                 "Several values together need their covariance within each data set.",

@@ -15,17 +15,27 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.dates import PARTS, month, weekday, year  # noqa: F401 — for formulas, which see what is here
 from margrave.release.evidence import codes_of
 from margrave.schema import Schema
 from margrave.schema.column import some_of
 from margrave.schema.discrete import NO, YES
 
-_KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
-"""Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
+_KNOWN = frozenset({"np", "pd", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
+"""Names in formulas that are neither columns nor called: NumPy and pandas, and codings of categories."""
 
 OUTCOME = "outcome_"
 
 _WHOLE = ("integer", "coded")
+
+_MISSING = ("isna", "isnull", "notna", "notnull")
+_ASKED = re.compile(rf"(`[^`]*`|\b\w+)\.({'|'.join(_MISSING)})\(\)")
+"""Where an outcome asks for missing values, which are then none that leave a record out."""
+
+_DATES = re.compile(r"\.dt\b")
+
+_WHOLE_LEVEL = re.compile(r"(\[(?:T\.)?-?\d+)\.0\]")
+"""The level of a category that is a whole number, written as one with fractions."""
 
 _LEVEL = re.compile(r"\[[^\]]*\]")
 """The level of a category in a coefficient's name."""
@@ -40,6 +50,11 @@ def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
     left, tilde, right = formula.partition("~") if isinstance(formula, str) else ("", "", "")
     if not tilde or not left.strip() or not right.strip() or "~" in right:
         raise InputError(f"{formula!r} is no formula.", remedy='Write one such as "income ~ age + C(sex)".')
+    if _DATES.search(formula):
+        raise InputError(
+            f"{formula!r} takes a date apart by .dt, and dates are days since 1970 in formulas.",
+            remedy=f"Write C(year(visit)) for C(visit.dt.year); there are {', '.join(PARTS)}.",
+        )
     for name in (n for side in (left, right) for n in names_in(side, formula)):
         if name not in columns:
             raise InputError(
@@ -123,12 +138,14 @@ def leans_on(formula: str, coefficient: str, apart: Collection[str]) -> bool:
 def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]]:
     """Outcome, design matrix and names of its columns, of the records that miss nothing.
 
-    Dates and times enter as days since 1970, with fractions.
+    Dates and times enter as days since 1970, with fractions. Whole numbers name their categories alike, whether
+    others are missing or not: ``C(k)[T.2]``.
     """
     import statsmodels.formula.api as smf  # a second to load, and not every analysis needs it
 
     model = smf.ols(formula, plain(frame))
-    return np.asarray(model.endog), np.asarray(model.exog), tuple(model.exog_names)
+    names = tuple(_WHOLE_LEVEL.sub(r"\1]", name) for name in model.exog_names)
+    return np.asarray(model.endog), np.asarray(model.exog), names
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -163,8 +180,9 @@ def day_in_words(day: float) -> str:
 def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
     """Zeros and ones of a logistic regression's outcome, NaN where a column it names is missing.
 
-    ``left`` is a column or a comparison of columns. A column of numbers holds 0 and 1; ``success`` names the value
-    that counts as 1 in any other, which may be left out where there are two: then the second one does.
+    ``left`` is a column or a comparison of columns, ``column.isna()`` among them. A column of numbers holds 0 and 1;
+    ``success`` names the value that counts as 1 in any other, which may be left out where there are two: then the
+    second one does.
     """
     if left in frame.columns:
         column = frame[left]
@@ -173,9 +191,9 @@ def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
     else:
         if success is not None:
             raise InputError("A comparison needs no value that counts as 1.", remedy="Leave success out.")
-        given = frame[names_in(left, left)].isna().any(axis=1)
+        given = frame[names_in(_ASKED.sub("True", left), left)].isna().any(axis=1)
         try:
-            ones = frame.eval(left)
+            ones = frame.eval(left, engine="python")
         except Exception as error:
             why = str(error).splitlines()[0]
             raise InputError(f"The outcome {left!r} cannot be used ({why}).", remedy="Mend it.") from error
@@ -260,6 +278,18 @@ def _is_comparison(left: str) -> bool:
         tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
     except SyntaxError:
         return False
+    return _gives_truths(tree)
+
+
+def _gives_truths(tree: ast.expr) -> bool:
+    """Whether an expression of columns is true or false for each record, as its form tells."""
+    if isinstance(tree, ast.UnaryOp):
+        return isinstance(tree.op, ast.Not) and _gives_truths(tree.operand)
+    if isinstance(tree, ast.BinOp):
+        sides = (tree.left, tree.right)
+        return isinstance(tree.op, ast.BitAnd | ast.BitOr) and any(_gives_truths(side) for side in sides)
+    if isinstance(tree, ast.Call):
+        return isinstance(tree.func, ast.Attribute) and tree.func.attr in _MISSING
     return isinstance(tree, ast.Compare | ast.BoolOp)
 
 
@@ -270,7 +300,7 @@ def levels_of(column: pd.Series) -> list[Any] | None:
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories)
-    if is_number(column) or not pd.api.types.is_string_dtype(column.dtype) and column.dtype != np.dtype(object):
+    if is_number(column) or not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)):
         return None
     return sorted(column.dropna().unique(), key=str)
 

@@ -54,7 +54,7 @@ class Runs:
             if not self.keep_going:
                 raise InputError(
                     f"The fit failed on data set {i + 1} of {of} ({why}).",
-                    remedy='Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).',
+                    remedy=_remedy_for(why),
                 ) from error
             self.failures[i] = why
 
@@ -65,3 +65,13 @@ class Runs:
         if any(k in (*_TROUBLE, _SINGULAR) for k in kinds):
             self.troubled.add(i)
         self.warned.update(f"{k}: {text}" for k, text in kinds.items())
+
+
+def _remedy_for(why: str) -> str:
+    """What mends a fit that failed: statsmodels makes two outcomes of one that is true or false."""
+    if "endog has evaluated to an array with multiple columns" in why:
+        return (
+            "An outcome must be a number there: frame.assign(ill=frame.ill.astype(int)), or of a text"
+            ' (frame.ill == "yes").astype(int). The ready model Logistic("ill ~ age") takes both as they are.'
+        )
+    return 'Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).'
