@@ -29,7 +29,7 @@ from margrave.inference import (
     combine,
 )
 from margrave.inference.fits import estimable, read_fit
-from margrave.inference.sources import Frames
+from margrave.inference.sources import ELSEWHERE, Frames
 from margrave.release.release import Conditional
 from margrave.schema import Boolean, Integer, Schema
 
@@ -109,6 +109,21 @@ def _as_draws(given: list[pa.Table]) -> Any:
 def test_other_results_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="Return "):
         read_fit(wrong)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda f: stats.pearsonr(f.x, f.y),
+        lambda f: stats.ttest_ind(f.x, f.y),
+        lambda f: stats.linregress(f.x, f.y),
+        lambda f: stats.chi2_contingency([[20, 30], [25, 25]]),
+    ],
+)
+def test_results_of_tests_are_refused(test: Callable[[pd.DataFrame], Any]) -> None:
+    """They are tuples, and passed for an estimate with its variance."""
+    with pytest.raises(InputError, match=r"a test, and its p-value is no variance\. .*\.var\(\) / len\(a\)"):
+        analyse(tables(), test, n=200)
 
 
 def test_a_name_twice_is_refused() -> None:
@@ -275,7 +290,7 @@ def test_a_large_unit_is_no_blow_up() -> None:
     found = analyse(tables(), lambda f: {"income": (1e6 * f.x.mean(), 1e12 * f.x.var() / len(f))}, n=200)
     assert found["income"].known
     assert found["income"].standard_error > 1e4
-    assert not found.notes
+    assert found.notes == (ELSEWHERE,)
 
 
 def test_a_fit_that_did_not_converge_is_not_trusted() -> None:
@@ -442,6 +457,33 @@ def test_a_subgroup_is_chosen_in_the_fit() -> None:
     assert found.points[0] == pytest.approx(model(low).estimates)
 
 
+# --- tables drawn elsewhere
+
+
+def test_tables_of_one_distribution_are_told_of() -> None:
+    """Rows of release.sample pass for tables of a posterior: nothing but their likeness gives them away."""
+    rng = np.random.default_rng(2)
+    one = [pa.table({"x": rng.normal(1.0, 1.0, 200), "g": rng.choice(["a", "b"], 200)}) for _ in range(60)]
+    for fit in (Mean("x"), lambda f: {"mean(x)": (f.x.mean(), f.x.var() / len(f))}, OLS("x ~ g")):
+        found = analyse(one, fit, n=200)
+        assert any("differ as little as samples of one distribution" in n for n in found.notes)
+        assert found.notes[-1].startswith("Tables drawn elsewhere: this is right only if each comes from its own draw")
+        assert "release.sample" in found.notes[-1]
+        assert found.table().privacy_share.isna().all()
+        assert found.to_dict()["estimates"][0]["privacy_share"] is None
+    assert "%" not in str(found).splitlines()[3]
+
+
+def test_tables_of_a_posterior_are_not_told_of_as_one_distribution() -> None:
+    """The chance of that is at most one in a hundred, and seeds are fixed."""
+    told = 0
+    for seed in range(30):
+        found = analyse(tables(20, seed=seed), Mean("x"), n=200)
+        told += any("as little as" in n for n in found.notes)
+        assert found.notes[-1] == ELSEWHERE
+    assert told <= 1
+
+
 # --- refits, and the bias they show
 
 
@@ -505,6 +547,31 @@ def test_the_bias_that_refits_show_is_taken_off() -> None:
     assert seen == sorted(seen)
     assert not any("standard errors" in n for n in analyse(biased(0.1), fit).notes)
     assert found.to_dict()["estimates"][0]["bias"] == found["x"].bias
+
+
+@pytest.mark.parametrize(
+    ("variance", "wrong"),
+    [
+        (lambda x: x.var() / len(x), False),
+        (lambda x: 1.7 * x.var() / len(x), False),
+        (lambda x: x.std() / np.sqrt(len(x)), True),
+        (lambda x: x.var(), True),
+        (lambda x: stats.ttest_1samp(x, 0.9).pvalue, True),
+        (lambda x: 1e-9, True),
+    ],
+)
+def test_a_wrong_variance_is_told(variance: Callable[[pd.Series], float], wrong: bool) -> None:
+    """Tables of one distribution show how much estimates vary; those of a posterior, what they vary by at least."""
+
+    def fit(frame: pd.DataFrame) -> Any:
+        return {"mean(x)": (frame.x.mean(), variance(frame.x))}
+
+    release = release_of(SHARES, 200, 3.0, np.random.default_rng(1))
+    for source in (biased(), release.draws(40, seed=2)):
+        told = [n for n in analyse(source, fit).notes if n.startswith("mean(x): the fit returned variances of")]
+        assert len(told) == wrong
+        assert all("the square of its standard error" in n for n in told)
+        assert not any("the fit returned variances" in n for n in analyse(source, Mean("x")).notes)
 
 
 def test_a_posterior_is_not_corrected() -> None:

@@ -13,7 +13,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 from margrave.errors import InputError
-from margrave.inference import OLS, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Quantile, analyse
 from margrave.inference.formulas import check_formula, names_in, value_of
 from margrave.schema import Boolean, Date, Integer, Schema
 
@@ -112,6 +112,33 @@ def test_a_quantile_and_its_variance() -> None:
     assert "normal" in Quantile("x").notes[0]
     with pytest.raises(InputError, match="quantile"):
         Quantile("x", 1.0)
+
+
+def test_a_correlation_and_its_variance() -> None:
+    """That of a normal distribution, (1 − r²)² / n, which does not hold where the spread is uneven."""
+    rng, r, n = np.random.default_rng(7), 0.6, 400
+
+    def normal() -> Any:
+        x = rng.normal(size=n)
+        return x, r * x + np.sqrt(1 - r * r) * rng.normal(size=n)
+
+    def uneven() -> Any:
+        x = rng.normal(size=n)
+        return x, x + x * rng.normal(size=n)
+
+    for drawn, known in ((normal, (1 - r * r) ** 2 / n), (uneven, None)):
+        fitted = [Correlation("x", "y")(pd.DataFrame(dict(zip("xy", drawn(), strict=True)))) for _ in range(600)]
+        points, variances = (np.array([getattr(f, part)[0] for f in fitted]) for part in ("estimates", "variances"))
+        assert variances.mean() == pytest.approx(points.var(), rel=0.3)
+        assert known is None or variances.mean() == pytest.approx(known, rel=0.05)
+    x, y = normal()
+    frame = pd.DataFrame({"x": x, "y": y}).assign(y=lambda f: f.y.where(f.index > 5))
+    assert Correlation("y", "x")(frame).estimates[0] == pytest.approx(frame.corr().loc["x", "y"])
+    assert Correlation("y", "x").leans("corr(y, x)", ("y", "x"))
+    with pytest.raises(InputError, match="twice"):
+        Correlation("x", "x")
+    with pytest.raises(InputError, match="no column 'z'"):
+        Correlation("x", "z").check(frame)
 
 
 def test_dates_are_numbers(frame: pd.DataFrame) -> None:

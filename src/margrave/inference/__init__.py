@@ -9,6 +9,7 @@ try:
     from margrave.inference.analyse import analyse, analyse_posterior
     from margrave.inference.analysis import Analysis
     from margrave.inference.combine import Mixture, WaldTest, combine, mix, wald
+    from margrave.inference.correlation import Correlation
     from margrave.inference.estimate import Estimate
     from margrave.inference.fits import Fitted
     from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
@@ -22,6 +23,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "OLS",
     "Analysis",
+    "Correlation",
     "Estimate",
     "Fitted",
     "Logistic",

@@ -13,7 +13,7 @@ from margrave.inference.bins import Bins
 from margrave.inference.combine import Mixture, mix
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
-from margrave.inference.relations import Relations
+from margrave.inference.relations import KnowsColumns, Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
 from margrave.parameters import check_level, is_number
@@ -45,7 +45,8 @@ def analyse(
 
     ``source`` is a release, which draws ``m`` data sets (100) of ``rows`` records from its posterior
     (``method`` and ``seed`` go to :meth:`Release.draws`), or its draws, or a list of tables drawn elsewhere,
-    with ``n`` the number of real records.
+    with ``n`` the number of real records: right only if each table comes from its own draw of a posterior, which
+    the rows of ``release.sample`` and ``release.complete`` do not.
     ``fit`` is any analysis of one pandas frame as if it were the real one. It returns (estimates, variances), named
     by dicts or Series or not at all; (estimates, covariance matrix), which tests of several values need; a dict of
     name: (estimate, variance); or a statsmodels result. :mod:`margrave.inference.models` has ready ones.
@@ -96,6 +97,7 @@ def analyse(
         notes=tuple(getattr(fit, "notes", ())),
         relations=Relations.of(fit, draws),
         bins=Bins.of(fit, draws, frames, corrected=correct),
+        ready=isinstance(fit, KnowsColumns),
     )
 
 

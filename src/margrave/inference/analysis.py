@@ -133,7 +133,9 @@ class Analysis:
         )
         parts = [self.estimates[i] for i in at]
         unmeasured = tuple(dict.fromkeys(u for e in parts for u in e.unmeasured))
-        return replace(found, unmeasured=unmeasured, binned=tuple(dict.fromkeys(b for e in parts for b in e.binned)))
+        binned = tuple(dict.fromkeys(b for e in parts for b in e.binned))
+        elsewhere = any(e.elsewhere for e in parts)
+        return replace(found, unmeasured=unmeasured, binned=binned, elsewhere=elsewhere)
 
     def _known(self, names: Sequence[str], what: str) -> list[int]:
         """The places of estimates that have intervals."""

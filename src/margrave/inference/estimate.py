@@ -29,7 +29,8 @@ class Estimate:
     the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
     so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the
     release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their
-    bins. A quantity whose interval is refused has NaN for its estimate and variance.
+    bins. ``elsewhere``: its data sets were drawn elsewhere, and what of their spread is privacy's is not known. A
+    quantity whose interval is refused has NaN for its estimate and variance.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Estimate:
     unmeasured: tuple[Clique, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
+    elsewhere: bool = False
 
     @property
     def marked(self) -> str:
@@ -67,9 +69,10 @@ class Estimate:
         """``1 − ratio v̄ / T``, in 0 … 1: the share of the variance that the real records alone would not have.
 
         ``ratio v̄`` is the variance of the same analysis of as many real records. The rest is the noise added for
-        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown.
+        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown, and of
+        tables drawn elsewhere.
         """
-        if self.ratio is None or not self.known:
+        if self.ratio is None or self.elsewhere or not self.known:
             return math.nan
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.columns import column_of as _column
+from margrave.inference.columns import enough as _some
+from margrave.inference.columns import numbers_of as _numbers
+from margrave.inference.columns import scalar as _scalar
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
@@ -17,16 +21,13 @@ from margrave.inference.formulas import (
     check_formula,
     check_held,
     columns_of,
-    days_of,
     design,
     holds,
     is_date,
-    is_number,
     leans_on,
     levels_of,
     need_statsmodels,
     outcome,
-    some,
     value_of,
     zero_one,
 )
@@ -257,33 +258,3 @@ def _logit(y: FloatArray, x: FloatArray, names: tuple[str, ...], robust: bool) -
 
 def _where(names: Sequence[str], keep: Any) -> tuple[str, ...]:
     return tuple(n for n, k in zip(names, keep, strict=True) if k)
-
-
-def _scalar(name: str, estimate: float, variance: float, *, days: bool = False) -> Fitted:
-    return replace(Fitted.of((name,), [float(estimate)], [[float(variance)]]), days=days)
-
-
-def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    if not isinstance(name, str) or name not in frame.columns:
-        raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
-    return frame[name]
-
-
-def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
-    """The numbers that are not missing. An empty frame, whose types alone are looked at, gives none."""
-    column = _column(frame, name)
-    if is_date(column):
-        column = days_of(column)
-    if not is_number(column):
-        raise InputError(
-            f"Column {name!r} holds no numbers.", remedy="For a column of categories, ask for a proportion."
-        )
-    x = column.dropna().to_numpy(dtype=np.float64)
-    if len(frame):
-        _some(len(x), name)
-    return np.asarray(x)
-
-
-def _some(n: int, name: str) -> None:
-    if n < 2:
-        raise ValueError(f"column {name!r} has {n} values that are not missing")

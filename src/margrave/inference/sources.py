@@ -21,6 +21,12 @@ Progress = Callable[[str, float], None]
 MANY = 100
 """How many data sets are drawn by default."""
 
+ELSEWHERE = (
+    "Tables drawn elsewhere: this is right only if each comes from its own draw of a posterior (release.draws). Rows of"
+    " release.sample and release.complete know nothing of the noise, and intervals from them are too narrow."
+)
+"""The note of all tables that were not drawn here."""
+
 
 @runtime_checkable
 class Draws(Protocol):
@@ -84,7 +90,7 @@ class Tables:
     tables: tuple[pa.Table, ...]
     total: float | None = None
     method: str = "given tables"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (ELSEWHERE,)
 
     @staticmethod
     def of(tables: Sequence[Any], n: float | None) -> Tables:
