@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from margrave.inference import (
     Fitted,
     Logistic,
     Mean,
+    Proportion,
     Quantile,
     analyse,
     analyse_posterior,
@@ -30,8 +32,11 @@ from margrave.inference import (
 )
 from margrave.inference.fits import estimable, read_fit
 from margrave.inference.sources import ELSEWHERE, Frames
+from margrave.marginal import IDENTITY
+from margrave.release import Draws
 from margrave.release.release import Conditional
 from margrave.schema import Boolean, Integer, Schema
+from test_release_draws import by_hand
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
 
@@ -455,6 +460,62 @@ def test_a_subgroup_is_chosen_in_the_fit() -> None:
     assert found.names == ("Intercept", "group[T.a]", "group[T.b]")
     low = Frames.of_schema(SCHEMA).of(release.draws(10, seed=5)[0]).query("grade == 'low'")
     assert found.points[0] == pytest.approx(model(low).estimates)
+
+
+# --- quantities that have bounds
+
+
+def rare(counts: tuple[int, ...] = (2000, 1998, -30), scale: float = 40.0) -> Draws:
+    """Tables by refits of one column's noisy counts, its last code drowned in noise."""
+    release = by_hand({"a": 3}, (("a",), np.array(counts), scale, IDENTITY))
+    return release.draws(12, method="bootstrap", seed=3)
+
+
+def test_a_share_lies_between_0_and_1() -> None:
+    """The bias taken off a small share, and an interval around it, left none of it."""
+    drawn = rare()
+
+    def share(frame: pd.DataFrame) -> Any:
+        p = (frame.a == 2).mean()
+        return {"rare": (p, max(p * (1 - p), 1e-6) / len(frame)), "log": (np.log(p + 0.01), 0.01)}
+
+    plain, ready = analyse(drawn, share), analyse(drawn, Proportion("a", 2))
+    assert plain["rare"].estimate < 0
+    assert plain["rare"].interval()[1] > 0.001
+    given = analyse(drawn, share, bounds={"rare": (0, 1)})
+    for found, name in ((given, "rare"), (ready, "a = 2")):
+        e = found[name]
+        low, high = e.interval()
+        assert e.estimate == low == 0.0
+        assert high == pytest.approx(-plain["rare"].estimate + plain["rare"].interval()[1], rel=0.01)
+        assert e.interval(0.9999) == (0.0, pytest.approx(min(1.0, e.interval(0.9999)[1])))
+        assert e.p_value() == pytest.approx(1.0)
+        assert any(n.startswith(f"{name} came out at -0.00") and n.endswith("0 is told.") for n in found.notes)
+        assert f"{name}: the interval is cut off at what is possible." in found.notes
+        assert found.contrast({name: -1.0}).interval() == (-high, 0.0)
+        assert found.test(name).p_value == pytest.approx(1.0)
+    bars = re.findall(r'class="[wr]" (?:d="M|x=")([-.\d]+)', ready.svg())
+    assert len(bars) == 2
+    assert len(set(bars)) == 1, "the bar of the real records begins where the interval is cut off"
+    assert given["log"].estimate < 0
+    assert not any("log came" in n or "log: the interval" in n for n in given.notes)
+    assert analyse(drawn, share, bounds=(None, 1))["rare"].estimate == plain["rare"].estimate
+    for bounds in ((1, 0), (0, "1"), 3, {"rare": (0, 0)}):
+        with pytest.raises(InputError, match="least and the greatest"):
+            analyse(drawn, share, bounds=bounds)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"bounds names 'rar'.*They are: rare, log"):
+        analyse(drawn, share, bounds={"rar": (0, 1)})
+
+
+def test_an_interval_that_is_cut_off_covers_as_often() -> None:
+    """Three codes, the last with one record in a thousand, under much more noise: 30 tables, and no limit below 0."""
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(30):
+        counts = np.rint(rng.multinomial(4000, [0.5, 0.499, 0.001]) + rng.normal(0.0, 40.0, 3))
+        low, high = analyse(rare(tuple(counts)), Proportion("a", 2))["a = 2"].interval()
+        assert low >= 0.0
+        held += low <= 0.001 <= high
+    assert held > 20  # at 95 %, 20 or fewer in one case of a million
 
 
 # --- tables drawn elsewhere

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from margrave.inference.bins import Bins
 from margrave.inference.combine import Mixture, mix
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
+from margrave.inference.limits import Bounds, bounds_of
 from margrave.inference.relations import KnowsColumns, Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
@@ -39,6 +40,7 @@ def analyse(
     large: float = LARGE,
     remedy: Remedy = "report",
     correct: bool = True,
+    bounds: Bounds | Mapping[str, Bounds] | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
     """Estimates and intervals for the **population** that the real records were sampled from.
@@ -64,6 +66,10 @@ def analyse(
     know the bin of a value alone: where an analysis takes the values themselves, a note says how wide the bins
     are, and of a mean what it would be at either end of them (``binned``, ``ends``).
 
+    ``bounds``: the least and the greatest possible value, such as (0, 1) for shares, of all estimates or by name; None
+    is no bound. What comes out beyond is moved there, and intervals are cut off, with a note. Ready models have
+    theirs.
+
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
     of one and of the other are used together or not at all.
@@ -83,6 +89,7 @@ def analyse(
     """
     check_level(level)
     _check_remedy(large, remedy)
+    limits = bounds_of(bounds, fit)
     draws, frames = _prepared(source, fit, m, n=n, rows=rows, method=method, seed=seed, progress=progress)
     sources = [draws] if not correct or (own := draws.released()) is None else [draws, own]
     every = [Runs(keep_going=remedy == "drop") for _ in sources]
@@ -98,6 +105,7 @@ def analyse(
         relations=Relations.of(fit, draws),
         bins=Bins.of(fit, draws, frames, corrected=correct),
         ready=isinstance(fit, KnowsColumns),
+        bounds=limits,
     )
 
 

@@ -94,7 +94,7 @@ class Analysis:
         """
         chosen = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
         at = self._known(chosen, "test")
-        if len(at) == 1 and self.covariances is None:
+        if len(at) == 1 and (self.covariances is None or method == "full"):
             return self._one(self.estimates[at[0]], null)
         values = self._values(chosen, null)
         points, covariances, centre = self._together(at)
@@ -119,7 +119,7 @@ class Analysis:
         if not all(is_number(w) and np.isfinite(w) for w in weights.values()) or not any(weights.values()):
             raise InputError("Weights are numbers, not all of them 0.", remedy='Give such as {"B": 1, "C": -1}.')
         w, name = np.array([float(weights[n]) for n in chosen]), name or written_out(weights)
-        if len(at) == 1 and self.covariances is None:
+        if len(at) == 1:
             return _times(self.estimates[at[0]], float(w[0]), name)
         points, covariances, centre = self._together(at)
         found = combine(
@@ -259,10 +259,11 @@ def written_out(weights: Mapping[str, float]) -> str:
 
 def _times(e: Estimate, weight: float, name: str) -> Estimate:
     """A multiple of an estimate."""
-    square = weight**2
+    square, ends = weight**2, [weight * bound for bound in e.bounds]
     return replace(
         e, name=name, estimate=weight * e.estimate, variance=square * e.variance, within=square * e.within,
         between=square * e.between, bias=weight * e.bias, ends=None,
+        bounds=(min(ends), max(ends)),
     )  # fmt: skip
 
 

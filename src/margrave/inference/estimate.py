@@ -29,8 +29,9 @@ class Estimate:
     the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together,
     so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the
     release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their
-    bins. ``elsewhere``: its data sets were drawn elsewhere, and what of their spread is privacy's is not known. A
-    quantity whose interval is refused has NaN for its estimate and variance.
+    bins. ``elsewhere``: its data sets were drawn elsewhere, and what of their spread is privacy's is not known.
+    ``bounds``: between them all possible values lie, and intervals are cut off there. A quantity whose interval is
+    refused has NaN for its estimate and variance.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Estimate:
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
     elsewhere: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def marked(self) -> str:
@@ -77,12 +79,15 @@ class Estimate:
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``."""
+        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``.
+
+        Cut off at the ``bounds``.
+        """
         check_level(level)
         if not self.known:
             return math.nan, math.nan
         half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.standard_error
-        return self.estimate - half, self.estimate + half
+        return max(self.estimate - half, self.bounds[0]), min(self.estimate + half, self.bounds[1])
 
     def p_value(self, null: float = 0.0) -> float:
         """The two-sided p-value of the hypothesis that the population's value is ``null``."""

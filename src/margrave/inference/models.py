@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -90,6 +90,7 @@ class Proportion(OfOneColumn):
 
     column: str
     value: Any
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
