@@ -73,8 +73,8 @@ def test_the_share_of_the_missing(frame: pd.DataFrame) -> None:
     assert not Proportion("ill", None).by_value(schema)
     Proportion("ill", None).check(empty, schema)
     Proportion("ill", "yes").check(empty, schema)
-    for model in (Proportion("well", None), Proportion("ill", 5)):
-        with pytest.raises(InputError, match="no value"):
+    for model, words in [(Proportion("well", None), "'well' lacks no value"), (Proportion("ill", 5), "no value 5")]:
+        with pytest.raises(InputError, match=words):
             model.check(empty, schema)
 
 

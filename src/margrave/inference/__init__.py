@@ -13,6 +13,7 @@ try:
     from margrave.inference.estimate import Estimate
     from margrave.inference.fits import Fitted
     from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
+    from margrave.inference.totals import Count, Total
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("pandas", "scipy"):
         raise
@@ -24,6 +25,7 @@ __all__ = [
     "OLS",
     "Analysis",
     "Correlation",
+    "Count",
     "Estimate",
     "Fitted",
     "Logistic",
@@ -31,6 +33,7 @@ __all__ = [
     "Mixture",
     "Proportion",
     "Quantile",
+    "Total",
     "WaldTest",
     "analyse",
     "analyse_posterior",

@@ -17,6 +17,7 @@ from margrave.inference.limits import Bounds, bounds_of
 from margrave.inference.relations import KnowsColumns, Relations
 from margrave.inference.runs import Fit, Runs
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
+from margrave.inference.sums import notes_on_sums
 from margrave.parameters import check_level, is_number
 from margrave.schema import Schema
 
@@ -95,16 +96,17 @@ def analyse(
     every = [Runs(keep_going=remedy == "drop") for _ in sources]
     for part, (runs, tables) in enumerate(zip(every, sources, strict=True)):
         runs.run(tables, frames, lambda frame: read_fit(fit(frame)), _analysing(progress, part, len(sources)))
+    ready = isinstance(fit, KnowsColumns)
     return gather(
         every,
         draws,
         level=level,
         large=large,
         remedy=remedy,
-        notes=tuple(getattr(fit, "notes", ())),
+        notes=(*getattr(fit, "notes", ()), *([] if ready else _sums(fit, every[0], draws, frames))),
         relations=Relations.of(fit, draws),
         bins=Bins.of(fit, draws, frames, corrected=correct),
-        ready=isinstance(fit, KnowsColumns),
+        ready=ready,
         bounds=limits,
     )
 
@@ -154,6 +156,10 @@ def _prepared(
 
     drawing("drawing distributions", 0.0)
     return settle(source, m, n=n, rows=rows, method=method, seed=seed, progress=drawing)
+
+
+def _sums(fit: Fit, runs: Runs, draws: Draws, frames: Frames) -> list[str]:
+    return notes_on_sums(fit, runs.results[0], draws, frames) if 0 in runs.results else []
 
 
 def _analysing(progress: Progress | None, part: int, parts: int) -> Callable[[float], None]:

@@ -250,10 +250,11 @@ def holds(column: pd.Series, name: str, value: Any) -> pd.Series:
 
 def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
     """An InputError for a number or date that the schema's column cannot hold; ``value_of`` checks texts."""
-    if schema is not None and value is None:
-        codes_of(schema, name, None)
-        return
-    if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
+    if schema is not None and value is None and not schema.column(name).missing:
+        raise InputError(
+            f"Column {name!r} lacks no value, by the schema.", remedy=f"It has {some_of(schema.column(name).labels())}."
+        )
+    if value is None or schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
         return
     codes_of(schema, name, value)
     if schema.column(name).kind in _WHOLE and float(value) % 1:

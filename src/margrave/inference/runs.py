@@ -32,7 +32,7 @@ class Runs:
     def run(self, draws: Draws, frames: Frames, fit: Fit, progress: Callable[[float], None]) -> None:
         """One after the other: formulas hold Python's lock, so threads are slower than none."""
         for i in range(len(draws)):
-            frame = frames.of(draws[i])
+            frame = frames.draw(draws, i)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 self._one(i, frame, fit, len(draws))

@@ -28,6 +28,10 @@ ELSEWHERE = (
 """The note of all tables that were not drawn here."""
 
 
+TOTAL, ROWS = "total", "rows"
+"""Attributes of a frame: the real records that its data set stands for, and all records of the data set."""
+
+
 @runtime_checkable
 class Draws(Protocol):
     """Data sets, each of independent records from a distribution of its own, drawn from the posterior."""
@@ -177,6 +181,12 @@ class Frames:
         columns = {f.name: self._column(f.name, f.type, table[f.name]) for f in table.schema}
         return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
 
+    def draw(self, draws: Draws, i: int) -> pd.DataFrame:
+        """The i-th data set as a frame that knows how many records it has and stands for, as its parts do."""
+        frame, total = self.of(draws[i]), total_of(draws, i)
+        frame.attrs = {ROWS: len(frame)} | ({} if total is None else {TOTAL: total})
+        return frame
+
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
         if _is_text(kind):
             texts, ordered = self.levels[name]
@@ -187,6 +197,18 @@ class Frames:
         if pa.types.is_decimal(kind) or (holed and (pa.types.is_boolean(kind) or pa.types.is_integer(kind))):
             return values.cast(pa.float64()).to_pandas()
         return values.to_pandas(date_as_object=False)
+
+
+def total_of(draws: Draws, i: int) -> float | None:
+    """The real records that a data set's distribution stands for, which the noise leaves open as it does the rest."""
+    own = getattr(draws, "total_of", None)
+    return draws.total if own is None else float(own(i))
+
+
+def size_of(frame: pd.DataFrame) -> tuple[float, int]:
+    """The real records that a data set stands for, and its own, also of a part of it; its own of any other frame."""
+    rows = int(frame.attrs.get(ROWS, len(frame)))
+    return float(frame.attrs.get(TOTAL, rows)), rows
 
 
 def _categorical(values: pa.ChunkedArray, texts: tuple[str, ...], ordered: bool) -> pd.Categorical:
