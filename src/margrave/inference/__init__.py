@@ -6,12 +6,13 @@ Needs the extra ``inference``: ``pip install 'margrave[inference]'``.
 from margrave.errors import InputError
 
 try:
-    from margrave.inference.analyse import analyse, analyse_posterior
+    from margrave.inference.analyse import analyse, analyse_posterior, analyse_several
     from margrave.inference.analysis import Analysis
     from margrave.inference.combine import Mixture, WaldTest, combine, mix, wald
     from margrave.inference.correlation import Correlation
     from margrave.inference.estimate import Estimate
     from margrave.inference.fits import Fitted
+    from margrave.inference.groups import By
     from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
     from margrave.inference.totals import Count, Total
 except ModuleNotFoundError as error:
@@ -24,6 +25,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "OLS",
     "Analysis",
+    "By",
     "Correlation",
     "Count",
     "Estimate",
@@ -37,6 +39,7 @@ __all__ = [
     "WaldTest",
     "analyse",
     "analyse_posterior",
+    "analyse_several",
     "combine",
     "mix",
     "wald",

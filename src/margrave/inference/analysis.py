@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,9 @@ from margrave.inference.estimate import FOOTNOTE, Estimate
 from margrave.inference.forest import forest, page
 from margrave.parameters import check_level, is_number
 from margrave.typing import AnyArray, FloatArray
+
+_LEVEL = re.compile(r"\[[^\[\]]*\](?=:|$)")
+"""What follows a factor of a term in a coefficient's name."""
 
 FORMATS = (".html", ".svg")
 P_VALUES = "p-values test that the value is 0."
@@ -89,10 +93,12 @@ class Analysis:
     ) -> WaldTest:
         """Test that the quantities named (all by default) have the values ``null`` together: see :func:`wald`.
 
+        A term of a formula stands for all of its coefficients: ``test(["C(ward)"])``.
         The data sets that gave all of them are used. The fit must return a covariance matrix, unless one name is
         tested.
         """
-        chosen = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
+        given = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
+        chosen = tuple(dict.fromkeys(n for name in given for n in self._of_term(name)))
         at = self._known(chosen, "test")
         if len(at) == 1 and (self.covariances is None or method == "full"):
             return self._one(self.estimates[at[0]], null)
@@ -136,6 +142,11 @@ class Analysis:
         binned = tuple(dict.fromkeys(b for e in parts for b in e.binned))
         elsewhere = any(e.elsewhere for e in parts)
         return replace(found, unmeasured=unmeasured, binned=binned, elsewhere=elsewhere)
+
+    def _of_term(self, name: str) -> tuple[str, ...]:
+        """The estimate of that name, or those that are levels of a term of that name."""
+        levels = tuple(n for n in self.names if n != name and _LEVEL.sub("", n) == name)
+        return (name,) if name in self.names or not levels else levels
 
     def _known(self, names: Sequence[str], what: str) -> list[int]:
         """The places of estimates that have intervals."""
