@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,14 +24,19 @@ from margrave.inference import (
     Fitted,
     Logistic,
     Mean,
+    Proportion,
     Quantile,
     analyse,
     analyse_posterior,
     combine,
 )
 from margrave.inference.fits import estimable, read_fit
-from margrave.inference.sources import Frames
+from margrave.inference.sources import ELSEWHERE, Frames
+from margrave.marginal import IDENTITY
+from margrave.release import Draws
 from margrave.release.release import Conditional
+from margrave.schema import Boolean, Integer, Schema
+from test_release_draws import by_hand
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
 
@@ -110,6 +116,21 @@ def test_other_results_are_refused(wrong: Any) -> None:
         read_fit(wrong)
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda f: stats.pearsonr(f.x, f.y),
+        lambda f: stats.ttest_ind(f.x, f.y),
+        lambda f: stats.linregress(f.x, f.y),
+        lambda f: stats.chi2_contingency([[20, 30], [25, 25]]),
+    ],
+)
+def test_results_of_tests_are_refused(test: Callable[[pd.DataFrame], Any]) -> None:
+    """They are tuples, and passed for an estimate with its variance."""
+    with pytest.raises(InputError, match=r"a test, and its p-value is no variance\. .*\.var\(\) / len\(a\)"):
+        analyse(tables(), test, n=200)
+
+
 def test_a_name_twice_is_refused() -> None:
     with pytest.raises(InputError, match="two estimates named 'a'"):
         analyse(tables(), lambda f: Fitted(("a", "a"), np.zeros(2), np.ones(2)), n=10)
@@ -151,10 +172,26 @@ def test_dates_truths_and_missing_numbers() -> None:
     frame = Frames({}).of(table)
     assert frame.day.dtype.kind == "M"
     assert frame.day[0] == pd.Timestamp("2020-01-01")
-    assert list(frame.seen.cat.categories) == [False, True]
+    assert frame.seen.dtype == np.dtype("float64")
+    assert frame.seen[0] == 1.0
     assert frame.sure.dtype == np.dtype(bool)
     assert frame.k.dtype == np.dtype("float64")
     assert frame.isna().sum().tolist() == [1, 1, 0, 1]
+
+
+def test_types_are_those_of_the_schema_whether_values_are_missing_or_not() -> None:
+    columns = {"seen": [True, False], "k": [1, 2], "sure": [True, False], "i": [1, 2]}
+    schema = Schema(
+        [Boolean("seen", missing=True), Integer("k", 0, 3, missing=True), Boolean("sure"), Integer("i", 0, 3)]
+    )
+    types = ["float64", "float64", "bool", "int64"]
+    holed = pa.table({**columns, "seen": [True, None], "k": [None, 2]})
+    for table in (pa.table(columns), holed):
+        frame = Frames.of_schema(schema).of(table)
+        assert [str(t) for t in frame.dtypes] == types
+        assert frame.seen.mean() == (0.5 if table is not holed else 1.0)
+        frames = Frames.of_tables(_as_draws([pa.table(columns), holed]))
+        assert [str(t) for t in frames.of(table).dtypes] == types
 
 
 # --- what is set aside
@@ -258,7 +295,7 @@ def test_a_large_unit_is_no_blow_up() -> None:
     found = analyse(tables(), lambda f: {"income": (1e6 * f.x.mean(), 1e12 * f.x.var() / len(f))}, n=200)
     assert found["income"].known
     assert found["income"].standard_error > 1e4
-    assert not found.notes
+    assert found.notes == (ELSEWHERE,)
 
 
 def test_a_fit_that_did_not_converge_is_not_trusted() -> None:
@@ -425,6 +462,89 @@ def test_a_subgroup_is_chosen_in_the_fit() -> None:
     assert found.points[0] == pytest.approx(model(low).estimates)
 
 
+# --- quantities that have bounds
+
+
+def rare(counts: tuple[int, ...] = (2000, 1998, -30), scale: float = 40.0) -> Draws:
+    """Tables by refits of one column's noisy counts, its last code drowned in noise."""
+    release = by_hand({"a": 3}, (("a",), np.array(counts), scale, IDENTITY))
+    return release.draws(12, method="bootstrap", seed=3)
+
+
+def test_a_share_lies_between_0_and_1() -> None:
+    """The bias taken off a small share, and an interval around it, left none of it."""
+    drawn = rare()
+
+    def share(frame: pd.DataFrame) -> Any:
+        p = (frame.a == 2).mean()
+        return {"rare": (p, max(p * (1 - p), 1e-6) / len(frame)), "log": (np.log(p + 0.01), 0.01)}
+
+    plain, ready = analyse(drawn, share), analyse(drawn, Proportion("a", 2))
+    assert plain["rare"].estimate < 0
+    assert plain["rare"].interval()[1] > 0.001
+    given = analyse(drawn, share, bounds={"rare": (0, 1)})
+    for found, name in ((given, "rare"), (ready, "a = 2")):
+        e = found[name]
+        low, high = e.interval()
+        assert e.estimate == low == 0.0
+        assert high == pytest.approx(-plain["rare"].estimate + plain["rare"].interval()[1], rel=0.01)
+        assert e.interval(0.9999) == (0.0, pytest.approx(min(1.0, e.interval(0.9999)[1])))
+        assert e.p_value() == pytest.approx(1.0)
+        assert any(n.startswith(f"{name} came out at -0.00") and n.endswith("0 is told.") for n in found.notes)
+        assert f"{name}: the interval is cut off at what is possible." in found.notes
+        assert found.contrast({name: -1.0}).interval() == (-high, 0.0)
+        assert found.test(name).p_value == pytest.approx(1.0)
+    bars = re.findall(r'class="[wr]" (?:d="M|x=")([-.\d]+)', ready.svg())
+    assert len(bars) == 2
+    assert len(set(bars)) == 1, "the bar of the real records begins where the interval is cut off"
+    assert given["log"].estimate < 0
+    assert not any("log came" in n or "log: the interval" in n for n in given.notes)
+    assert analyse(drawn, share, bounds=(None, 1))["rare"].estimate == plain["rare"].estimate
+    for bounds in ((1, 0), (0, "1"), 3, {"rare": (0, 0)}):
+        with pytest.raises(InputError, match="least and the greatest"):
+            analyse(drawn, share, bounds=bounds)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"bounds names 'rar'.*They are: rare, log"):
+        analyse(drawn, share, bounds={"rar": (0, 1)})
+
+
+def test_an_interval_that_is_cut_off_covers_as_often() -> None:
+    """Three codes, the last with one record in a thousand, under much more noise: 30 tables, and no limit below 0."""
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(30):
+        counts = np.rint(rng.multinomial(4000, [0.5, 0.499, 0.001]) + rng.normal(0.0, 40.0, 3))
+        low, high = analyse(rare(tuple(counts)), Proportion("a", 2))["a = 2"].interval()
+        assert low >= 0.0
+        held += low <= 0.001 <= high
+    assert held > 20  # at 95 %, 20 or fewer in one case of a million
+
+
+# --- tables drawn elsewhere
+
+
+def test_tables_of_one_distribution_are_told_of() -> None:
+    """Rows of release.sample pass for tables of a posterior: nothing but their likeness gives them away."""
+    rng = np.random.default_rng(2)
+    one = [pa.table({"x": rng.normal(1.0, 1.0, 200), "g": rng.choice(["a", "b"], 200)}) for _ in range(60)]
+    for fit in (Mean("x"), lambda f: {"mean(x)": (f.x.mean(), f.x.var() / len(f))}, OLS("x ~ g")):
+        found = analyse(one, fit, n=200)
+        assert any("differ as little as samples of one distribution" in n for n in found.notes)
+        assert found.notes[-1].startswith("Tables drawn elsewhere: this is right only if each comes from its own draw")
+        assert "release.sample" in found.notes[-1]
+        assert found.table().privacy_share.isna().all()
+        assert found.to_dict()["estimates"][0]["privacy_share"] is None
+    assert "%" not in str(found).splitlines()[3]
+
+
+def test_tables_of_a_posterior_are_not_told_of_as_one_distribution() -> None:
+    """The chance of that is at most one in a hundred, and seeds are fixed."""
+    told = 0
+    for seed in range(30):
+        found = analyse(tables(20, seed=seed), Mean("x"), n=200)
+        told += any("as little as" in n for n in found.notes)
+        assert found.notes[-1] == ELSEWHERE
+    assert told <= 1
+
+
 # --- refits, and the bias they show
 
 
@@ -490,6 +610,31 @@ def test_the_bias_that_refits_show_is_taken_off() -> None:
     assert seen == sorted(seen)
     assert not any("standard errors" in n for n in analyse(biased(0.1), fit).notes)
     assert found.to_dict()["estimates"][0]["bias"] == found["x"].bias
+
+
+@pytest.mark.parametrize(
+    ("variance", "wrong"),
+    [
+        (lambda x: x.var() / len(x), False),
+        (lambda x: 1.7 * x.var() / len(x), False),
+        (lambda x: x.std() / np.sqrt(len(x)), True),
+        (lambda x: x.var(), True),
+        (lambda x: stats.ttest_1samp(x, 0.9).pvalue, True),
+        (lambda x: 1e-9, True),
+    ],
+)
+def test_a_wrong_variance_is_told(variance: Callable[[pd.Series], float], wrong: bool) -> None:
+    """Tables of one distribution show how much estimates vary; those of a posterior, what they vary by at least."""
+
+    def fit(frame: pd.DataFrame) -> Any:
+        return {"mean(x)": (frame.x.mean(), variance(frame.x))}
+
+    release = release_of(SHARES, 200, 3.0, np.random.default_rng(1))
+    for source in (biased(), release.draws(40, seed=2)):
+        told = [n for n in analyse(source, fit).notes if n.startswith("mean(x): the fit returned variances of")]
+        assert len(told) == wrong
+        assert all("the square of its standard error" in n for n in told)
+        assert not any("the fit returned variances" in n for n in analyse(source, Mean("x")).notes)
 
 
 def test_a_posterior_is_not_corrected() -> None:
@@ -570,8 +715,45 @@ def test_tests_of_several(shown: Analysis) -> None:
     assert plain.test("x").df == (1.0, plain["x"].df)
     with pytest.raises(InputError, match="covariance"):
         plain.test()
+    with pytest.raises(InputError, match=r"given for 'xx', which is not tested\. Tested are: x\."):
+        shown.test(["x"], null={"xx": 5.0})
     with pytest.raises(InputError, match="null values"):
         shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
+
+
+def test_a_contrast_is_what_the_fit_would_have_given(shown: Analysis) -> None:
+    """The difference of two means, taken after or inside of the fit."""
+    names = ["x", "y"]
+
+    def both(frame: pd.DataFrame) -> Any:
+        return frame[names].mean(), frame[names].cov() / len(frame)
+
+    def difference(frame: pd.DataFrame) -> Any:
+        d = 2.0 * frame.x - frame.y
+        return {"2 x - y": (d.mean(), d.var() / len(d))}
+
+    for source, n in ((tables(), 200), (biased(), None)):
+        found, expected = analyse(source, both, n=n), analyse(source, difference, n=n)["2 x - y"]
+        one = found.contrast({"x": 2, "y": -1})
+        assert (one.name, one.used, one.data_sets) == ("2 x - y", found.data_sets, found.data_sets)
+        for part in ("estimate", "variance", "df", "within", "bias"):
+            assert getattr(one, part) == pytest.approx(getattr(expected, part))
+        assert one.interval() == pytest.approx(expected.interval())
+        assert one.p_value() == pytest.approx(expected.p_value())
+    plain = analyse(tables(), FORMS["series"], n=200)
+    assert plain.contrast({"x": -2.0}, name="less").interval() == pytest.approx(
+        tuple(-2.0 * v for v in reversed(plain["x"].interval()))
+    )
+    assert plain.contrast({"x": -2.0}).name == "-2 x"
+    for call, words in [
+        (lambda: plain.contrast({"x": 1, "y": -1}), "covariance"),
+        (lambda: shown.contrast({}), "No names are given to weigh"),
+        (lambda: shown.contrast({"w": 1}), "no estimate 'w'"),
+        (lambda: shown.contrast({"x": "1"}), "Weights are numbers"),  # type: ignore[dict-item]
+        (lambda: shown.contrast({"x": 0}), "not all of them 0"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            call()
 
 
 def test_plain_data(shown: Analysis) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 import fake_model
 from exact_posterior import TablesOf
+from margrave.cli.estimates import COLUMNS, cells_of, show_estimates
 from margrave.cli.main import run
-from margrave.inference import Analysis, Estimate, Mean, analyse
+from margrave.cli.output import console
+from margrave.inference import OLS, Analysis, Estimate, Mean, analyse, analyse_several
 from margrave.models import MODELS
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Real, Schema
@@ -63,6 +65,10 @@ BRIEF = ["--m", "12", "--seed", "1"]
         (["proportion", "r.margrave", "smokes", "yes"], ["smokes = yes"]),
         (["ols", "r.margrave", "smokes ~ C(sex)"], ["Intercept", "C(sex)[T.f]"]),
         (["quantile", "r.margrave", "x", "0.5"], ["quantile(x, 0.5)"]),
+        (["total", "r.margrave", "x"], ["total(x)"]),
+        (["count", "r.margrave", "sex", "f"], ["count(sex = f)"]),
+        (["correlation", "r.margrave", "smokes", "x"], ["corr(smokes, x)"]),
+        (["mean", "r.margrave", "x", "--by", "sex"], ["mean(x) | sex = m", "mean(x) | sex = f"]),
         (["ols", "r.margrave", "x ~ C(sex)", "--robust"], ["Intercept", "C(sex)[T.f]"]),
         (["logistic", "r.margrave", "smokes ~ x"], ["Intercept", "x"]),
         (["logistic", "r.margrave", "sex ~ x", "--success", "m"], ["Intercept", "x"]),
@@ -100,14 +106,87 @@ def test_method_and_correction_reach_the_library(
 
     def analyse_as_told(*given: Any, **options: Any) -> Any:
         told.append(options["correct"])
-        return analyse(*given, **options)
+        return analyse_several(*given, **options)
 
-    monkeypatch.setattr("margrave.cli.analyse.analyse", analyse_as_told)
+    monkeypatch.setattr("margrave.cli.analyse.analyse_several", analyse_as_told)
     words = ["mean", "r.margrave", "x", *BRIEF, "--json"]
     assert json.loads(ok(capsys, *words))["method"] == "exact (auto)"
     assert json.loads(ok(capsys, *words, "--method", "bootstrap", "--no-correct"))["method"] == "exact (bootstrap)"
     assert told == [True, False]
     assert run(["analyse", *words, "--method", "bayes"]) == 2
+
+
+def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ols = ["ols", "r.margrave", "x ~ C(sex) * smokes", *BRIEF]
+    inter = "C(sex)[T.f]:smokes[T.True]"
+    asked = ["--test", "C(sex)", "--test", "C(sex):smokes", "--contrast", "C(sex)[T.f]", "smokes[T.True]"]
+    told = json.loads(ok(capsys, *ols, *asked, "--json"))
+    found: Any = analyse(Release.load("r.margrave"), OLS("x ~ C(sex) * smokes"), 12, seed=1)  # type: ignore[arg-type]
+    assert told["test"] == found.test(["C(sex)[T.f]", inter]).to_dict()
+    assert told["test"]["names"] == ["C(sex)[T.f]", inter]
+    assert told["contrasts"] == [found.contrast({"C(sex)[T.f]": 1, "smokes[T.True]": -1}).to_dict()]
+    shown = ok(capsys, *ols, *asked)
+    assert f"Test of C(sex)[T.f], {inter}: F(2, " in " ".join(shown.split())
+    assert "C(sex)[T.f] - smokes[T.True]" in " ".join(shown.split()) or "C(sex)[T.f] -" in shown
+    for wrong, words in [
+        (["--test", "C(sex)[T.x]"], "There is no estimate 'C(sex)[T.x]'. They are: Intercept, C(sex)[T.f]"),
+        (["--contrast", "x", "Intercept"], "There is no estimate 'x'"),
+    ]:
+        assert run(["analyse", *ols, *wrong]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["mean x --by sex", "ols 'x ~ C(sex)' --robust --test 'C(sex)'", "proportion smokes yes"]
+    told = json.loads(ok(capsys, "several", "r.margrave", *texts, *BRIEF, "--json"))["analyses"]
+    assert [a["analysis"] for a in told] == texts
+    alone = json.loads(ok(capsys, "mean", "r.margrave", "x", "--by", "sex", *BRIEF, "--json"))
+    assert told[0]["estimates"] == alone["estimates"]
+    assert told[1]["test"]["names"] == ["C(sex)[T.f]"]
+    held = ["count smokes yes", "total x --where sex=f", "mean x --by smokes"]
+    told = json.loads(ok(capsys, "several", "r.margrave", *held, "--where", "sex=m", *BRIEF, "--json"))["analyses"]
+    for text, sex, words in zip(held, "mfm", ([], ["x"], ["x", "--by", "smokes"]), strict=True):
+        asked = ["count", "r.margrave", "smokes", "yes"] if not words else [text.split()[0], "r.margrave", *words]
+        alone = json.loads(ok(capsys, *asked, "--where", f"sex={sex}", *BRIEF, "--json"))
+        assert told[held.index(text)]["estimates"] == alone["estimates"]
+    shown = ok(capsys, "several", "r.margrave", *texts, *BRIEF)
+    assert [line for line in shown.splitlines() if line in texts] == texts
+    for wrong, words in [
+        ("median x", "'median x' is no analysis. It begins with one of mean,"),
+        ("mean x --m 5", "has --m, which is for all analyses"),
+        ("mean x --plot p.svg", "has --plot"),
+        ("mean", "Missing argument 'COLUMN'"),
+        ("ols 'x ~ sex", "Close its quotes"),
+        ("mean wage", "no column 'wage'"),
+        ("proportion sex", "Give either a VALUE or --missing"),
+    ]:
+        assert run(["analyse", "several", "r.margrave", "mean x", wrong]) == 2
+        said = capsys.readouterr()
+        assert words in said.err
+        assert said.out == ""
+
+
+@pytest.mark.parametrize("width", [120, 80, 50, 30, 10])
+def test_no_number_is_cut_in_any_terminal(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """A cut number looks like another one: 40 data sets were 4."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    estimates = [
+        Estimate("a coefficient of some length", -1.2345e-5, 3.4567e-7, 39.123, 1e-7, 2e-7, 40, 40, 1.0),
+        Estimate("b", 0.5, 0.01, 3.5, 0.004, 0.02, 38, 40, 1.0),
+    ]
+    show_estimates(console(), estimates, 0.95)
+    out = capsys.readouterr().out
+    lines, words = out.splitlines(), " ".join(out.split())
+    lacking = words.split("No room for ")[1].split(". All")[0].split(", ") if "No room for" in words else []
+    assert len(lacking) == {120: 0, 80: 1, 50: 4, 30: 4, 10: 4}[width]
+    for e in estimates:
+        cells = dict(zip(COLUMNS, cells_of(e, 0.95), strict=True))
+        at = next(line for line in lines if cells["low"] in line.split())
+        assert at.split()[-len(COLUMNS) + len(lacking) :] == [v for c, v in cells.items() if c not in lacking]
+    name = "".join(" ".join(line[:12] for line in lines[1:]).split())
+    assert width >= 80 or name.startswith("acoefficientofsomelength")
 
 
 def test_unstable_estimates_can_be_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 from margrave.errors import InputError
-from margrave.inference import OLS, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Quantile, analyse
 from margrave.inference.formulas import check_formula, names_in, value_of
 from margrave.schema import Boolean, Date, Integer, Schema
 
@@ -56,6 +56,28 @@ def test_a_proportion_of_none_keeps_some_variance(frame: pd.DataFrame) -> None:
     assert 0 < found.variances[0] < 1 / 500**2
 
 
+def test_the_share_of_the_missing(frame: pd.DataFrame) -> None:
+    """Of all records; and what is missing counts for no share of another value."""
+    truth = (frame.answer == "yes").astype(float).where(frame.index > 9)
+    given = frame.assign(ill=truth, answer=frame.answer.where(frame.index > 9))
+    for column in ("ill", "answer", "x"):
+        found, share = Proportion(column, None)(given), given[column].isna().mean()
+        assert found.names == (f"{column} missing",)
+        assert found.estimates[0] == pytest.approx(share)
+        assert found.variances[0] == pytest.approx(share * (1 - share) / 500, rel=0.1)
+    for value in ("yes", True, "1"):
+        assert Proportion("ill", value)(given).estimates[0] == pytest.approx(truth.mean())
+    assert Proportion("ill", "no")(given).estimates[0] == pytest.approx(1 - truth.mean())
+    schema = Schema([Boolean("ill", missing=True), Boolean("well")])
+    empty = pd.DataFrame({"ill": pd.Series([], dtype=float), "well": pd.Series([], dtype=bool)})
+    assert not Proportion("ill", None).by_value(schema)
+    Proportion("ill", None).check(empty, schema)
+    Proportion("ill", "yes").check(empty, schema)
+    for model, words in [(Proportion("well", None), "'well' lacks no value"), (Proportion("ill", 5), "no value 5")]:
+        with pytest.raises(InputError, match=words):
+            model.check(empty, schema)
+
+
 def test_values_as_columns_hold_them(frame: pd.DataFrame) -> None:
     truths = pd.Series([True, False])
     assert value_of(truths, "t", "true") is True
@@ -92,6 +114,33 @@ def test_a_quantile_and_its_variance() -> None:
         Quantile("x", 1.0)
 
 
+def test_a_correlation_and_its_variance() -> None:
+    """That of a normal distribution, (1 − r²)² / n, which does not hold where the spread is uneven."""
+    rng, r, n = np.random.default_rng(7), 0.6, 400
+
+    def normal() -> Any:
+        x = rng.normal(size=n)
+        return x, r * x + np.sqrt(1 - r * r) * rng.normal(size=n)
+
+    def uneven() -> Any:
+        x = rng.normal(size=n)
+        return x, x + x * rng.normal(size=n)
+
+    for drawn, known in ((normal, (1 - r * r) ** 2 / n), (uneven, None)):
+        fitted = [Correlation("x", "y")(pd.DataFrame(dict(zip("xy", drawn(), strict=True)))) for _ in range(600)]
+        points, variances = (np.array([getattr(f, part)[0] for f in fitted]) for part in ("estimates", "variances"))
+        assert variances.mean() == pytest.approx(points.var(), rel=0.3)
+        assert known is None or variances.mean() == pytest.approx(known, rel=0.05)
+    x, y = normal()
+    frame = pd.DataFrame({"x": x, "y": y}).assign(y=lambda f: f.y.where(f.index > 5))
+    assert Correlation("y", "x")(frame).estimates[0] == pytest.approx(frame.corr().loc["x", "y"])
+    assert Correlation("y", "x").leans("corr(y, x)", ("y", "x"))
+    with pytest.raises(InputError, match="twice"):
+        Correlation("x", "x")
+    with pytest.raises(InputError, match="no column 'z'"):
+        Correlation("x", "z").check(frame)
+
+
 def test_dates_are_numbers(frame: pd.DataFrame) -> None:
     days = frame.assign(day=(frame.day - pd.Timestamp("1970-01-01")).dt.days)
     for model in (Mean("day"), Quantile("day", 0.3)):
@@ -116,6 +165,38 @@ def test_truths_and_comparisons_are_outcomes_of_linear_regressions(frame: pd.Dat
         assert found.estimates == pytest.approx(plain.estimates)
     holed = OLS("holed ~ group")(given)
     assert holed.estimates == pytest.approx(OLS("one ~ group")(given.iloc[1:]).estimates)
+
+
+def in_types_of_ones_own(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The frame as analysts have it: texts and truths as objects, as pandas' own texts, as nullable types."""
+    truth = (frame.answer == "yes").astype(object).where(frame.index > 3, None)
+    given = frame.assign(ill=truth)[["x", "group", "answer", "ill", "zip code"]]
+    texts = given.assign(group=frame.group.astype(object), answer=frame.answer.astype(object))
+    return {
+        "given": given.assign(ill=pd.Categorical(truth, categories=[False, True])),
+        "objects": texts,
+        "texts": texts.assign(group=texts.group.astype("str"), answer=texts.answer.astype("str")),
+        "nullable": texts.convert_dtypes(),
+    }
+
+
+@pytest.mark.parametrize("types", ["objects", "texts", "nullable"])
+def test_frames_of_ones_own_need_no_categories(frame: pd.DataFrame, types: str) -> None:
+    """A text may be an object, and a truth with missing values too."""
+    frames = in_types_of_ones_own(frame)
+    for model in (
+        Proportion("group", "a"), Proportion("ill", "yes"), Mean("x"), OLS("x ~ C(group, Treatment('a'))"),
+        OLS("ill ~ x"), OLS("x ~ ill"), Logistic("answer ~ x"), Logistic("group ~ x", success="a"),
+        Logistic("ill ~ x"),
+    ):  # fmt: skip
+        expected, found = model(frames["given"]), model(frames[types])
+        assert found.names == expected.names
+        assert found.estimates == pytest.approx(expected.estimates)
+        assert found.variances == pytest.approx(expected.variances)
+    with pytest.raises(InputError, match=r"has no value 'z'\. Its values: a, b"):
+        Proportion("group", "z")(frames[types])
+    with pytest.raises(InputError, match="no number"):
+        OLS("answer ~ x")(frames[types])
 
 
 def test_values_that_the_schema_does_not_hold() -> None:
@@ -184,6 +265,51 @@ def test_missing_outcomes_are_left_out(frame: pd.DataFrame) -> None:
     expected = Logistic("answer ~ group")(whole.iloc[100:]).estimates
     assert Logistic("answer ~ group")(holed).estimates == pytest.approx(expected)
     assert Logistic("answer == 'yes' ~ group")(holed).estimates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "same"),
+    [
+        ("x.isna()", lambda f: f.x.isna()),
+        ("x.notna() & `zip code` > 3", lambda f: f.x.notna() & (f["zip code"] > 3)),
+        ("x.isna() | answer == 'yes'", lambda f: (f.x.isna() | (f.answer == "yes")).where(f.answer.notna())),
+        ("not x.notna()", lambda f: f.x.isna()),
+    ],
+)
+def test_what_is_missing_is_an_outcome(frame: pd.DataFrame, outcome: str, same: Any) -> None:
+    """A record is left out for what is missing of other columns, and not for what the outcome asks."""
+    given = frame.assign(answer=frame.answer.where(frame.index % 7 > 0))
+    plain = given.assign(one=same(given).astype(float))
+    for model in (OLS, Logistic):
+        found, expected = model(f"{outcome} ~ group")(given), model("one ~ group")(plain)
+        assert found.names == expected.names
+        assert found.estimates == pytest.approx(expected.estimates)
+    assert set(OLS(f"{outcome} ~ group").columns) >= {"x", "group"}
+
+
+def test_a_truth_as_an_outcome_of_statsmodels_is_told_of(frame: pd.DataFrame) -> None:
+    given = [frame.assign(ill=frame["zip code"] > 4)[["x", "ill"]]] * 2
+    with pytest.raises(InputError, match=r'must be a number there: .*astype\(int\).*Logistic\("ill ~ age"\)'):
+        analyse(given, lambda f: smf.logit("ill ~ x", f).fit(disp=0), n=500)
+
+
+def test_parts_of_dates_and_pandas_in_formulas(frame: pd.DataFrame) -> None:
+    given = frame.assign(day=frame.day.where(frame.index > 20), k=frame["zip code"].where(frame.index > 20))
+    y = (given.day + pd.Timedelta(days=330)).dt.year
+    plain = given.assign(m=given.day.dt.month, w=given.day.dt.day_of_week, y=y).dropna(subset=["day"])
+    plain = plain.astype({"m": int, "w": int, "y": int, "k": int})
+    for parts, columns in [
+        ("C(month(day)) + weekday(day)", "C(m) + w"), ("year(day + 330) + C(k)", "y + C(k)"),
+        ("pd.cut(k, [-1, 4, 9])", "C(k > 4)"),
+    ]:  # fmt: skip
+        model = OLS(f"x ~ {parts}")
+        model.check(given)
+        found, expected = model(given), OLS(f"x ~ {columns}")(plain)
+        assert found.estimates == pytest.approx(expected.estimates)
+        assert not any(".0]" in n for n in found.names)
+        assert any(model.leans(name, ("x", "day" if "day" in parts else "k")) for name in found.names[1:])
+    with pytest.raises(InputError, match=r"days since 1970 in formulas. Write C\(year\(visit\)\)"):
+        OLS("x ~ C(day.dt.year)").check(given)
 
 
 def test_a_separated_outcome_is_told(frame: pd.DataFrame) -> None:

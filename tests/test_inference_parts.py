@@ -13,8 +13,20 @@ import pytest
 from by_hand import release_of
 from margrave.cli.main import run
 from margrave.errors import InputError
-from margrave.inference import OLS, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference import (
+    OLS,
+    By,
+    Correlation,
+    Count,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    analyse,
+)
 from margrave.inference.parts import in_words
+from margrave.inference.sources import ROWS, TOTAL
 from margrave.release import Release
 from margrave.release.draws import Draws
 from margrave.schema import Boolean, Categorical, Integer, Ordinal, Schema
@@ -115,3 +127,19 @@ def test_on_the_command_line(
     assert told["estimates"][0]["estimate"] == pytest.approx(expected.estimates[0].estimate)
     assert run([*words, "--where", "word=b"]) != 0
     assert "There is no column 'word'" in capsys.readouterr().err
+
+
+def test_totals_of_a_part_count_the_others_as_nothing() -> None:
+    """N is that of all records; of 4 rows for 40 records, the two of ward a stand for 20."""
+    frame = pd.DataFrame({"ward": pd.Categorical(["a", "a", "b", "c"]), "age": [1.0, 3.0, 8.0, 9.0]})
+    for total in (4.0, 40.0):
+        frame.attrs = {} if total == 4.0 else {TOTAL: total, ROWS: 4}
+        assert Total("age", where={"ward": "a"})(frame).estimates.tolist() == [total]
+        assert Count("ward", "b", where={"age": (0, 8)})(frame).estimates.tolist() == [total / 4]
+        assert Count("ward", "a", where={"ward": "b"})(frame).estimates.tolist() == [0.0]
+        by = By(Total("age", where={"age": (0, 8)}), "ward")(frame)
+        assert dict(zip(by.names, by.estimates, strict=True))["total(age) | ward = b"] == 2.0 * total
+    assert Total("age", where={"ward": "a"}).columns == ("age", "ward")
+    other = frame.assign(bill=[2.0, 5.0, 1.0, 7.0])
+    whole = Correlation("age", "bill")(other[other.ward != "c"]).estimates
+    assert Correlation("age", "bill", where={"ward": ["a", "b"]})(other).estimates.tolist() == whole.tolist()

@@ -6,12 +6,15 @@ Needs the extra ``inference``: ``pip install 'margrave[inference]'``.
 from margrave.errors import InputError
 
 try:
-    from margrave.inference.analyse import analyse, analyse_posterior
+    from margrave.inference.analyse import analyse, analyse_posterior, analyse_several
     from margrave.inference.analysis import Analysis
     from margrave.inference.combine import Mixture, WaldTest, combine, mix, wald
+    from margrave.inference.correlation import Correlation
     from margrave.inference.estimate import Estimate
     from margrave.inference.fits import Fitted
+    from margrave.inference.groups import By
     from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
+    from margrave.inference.totals import Count, Total
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("pandas", "scipy"):
         raise
@@ -22,6 +25,9 @@ except ModuleNotFoundError as error:
 __all__ = [
     "OLS",
     "Analysis",
+    "By",
+    "Correlation",
+    "Count",
     "Estimate",
     "Fitted",
     "Logistic",
@@ -29,9 +35,11 @@ __all__ = [
     "Mixture",
     "Proportion",
     "Quantile",
+    "Total",
     "WaldTest",
     "analyse",
     "analyse_posterior",
+    "analyse_several",
     "combine",
     "mix",
     "wald",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +13,11 @@ from margrave.inference.bins import Bins
 from margrave.inference.combine import Mixture, mix
 from margrave.inference.fits import read_fit
 from margrave.inference.gather import Remedy, gather
+from margrave.inference.limits import Bounds, bounds_of
 from margrave.inference.relations import KnowsColumns, Relations
-from margrave.inference.runs import Fit, Runs
+from margrave.inference.runs import Fit, Runs, run_all
 from margrave.inference.sources import Draws, Frames, Progress, Source, settle
+from margrave.inference.sums import notes_on_sums
 from margrave.inference.tried import Trial, Tried
 from margrave.parameters import check_level, is_number
 from margrave.schema import Schema
@@ -40,13 +42,15 @@ def analyse(
     large: float = LARGE,
     remedy: Remedy = "report",
     correct: bool = True,
+    bounds: Bounds | Mapping[str, Bounds] | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
     """Estimates and intervals for the **population** that the real records were sampled from.
 
     ``source`` is a release, which draws ``m`` data sets (100) of ``rows`` records from its posterior
     (``method`` and ``seed`` go to :meth:`Release.draws`), or its draws, or a list of tables drawn elsewhere,
-    with ``n`` the number of real records.
+    with ``n`` the number of real records: right only if each table comes from its own draw of a posterior, which
+    the rows of ``release.sample`` and ``release.complete`` do not.
     ``fit`` is any analysis of one pandas frame as if it were the real one. It returns (estimates, variances), named
     by dicts or Series or not at all; (estimates, covariance matrix), which tests of several values need; a dict of
     name: (estimate, variance); or a statsmodels result. :mod:`margrave.inference.models` has ready ones.
@@ -66,6 +70,10 @@ def analyse(
     Of a column with bins the data sets know the bin of a value alone: where an analysis takes the values themselves, a
     note says how wide the bins are, and of a mean what it would be at either end of them (``binned``, ``ends``).
 
+    ``bounds``: the least and the greatest possible value, such as (0, 1) for shares, of all estimates or by name; None
+    is no bound. What comes out beyond is moved there, and intervals are cut off, with a note. Ready models have
+    theirs.
+
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
     bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
     of one and of the other are used together or not at all.
@@ -83,26 +91,75 @@ def analyse(
     **Privacy:** none spent: data sets of a release are post-processing.
     Source: Räisä, Jälkö, Kaski, Honkela 2023 (NAPSU-MQ): the pipeline, and the remedy for empty cells.
     """
+    options: dict[str, Any] = {"level": level, "rows": rows, "seed": seed, "method": method, "n": n, "large": large}
+    options |= {"remedy": remedy, "correct": correct, "progress": progress}
+    return _analyses(source, [fit], m, bounds=bounds, **options)[0]
+
+
+def analyse_several(
+    source: Source | Draws | Sequence[Any],
+    fits: Sequence[Fit],
+    m: int | None = None,
+    *,
+    level: float = 0.95,
+    rows: int | None = None,
+    seed: int | None = None,
+    method: str = "auto",
+    n: float | None = None,
+    large: float = LARGE,
+    remedy: Remedy = "report",
+    correct: bool = True,
+    progress: Progress | None = None,
+) -> list[Analysis]:
+    """Several analyses of the same data sets, which are drawn once: as :func:`analyse` for each of ``fits``.
+
+    **Privacy:** none spent.
+    """
+    if not isinstance(fits, list | tuple) or not fits:
+        raise InputError(f"{fits!r} are no analyses.", remedy='Give a list, such as [Mean("stay"), Mean("age")].')
+    options: dict[str, Any] = {"level": level, "rows": rows, "seed": seed, "method": method, "n": n, "large": large}
+    return _analyses(source, fits, m, bounds=None, remedy=remedy, correct=correct, progress=progress, **options)
+
+
+def _analyses(
+    source: Source | Draws | Sequence[Any], fits: Sequence[Fit], m: int | None, *, level: float, large: float,
+    remedy: Remedy, correct: bool, bounds: Any, progress: Progress | None, **drawing: Any,
+) -> list[Analysis]:  # fmt: skip
     check_level(level)
     _check_remedy(large, remedy)
-    draws, frames = _prepared(source, fit, m, n=n, rows=rows, method=method, seed=seed, progress=progress)
+    limits = [bounds_of(bounds, fit) for fit in fits]
+    draws, frames = _prepared(source, fits, m, progress=progress, **drawing)
     sources = [draws] if not correct or (own := draws.released()) is None else [draws, own]
-    every = [Runs(keep_going=remedy == "drop") for _ in sources]
-    for part, (runs, tables) in enumerate(zip(every, sources, strict=True)):
-        runs.run(tables, frames, lambda frame: read_fit(fit(frame)), _analysing(progress, part, len(sources)))
-    place = min(every[0].results)
-    trial = Trial(fit, draws[place], frames, every[0].results[place])
+    every = [[Runs(keep_going=remedy == "drop") for _ in fits] for _ in sources]
+    for part, (lot, tables) in enumerate(zip(every, sources, strict=True)):
+        run_all(lot, tables, frames, [_reading(fit) for fit in fits], _analysing(progress, part, len(sources)))
+    return [
+        _gathered(fit, [lot[j] for lot in every], draws, frames, correct,
+                  level=level, large=large, remedy=remedy, bounds=limits[j])
+        for j, fit in enumerate(fits)
+    ]  # fmt: skip
+
+
+def _gathered(
+    fit: Fit, every: Sequence[Runs], draws: Draws, frames: Frames, correct: bool, **options: Any
+) -> Analysis:
+    ready, place = isinstance(fit, KnowsColumns), min(every[0].results)
+    table = draws[place]
+    trial = Trial(fit, table, frames, every[0].results[place], frames.told(draws, place, table.num_rows))
     knows = fit if isinstance(fit, KnowsColumns) else _tried(trial, draws)
     return gather(
         every,
         draws,
-        level=level,
-        large=large,
-        remedy=remedy,
-        notes=tuple(getattr(fit, "notes", ())),
+        notes=(*getattr(fit, "notes", ()), *([] if ready else _sums(fit, every[0], draws, frames))),
         relations=Relations.of(knows, draws),
         bins=Bins.of(knows, draws, trial, corrected=correct),
+        ready=ready,
+        **options,
     )
+
+
+def _reading(fit: Fit) -> Fit:
+    return lambda frame: read_fit(fit(frame))
 
 
 def _tried(trial: Trial, draws: Draws) -> KnowsColumns | None:
@@ -129,26 +186,27 @@ def analyse_posterior(
 
     **Privacy:** none spent.
     """
-    draws, frames = _prepared(source, fit, m, n=None, rows=rows, method=method, seed=seed, progress=progress)
+    draws, frames = _prepared(source, [fit], m, n=None, rows=rows, method=method, seed=seed, progress=progress)
     runs = Runs(keep_going=False)
-    runs.run(draws, frames, fit, _analysing(progress, 0, 1))
+    run_all([runs], draws, frames, [fit], _analysing(progress, 0, 1))
     return mix([runs.results[i] for i in sorted(runs.results)], names)
 
 
 def _prepared(
-    source: Any, fit: Fit, m: int | None, *, n: float | None, rows: int | None, method: str, seed: int | None,
-    progress: Progress | None,
+    source: Any, fits: Sequence[Fit], m: int | None, *, n: float | None, rows: int | None, method: str,
+    seed: int | None, progress: Progress | None,
 ) -> tuple[Draws, Frames]:  # fmt: skip
-    """The data sets; a ready model is shown the columns first, before any are drawn."""
-    if isinstance(fit, type) or not callable(fit):
-        raise InputError(
-            f"{getattr(fit, '__name__', fit)!r} is no analysis.",
-            remedy='Give a function of a data frame, or a ready model with its column, such as Mean("stay").',
-        )
-    check = getattr(fit, "check", None)
-    schema = getattr(source, "schema", None)
-    if check is not None and isinstance(schema, Schema):
-        check(Frames.of_schema(schema).of(_empty(schema)), schema)
+    """The data sets; ready models are shown the columns first, before any are drawn."""
+    for fit in fits:
+        if isinstance(fit, type) or not callable(fit):
+            raise InputError(
+                f"{getattr(fit, '__name__', fit)!r} is no analysis.",
+                remedy='Give a function of a data frame, or a ready model with its column, such as Mean("stay").',
+            )
+        check = getattr(fit, "check", None)
+        schema = getattr(source, "schema", None)
+        if check is not None and isinstance(schema, Schema):
+            check(Frames.of_schema(schema).of(_empty(schema)), schema)
 
     def drawing(stage: str, done: float) -> None:
         if progress is not None:
@@ -156,6 +214,10 @@ def _prepared(
 
     drawing("drawing distributions", 0.0)
     return settle(source, m, n=n, rows=rows, method=method, seed=seed, progress=drawing)
+
+
+def _sums(fit: Fit, runs: Runs, draws: Draws, frames: Frames) -> list[str]:
+    return notes_on_sums(fit, runs.results[0], draws, frames) if 0 in runs.results else []
 
 
 def _analysing(progress: Progress | None, part: int, parts: int) -> Callable[[float], None]:

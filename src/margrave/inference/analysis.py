@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pandas as pd
 
 from margrave.errors import InputError
 from margrave.files import written_whole
-from margrave.inference.combine import WaldTest, wald
+from margrave.inference.combine import WaldTest, combine, wald
 from margrave.inference.estimate import FOOTNOTE, Estimate
 from margrave.inference.forest import forest, page
-from margrave.parameters import check_level
+from margrave.parameters import check_level, is_number
 from margrave.typing import AnyArray, FloatArray
+
+_LEVEL = re.compile(r"\[[^\[\]]*\](?=:|$)")
+"""What follows a factor of a term in a coefficient's name."""
 
 FORMATS = (".html", ".svg")
 DOUBTS = ["unmeasured", "binned", "clipped", "doubtful"]
@@ -91,38 +95,84 @@ class Analysis:
     ) -> WaldTest:
         """Test that the quantities named (all by default) have the values ``null`` together: see :func:`wald`.
 
+        A term of a formula stands for all of its coefficients: ``test(["C(ward)"])``.
         The data sets that gave all of them are used. The fit must return a covariance matrix, unless one name is
         tested.
         """
-        chosen = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
-        if not chosen:
-            raise InputError("No names are given to test.", remedy=f"The estimates are: {', '.join(self.names)}.")
-        at = [self._place(n) for n in chosen]
-        refused = [n for n in chosen if not self[n].known]
-        if refused:
-            raise InputError(
-                f"{refused[0]} has no interval, so it cannot be tested.", remedy="The notes say why: analysis.notes."
-            )
-        if len(at) == 1 and self.covariances is None:
+        given = self.names if names is None else ((names,) if isinstance(names, str) else tuple(names))
+        chosen = tuple(dict.fromkeys(n for name in given for n in self._of_term(name)))
+        at = self._known(chosen, "test")
+        if len(at) == 1 and (self.covariances is None or method == "full"):
             return self._one(self.estimates[at[0]], null)
-        if self.covariances is None:
-            raise InputError(
-                "Testing several values together needs their covariance within each data set.",
-                remedy="Let the fit return (estimates, covariance matrix).",
-            )
         values = self._values(chosen, null)
-        points, covariances = self.points[:, at], self.covariances[:, at][:, :, at]
-        whole = np.isfinite(points).all(axis=1)
+        points, covariances, centre = self._together(at)
         return wald(
-            points[whole],
-            covariances[whole],
+            points,
+            covariances,
             values,
             rows=None if self.total is None else self.rows,
             total=self.total,
             method=method,
             names=chosen,
-            centre=None if self.released is None else self.released[whole][:, at].mean(axis=0),
+            centre=centre,
         )
+
+    def contrast(self, weights: Mapping[str, float], *, name: str = "") -> Estimate:
+        """A weighted sum of estimates: ``contrast({"B": 1, "C": -1})`` is by how much B is above C.
+
+        The data sets that gave all of them are used. The fit must return a covariance matrix, unless one name is
+        given. ``name`` is what the sum is called; by default it is written out.
+        """
+        chosen, at = tuple(weights), self._known(tuple(weights), "weigh")
+        if not all(is_number(w) and np.isfinite(w) for w in weights.values()) or not any(weights.values()):
+            raise InputError("Weights are numbers, not all of them 0.", remedy='Give such as {"B": 1, "C": -1}.')
+        w, name = np.array([float(weights[n]) for n in chosen]), name or written_out(weights)
+        if len(at) == 1:
+            return _times(self.estimates[at[0]], float(w[0]), name)
+        points, covariances, centre = self._together(at)
+        found = combine(
+            points @ w,
+            np.einsum("i,mij,j->m", w, covariances, w),
+            rows=None if self.total is None else self.rows,
+            total=self.total,
+            name=name,
+            data_sets=self.data_sets,
+            centre=None if centre is None else float(centre @ w),
+        )
+        parts = [self.estimates[i] for i in at]
+        unmeasured = tuple(dict.fromkeys(u for e in parts for u in e.unmeasured))
+        binned = tuple(dict.fromkeys(b for e in parts for b in e.binned))
+        elsewhere = any(e.elsewhere for e in parts)
+        return replace(found, unmeasured=unmeasured, binned=binned, elsewhere=elsewhere)
+
+    def _of_term(self, name: str) -> tuple[str, ...]:
+        """The estimate of that name, or those that are levels of a term of that name."""
+        levels = tuple(n for n in self.names if n != name and _LEVEL.sub("", n) == name)
+        return (name,) if name in self.names or not levels else levels
+
+    def _known(self, names: Sequence[str], what: str) -> list[int]:
+        """The places of estimates that have intervals."""
+        if not names:
+            raise InputError(f"No names are given to {what}.", remedy=f"The estimates are: {', '.join(self.names)}.")
+        at = [self._place(n) for n in names]
+        refused = [n for n in names if not self[n].known]
+        if refused:
+            raise InputError(
+                f"{refused[0]} has no interval, so it cannot be used.", remedy="The notes say why: analysis.notes."
+            )
+        return at
+
+    def _together(self, at: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Estimates and covariances of the data sets that gave all of these, and q̂."""
+        if self.covariances is None:
+            raise InputError(
+                "Several values together need their covariance within each data set.",
+                remedy="Let the fit return (estimates, covariance matrix).",
+            )
+        points, covariances = self.points[:, at], self.covariances[:, at][:, :, at]
+        whole = np.isfinite(points).all(axis=1)
+        centre = None if self.released is None else self.released[whole][:, at].mean(axis=0)
+        return points[whole], covariances[whole], centre
 
     def _one(self, found: Estimate, null: float | Sequence[float] | Mapping[str, float]) -> WaldTest:
         value = float(self._values([found.name], null)[0])
@@ -130,6 +180,12 @@ class Analysis:
         return WaldTest((found.name,), statistic, (1.0, found.df), found.p_value(value), "full")
 
     def _values(self, names: Sequence[str], null: float | Sequence[float] | Mapping[str, float]) -> FloatArray:
+        other = [n for n in null if n not in names] if isinstance(null, Mapping) else []
+        if other:
+            raise InputError(
+                f"A null value is given for {other[0]!r}, which is not tested.",
+                remedy=f"Tested are: {', '.join(names)}. A null of those left out is 0.",
+            )
         given: Any = [null.get(n, 0.0) for n in names] if isinstance(null, Mapping) else null
         values: AnyArray = np.atleast_1d(np.asarray(given, dtype=np.float64))
         if values.shape not in ((1,), (len(names),)):
@@ -201,6 +257,27 @@ class Analysis:
         if name not in self.names:
             raise InputError(f"There is no estimate {name!r}.", remedy=f"They are: {', '.join(self.names)}.")
         return self.names.index(name)
+
+
+def written_out(weights: Mapping[str, float]) -> str:
+    """A weighted sum in words.
+
+    >>> written_out({"B": 1, "C": -1, "D": 0.5})
+    'B - C + 0.5 D'
+    """
+    terms = [f"{'-' if w < 0 else '+'} {'' if abs(w) == 1 else f'{abs(w):g} '}{n}" for n, w in weights.items()]
+    first = terms[0].removeprefix("+ ").replace("- ", "-", 1)
+    return " ".join([first, *terms[1:]])
+
+
+def _times(e: Estimate, weight: float, name: str) -> Estimate:
+    """A multiple of an estimate."""
+    square, ends = weight**2, [weight * bound for bound in e.bounds]
+    return replace(
+        e, name=name, estimate=weight * e.estimate, variance=square * e.variance, within=square * e.within,
+        between=square * e.between, bias=weight * e.bias, ends=None,
+        bounds=(min(ends), max(ends)),
+    )  # fmt: skip
 
 
 def check_plot(path: str | Path) -> None:

@@ -110,7 +110,7 @@ class Shifts:
     def of(column: Binned, trial: Trial) -> Shifts:
         """Of what a fit gave on a data set."""
         tables = column.moved(trial.table)
-        low, high = ({n: by for n, (by, _) in trial.moves(partial(trial.frames.of, t)).items()} for t in tables)
+        low, high = ({n: by for n, (by, _) in trial.moves(partial(trial.of, t)).items()} for t in tables)
         return Shifts(column, low, high, column.hidden(column.shares(column.codes(trial.table))))
 
     @property
@@ -222,7 +222,7 @@ class Bins:
 
 def _beyond(pile: Pile, trial: Trial) -> pd.DataFrame:
     """The data set of a trial with the values of a pile beyond the bounds."""
-    return trial.frames.of(pile.beyond(trial.table))
+    return trial.of(pile.beyond(trial.table))
 
 
 def _note(column: Binned, about: Sequence[Estimate]) -> str:

@@ -91,6 +91,11 @@ class WaldTest:
     p_value: float
     method: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        numbers = {"statistic": self.statistic, "df": list(self.df), "p_value": self.p_value}
+        return {"names": list(self.names), **numbers, "method": self.method}
+
     def __str__(self) -> str:
         first, second = self.df
         return f"F({first:g}, {second:.1f}) = {self.statistic:.4g}, p = {self.p_value:.3g}"

@@ -28,8 +28,10 @@ class Estimate:
     the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together, so
     that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the release
     knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their bins.
-    ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. A quantity whose
-    interval is refused has NaN for its estimate and variance.
+    ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. ``elsewhere``: its
+    data sets were drawn elsewhere, and what of their spread is privacy's is not known. ``bounds``: between them all
+    possible values lie, and intervals are cut off there. A quantity whose interval is refused has NaN for its estimate
+    and variance.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Estimate:
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
     clipped: tuple[str, ...] = ()
+    elsewhere: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def doubtful(self) -> bool:
@@ -78,19 +82,23 @@ class Estimate:
         """``1 − ratio v̄ / T``, in 0 … 1: the share of the variance that the real records alone would not have.
 
         ``ratio v̄`` is the variance of the same analysis of as many real records. The rest is the noise added for
-        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown.
+        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown, and of
+        tables drawn elsewhere.
         """
-        if self.ratio is None or not self.known:
+        if self.ratio is None or self.elsewhere or not self.known:
             return math.nan
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``."""
+        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``.
+
+        Cut off at the ``bounds``.
+        """
         check_level(level)
         if not self.known:
             return math.nan, math.nan
         half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.standard_error
-        return self.estimate - half, self.estimate + half
+        return max(self.estimate - half, self.bounds[0]), min(self.estimate + half, self.bounds[1])
 
     def p_value(self, null: float = 0.0) -> float:
         """The two-sided p-value of the hypothesis that the population's value is ``null``."""

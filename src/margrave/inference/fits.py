@@ -17,6 +17,10 @@ REMEDY = (
     "Return (estimates, variances), with names as keys of dicts or Series; (estimates, covariance matrix); a dict of"
     " name: (estimate, variance); or a statsmodels result."
 )
+TEST = (
+    "Return what it tests, with a variance: of the means of a and b, (a.mean() - b.mean(), a.var() / len(a) + b.var() /"
+    " len(b)); of a correlation, the ready model Correlation. The analysis has the p-value."
+)
 _RANK = 1e-9
 
 
@@ -77,6 +81,9 @@ def read_fit(found: Any) -> Fitted:
         return found
     if isinstance(found, Result):
         return _of_result(found)
+    if getattr(found, "pvalue", None) is not None:  # SciPy's tests are tuples, many of them of two
+        kind = type(found).__name__
+        raise InputError(f"The fit returned a {kind}: a test, and its p-value is no variance.", remedy=TEST)
     if isinstance(found, Mapping):
         return _of_mapping(found)
     if isinstance(found, tuple | list) and len(found) == 2:

@@ -72,8 +72,8 @@ def _line(e: Estimate, span: tuple[float, float], x: Callable[[float], float], y
         return []
     found = []
     if math.isfinite(e.privacy_share):
-        part = math.sqrt(1.0 - e.privacy_share) * (span[1] - span[0]) / 2.0
-        start, end = x(e.estimate - part), x(e.estimate + part)
+        part = math.sqrt(1.0 - e.privacy_share) * max(span[1] - e.estimate, e.estimate - span[0])
+        start, end = x(max(e.estimate - part, span[0])), x(min(e.estimate + part, span[1]))
         found.append(
             f'<rect class="r" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10" rx="2">'
             "<title>as wide as the real records alone would have made it</title></rect>"

@@ -15,17 +15,27 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.dates import PARTS, month, weekday, year  # noqa: F401 — for formulas, which see what is here
 from margrave.release.evidence import codes_of
 from margrave.schema import Schema
 from margrave.schema.column import some_of
 from margrave.schema.discrete import NO, YES
 
-_KNOWN = frozenset({"np", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
-"""Names in formulas that are neither columns nor called: NumPy, and codings of categories."""
+_KNOWN = frozenset({"np", "pd", "Treatment", "Sum", "Poly", "Helmert", "Diff"})
+"""Names in formulas that are neither columns nor called: NumPy and pandas, and codings of categories."""
 
 OUTCOME = "outcome_"
 
 _WHOLE = ("integer", "coded")
+
+_MISSING = ("isna", "isnull", "notna", "notnull")
+_ASKED = re.compile(rf"(`[^`]*`|\b\w+)\.({'|'.join(_MISSING)})\(\)")
+"""Where an outcome asks for missing values, which are then none that leave a record out."""
+
+_DATES = re.compile(r"\.dt\b")
+
+_WHOLE_LEVEL = re.compile(r"(\[(?:T\.)?-?\d+)\.0\]")
+"""The level of a category that is a whole number, written as one with fractions."""
 
 _LEVEL = re.compile(r"\[[^\]]*\]")
 """The level of a category in a coefficient's name."""
@@ -40,6 +50,11 @@ def check_formula(formula: str, columns: Collection[str]) -> tuple[str, str]:
     left, tilde, right = formula.partition("~") if isinstance(formula, str) else ("", "", "")
     if not tilde or not left.strip() or not right.strip() or "~" in right:
         raise InputError(f"{formula!r} is no formula.", remedy='Write one such as "income ~ age + C(sex)".')
+    if _DATES.search(formula):
+        raise InputError(
+            f"{formula!r} takes a date apart by .dt, and dates are days since 1970 in formulas.",
+            remedy=f"Write C(year(visit)) for C(visit.dt.year); there are {', '.join(PARTS)}.",
+        )
     for name in (n for side in (left, right) for n in names_in(side, formula)):
         if name not in columns:
             raise InputError(
@@ -123,17 +138,26 @@ def leans_on(formula: str, coefficient: str, apart: Collection[str]) -> bool:
 def design(formula: str, frame: pd.DataFrame) -> tuple[Any, Any, tuple[str, ...]]:
     """Outcome, design matrix and names of its columns, of the records that miss nothing.
 
-    Dates and times enter as days since 1970, with fractions.
+    Dates and times enter as days since 1970, with fractions. Whole numbers name their categories alike, whether
+    others are missing or not: ``C(k)[T.2]``.
     """
     import statsmodels.formula.api as smf  # a second to load, and not every analysis needs it
 
-    model = smf.ols(formula, with_days(frame))
-    return np.asarray(model.endog), np.asarray(model.exog), tuple(model.exog_names)
+    model = smf.ols(formula, plain(frame))
+    names = tuple(_WHOLE_LEVEL.sub(r"\1]", name) for name in model.exog_names)
+    return np.asarray(model.endog), np.asarray(model.exog), names
 
 
-def with_days(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its dates and times as days since 1970."""
-    return frame.assign(**{c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])})
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame in the types that formulas take: dates and times as days since 1970, and no nullable types."""
+    found = {c: days_of(frame[c]) for c in frame.columns if is_date(frame[c])}
+    for name in (c for c in frame.columns if isinstance(frame[c].dtype, pd.api.extensions.ExtensionDtype)):
+        column = frame[name]
+        if isinstance(column.dtype, pd.BooleanDtype):
+            found[name] = column.astype(object).astype(pd.CategoricalDtype([False, True]))
+        elif is_number(column):
+            found[name] = column.astype(float)
+    return frame.assign(**found)
 
 
 def days_of(dates: pd.Series) -> pd.Series:
@@ -156,8 +180,9 @@ def day_in_words(day: float) -> str:
 def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
     """Zeros and ones of a logistic regression's outcome, NaN where a column it names is missing.
 
-    ``left`` is a column or a comparison of columns. A column of numbers holds 0 and 1; ``success`` names the value
-    that counts as 1 in any other, which may be left out where there are two: then the second one does.
+    ``left`` is a column or a comparison of columns, ``column.isna()`` among them. A column of numbers holds 0 and 1;
+    ``success`` names the value that counts as 1 in any other, which may be left out where there are two: then the
+    second one does.
     """
     if left in frame.columns:
         column = frame[left]
@@ -166,9 +191,9 @@ def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
     else:
         if success is not None:
             raise InputError("A comparison needs no value that counts as 1.", remedy="Leave success out.")
-        given = frame[names_in(left, left)].isna().any(axis=1)
+        given = frame[names_in(_ASKED.sub("True", left), left)].isna().any(axis=1)
         try:
-            ones = frame.eval(left)
+            ones = frame.eval(left, engine="python")
         except Exception as error:
             why = str(error).splitlines()[0]
             raise InputError(f"The outcome {left!r} cannot be used ({why}).", remedy="Mend it.") from error
@@ -180,8 +205,8 @@ def outcome(frame: pd.DataFrame, left: str, success: Any) -> pd.Series:
 def _ones(column: pd.Series, name: str, success: Any) -> pd.Series:
     if success is not None:
         return column == value_of(column, name, success)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = list(column.cat.categories)
+    levels = levels_of(column)
+    if levels is not None:
         if len(levels) != 2:
             raise InputError(
                 f"Column {name!r} has {len(levels)} values, and a logistic regression needs two.",
@@ -200,23 +225,36 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
     """A value as the column holds it, from the value or its text. Truths may be written as in a schema's table."""
     if is_truth(column):
         return _truth(name, value)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        found = [level for level in column.cat.categories if level == value or str(level).lower() == str(value).lower()]
+    levels = levels_of(column)
+    if levels is not None:
+        found = [level for level in levels if level == value or str(level).lower() == str(value).lower()]
         exact = [level for level in found if level == value or str(level) == str(value)]
         if not found:
-            raise InputError(
-                f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(column.cat.categories)}."
-            )
+            raise InputError(f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(levels)}.")
         return (exact or found)[0]
+    if str(value).strip().lower() in (*YES, *NO) and is_number(column) and column.dropna().isin([0, 1]).all():
+        return float(_truth(name, value))
     try:
         return pd.Timestamp(value) if is_date(column) else float(value)
     except (TypeError, ValueError):
         raise InputError(f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind.") from None
 
 
+def holds(column: pd.Series, name: str, value: Any) -> pd.Series:
+    """1 where a column holds a value, 0 where another, NaN where it lacks any. None asks where it lacks one."""
+    if value is None:
+        return column.isna().astype(float)
+    has: pd.Series = (column == value_of(column, name, value)).astype(float).where(column.notna())
+    return has
+
+
 def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
     """An InputError for a number or date that the schema's column cannot hold; ``value_of`` checks texts."""
-    if schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
+    if schema is not None and value is None and not schema.column(name).missing:
+        raise InputError(
+            f"Column {name!r} lacks no value, by the schema.", remedy=f"It has {some_of(schema.column(name).labels())}."
+        )
+    if value is None or schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
         return
     codes_of(schema, name, value)
     if schema.column(name).kind in _WHOLE and float(value) % 1:
@@ -241,14 +279,40 @@ def _is_comparison(left: str) -> bool:
         tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
     except SyntaxError:
         return False
+    return _gives_truths(tree)
+
+
+def _gives_truths(tree: ast.expr) -> bool:
+    """Whether an expression of columns is true or false for each record, as its form tells."""
+    if isinstance(tree, ast.UnaryOp):
+        return isinstance(tree.op, ast.Not) and _gives_truths(tree.operand)
+    if isinstance(tree, ast.BinOp):
+        sides = (tree.left, tree.right)
+        return isinstance(tree.op, ast.BitAnd | ast.BitOr) and any(_gives_truths(side) for side in sides)
+    if isinstance(tree, ast.Call):
+        return isinstance(tree.func, ast.Attribute) and tree.func.attr in _MISSING
     return isinstance(tree, ast.Compare | ast.BoolOp)
+
+
+def levels_of(column: pd.Series) -> list[Any] | None:
+    """The values of a column of categories, or of one of texts, in which a frame of the analyst's own may hold them.
+
+    None for numbers, dates and truths of a type of their own.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    if is_number(column) or not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)):
+        return None
+    return sorted(column.dropna().unique(), key=str)
 
 
 def is_truth(column: pd.Series) -> bool:
     """True and false, also where some are missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories) == [False, True] and column.cat.categories.dtype == np.dtype(bool)
-    return bool(column.dtype == np.dtype(bool))
+    if column.dtype == np.dtype(object):
+        return bool(pd.api.types.infer_dtype(column, skipna=True) == "boolean")
+    return bool(column.dtype == np.dtype(bool) or isinstance(column.dtype, pd.BooleanDtype))
 
 
 def _truth(name: str, value: Any) -> bool:

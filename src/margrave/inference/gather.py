@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from margrave.inference.combine import combine
 from margrave.inference.estimate import FAR, MARK, Estimate
 from margrave.inference.fits import Fitted, numbered
 from margrave.inference.formulas import day_in_words
+from margrave.inference.limits import held
 from margrave.inference.relations import Relations, without_general
 from margrave.inference.runs import Runs
-from margrave.inference.sources import Draws
+from margrave.inference.sources import Draws, Tables
+from margrave.inference.spread import notes_on_spread
 from margrave.typing import AnyArray, Clique, FloatArray
 
 Remedy = Literal["report", "drop"]
@@ -61,12 +63,13 @@ class Lot:
 
 def gather(
     every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy,
-    notes: tuple[str, ...], relations: Relations, bins: Bins,
+    notes: tuple[str, ...], relations: Relations, bins: Bins, ready: bool, bounds: Any,
 ) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
     ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
-    ``relations`` says which estimates rest on what was not measured, ``bins`` which on values within bins.
+    ``relations`` says which estimates rest on what was not measured, ``bins`` which on values within bins; ``ready``,
+    that the variances are those of a ready model, ``bounds`` between which values estimates lie.
     """
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
@@ -88,6 +91,8 @@ def gather(
                   unmeasured=under[name])
         for j, name in enumerate(names)
     )  # fmt: skip
+    elsewhere = isinstance(draws, Tables)
+    estimates, cut = held([replace(e, elsewhere=elsewhere) for e in estimates], bounds, level)
     estimates = bins.told(estimates, level)
     faults = {"NaN": nan & unstable, "a negative variance": negative & unstable}
     decisive = [*relations.decisive(names), *bins.decisive(), *_notes_on_bias(estimates)]
@@ -101,6 +106,8 @@ def gather(
         *_notes_on_absent(names, absent & ~astray, m),
         *_notes_on_unstable(names, unstable & ~nan & ~negative, m, large, remedy),
         *_notes_on_estimates(estimates),
+        *notes_on_spread(estimates, lots[-1].points, lots[-1].variances, one=own is not None, ready=ready),
+        *cut,
         *_notes_on_days(estimates, any(r.results[i].days for r in every for i in places), level),
         *_notes_on_warnings(every, m),
         *notes,

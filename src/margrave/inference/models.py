@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.columns import column_of as _column
+from margrave.inference.columns import enough as _some
+from margrave.inference.columns import numbers_of as _numbers
+from margrave.inference.columns import scalar as _scalar
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
@@ -17,14 +21,13 @@ from margrave.inference.formulas import (
     check_formula,
     check_held,
     columns_of,
-    days_of,
     design,
+    holds,
     is_date,
-    is_number,
     leans_on,
+    levels_of,
     need_statsmodels,
     outcome,
-    some,
     value_of,
     zero_one,
 )
@@ -90,33 +93,35 @@ class Mean(OfOneColumn):
 class Proportion(OfOneColumn):
     """The share p of records with a value, among those that have any: variance p̃ (1 − p̃) / n.
 
-    p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty.
+    p̃ = (count + ½) / (n + 1), so that a value that no record has still leaves some uncertainty. The value None is the
+    missing one: the share of all records that lack a value.
     """
 
     column: str
     value: Any
     where: Where = field(default=None, kw_only=True, hash=False)
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
         self.check_part(frame, schema)
         column = _column(frame, self.column)
-        value_of(column, self.column, self.value)
+        if self.value is not None:
+            value_of(column, self.column, self.value)
         check_held(schema, column, self.column, self.value)
 
     def by_value(self, schema: Schema) -> tuple[str, ...]:
         """The column, where the value shares its code with others."""
-        own = () if widened(schema, self.column, self.value) is None else (self.column,)
-        return (*own, *self.finer(schema))
+        shared = self.value is not None and widened(schema, self.column, self.value) is not None
+        return (*((self.column,) if shared else ()), *self.finer(schema))
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
-        frame = self.part(frame)
-        column = _column(frame, self.column)
-        n = int(column.notna().sum())
-        count = int((column == value_of(column, self.column, self.value)).sum())
+        has = holds(_column(self.part(frame), self.column), self.column, self.value).dropna()
+        n, count = len(has), int(has.sum())
         _some(n, self.column)
         shrunk = (count + 0.5) / (n + 1.0)
-        return _scalar(f"{self.column} = {self.value}", count / n, shrunk * (1.0 - shrunk) / n)
+        name = f"{self.column} missing" if self.value is None else f"{self.column} = {self.value}"
+        return _scalar(name, count / n, shrunk * (1.0 - shrunk) / n)
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ class OLS(OfFormula):
         left, _ = check_formula(self.formula, list(frame.columns))
         if zero_one(frame, left) is not None:
             return
-        if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
+        if left in frame.columns and levels_of(frame[left]) is not None:
             raise InputError(f"Column {left!r} is no number, so it cannot be an outcome.", remedy="Use Logistic.")
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
@@ -273,33 +278,3 @@ def _logit(y: FloatArray, x: FloatArray, names: tuple[str, ...], robust: bool) -
 
 def _where(names: Sequence[str], keep: Any) -> tuple[str, ...]:
     return tuple(n for n, k in zip(names, keep, strict=True) if k)
-
-
-def _scalar(name: str, estimate: float, variance: float, *, days: bool = False) -> Fitted:
-    return replace(Fitted.of((name,), [float(estimate)], [[float(variance)]]), days=days)
-
-
-def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    if not isinstance(name, str) or name not in frame.columns:
-        raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
-    return frame[name]
-
-
-def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
-    """The numbers that are not missing. An empty frame, whose types alone are looked at, gives none."""
-    column = _column(frame, name)
-    if is_date(column):
-        column = days_of(column)
-    if not is_number(column):
-        raise InputError(
-            f"Column {name!r} holds no numbers.", remedy="For a column of categories, ask for a proportion."
-        )
-    x = column.dropna().to_numpy(dtype=np.float64)
-    if len(frame):
-        _some(len(x), name)
-    return np.asarray(x)
-
-
-def _some(n: int, name: str) -> None:
-    if n < 2:
-        raise ValueError(f"column {name!r} has {n} values that are not missing")

@@ -46,11 +46,11 @@ class OfPart:
             if schema is not None:
                 codes_of(schema, name, wanted)
 
-    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The records of it."""
+    def part(self, frame: pd.DataFrame, *, empty: bool = False) -> pd.DataFrame:
+        """The records of it; a ``ValueError`` where there are none, unless it may be empty."""
         for name, wanted in self.held.items():
             frame = frame[_mask(frame, name, wanted)]
-        if self.held and not len(frame):
+        if not empty and self.held and not len(frame):
             raise ValueError(f"no record has {in_words(self.held)}")
         return frame
 

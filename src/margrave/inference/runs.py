@@ -29,18 +29,18 @@ class Runs:
     warned: Counter[str] = field(default_factory=Counter)
     troubled: set[int] = field(default_factory=set)
 
-    def run(self, draws: Draws, frames: Frames, fit: Fit, progress: Callable[[float], None]) -> None:
-        """One after the other: formulas hold Python's lock, so threads are slower than none."""
-        for i in range(len(draws)):
-            frame = frames.of(draws[i])
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                self._one(i, frame, fit, len(draws))
-            self._note(i, caught)
-            progress((i + 1) / len(draws))
+    def run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int) -> None:
+        """What the fit gives on one of so many data sets."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self._one(i, frame, fit, of)
+        self._note(i, caught)
+
+    def check(self, of: int) -> None:
+        """An InputError where nothing can be combined."""
         if len(self.results) < 2:
             raise InputError(
-                f"The fit failed on all but {len(self.results)} of {len(draws)} data sets.",
+                f"The fit failed on all but {len(self.results)} of {of} data sets.",
                 remedy=f"The first: {next(iter(self.failures.values()))}",
             )
 
@@ -54,7 +54,7 @@ class Runs:
             if not self.keep_going:
                 raise InputError(
                     f"The fit failed on data set {i + 1} of {of} ({why}).",
-                    remedy='Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).',
+                    remedy=_remedy_for(why),
                 ) from error
             self.failures[i] = why
 
@@ -65,3 +65,26 @@ class Runs:
         if any(k in (*_TROUBLE, _SINGULAR) for k in kinds):
             self.troubled.add(i)
         self.warned.update(f"{k}: {text}" for k, text in kinds.items())
+
+
+def run_all(
+    every: Sequence[Runs], draws: Draws, frames: Frames, fits: Sequence[Fit], progress: Callable[[float], None]
+) -> None:
+    """All fits on one data set after the other: formulas hold Python's lock, so threads are slower than none."""
+    for i in range(len(draws)):
+        frame = frames.draw(draws, i)
+        for runs, fit in zip(every, fits, strict=True):
+            runs.run(i, frame.copy() if len(fits) > 1 else frame, fit, len(draws))  # a fit may change its frame
+        progress((i + 1) / len(draws))
+    for runs in every:
+        runs.check(len(draws))
+
+
+def _remedy_for(why: str) -> str:
+    """What mends a fit that failed: statsmodels makes two outcomes of one that is true or false."""
+    if "endog has evaluated to an array with multiple columns" in why:
+        return (
+            "An outcome must be a number there: frame.assign(ill=frame.ill.astype(int)), or of a text"
+            ' (frame.ill == "yes").astype(int). The ready model Logistic("ill ~ age") takes both as they are.'
+        )
+    return 'Mend the fit, or leave such data sets out with remedy="drop" (--drop-unstable).'

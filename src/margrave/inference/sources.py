@@ -21,6 +21,16 @@ Progress = Callable[[str, float], None]
 MANY = 100
 """How many data sets are drawn by default."""
 
+ELSEWHERE = (
+    "Tables drawn elsewhere: this is right only if each comes from its own draw of a posterior (release.draws). Rows of"
+    " release.sample and release.complete know nothing of the noise, and intervals from them are too narrow."
+)
+"""The note of all tables that were not drawn here."""
+
+
+TOTAL, ROWS = "total", "rows"
+"""Attributes of a frame: the real records that its data set stands for, and all records of the data set."""
+
 
 @runtime_checkable
 class Draws(Protocol):
@@ -84,7 +94,7 @@ class Tables:
     tables: tuple[pa.Table, ...]
     total: float | None = None
     method: str = "given tables"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (ELSEWHERE,)
 
     @staticmethod
     def of(tables: Sequence[Any], n: float | None) -> Tables:
@@ -128,10 +138,13 @@ class Frames:
 
     ``levels`` names the texts of every categorical column and whether they are ordered: those of the schema, or of
     all tables together. A category that one data set happens to lack is then still a level there, and the first
-    level is the same in all of them; otherwise a coefficient of one name would mean different things.
+    level is the same in all of them; otherwise a coefficient of one name would mean different things. ``holed``
+    are the columns that may lack values, by the schema or in any of the tables, so that the type of a column is the
+    same too.
     """
 
     levels: Mapping[str, tuple[tuple[str, ...], bool]]
+    holed: frozenset[str] = frozenset()
 
     @staticmethod
     def of_schema(schema: Schema) -> Frames:
@@ -142,37 +155,65 @@ class Frames:
                 labels = column.labels()
                 texts = tuple(labels[:-1] if column.missing else labels)
                 found[column.name] = (texts, isinstance(column, Ordinal))
-        return Frames(found)
+        return Frames(found, frozenset(c.name for c in schema.columns if c.missing))
 
     @staticmethod
     def of_tables(draws: Draws) -> Frames:
         """Levels that occur in any of the data sets, sorted."""
         found: dict[str, set[str]] = {}
+        holed: set[str] = set()
         for i in range(len(draws)):
             table = draws[i]
+            holed |= {name for name in table.column_names if table[name].null_count}
             for field in table.schema:
                 if _is_text(field.type):
                     texts = table[field.name].cast(pa.string()).unique().drop_null().to_pylist()
                     found.setdefault(field.name, set()).update(texts)
-        return Frames({name: (tuple(sorted(texts)), False) for name, texts in found.items()})
+        levels = {name: (tuple(sorted(texts)), False) for name, texts in found.items()}
+        return Frames(levels, frozenset(holed))
 
     def of(self, table: pa.Table) -> pd.DataFrame:
         """A frame: numbers as numbers, texts as categoricals, dates and times as datetime64, missing as NaN or NaT.
 
-        A Boolean column that has missing values becomes a categorical of False and True.
+        Truths are bool, and whole numbers int64. Where a column may lack values both are float64, truths 1 and 0: the
+        only type with room for missing ones that means and formulas of statsmodels take alike.
         """
         columns = {f.name: self._column(f.name, f.type, table[f.name]) for f in table.schema}
         return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+    def draw(self, draws: Draws, i: int) -> pd.DataFrame:
+        """The i-th data set as a frame that knows how many records it has and stands for, as its parts do."""
+        frame = self.of(draws[i])
+        frame.attrs = self.told(draws, i, len(frame))
+        return frame
+
+    def told(self, draws: Draws, i: int, rows: int) -> dict[Any, Any]:
+        """What the frame of the i-th data set knows: how many records it has and stands for."""
+        total = total_of(draws, i)
+        return {ROWS: rows} | ({} if total is None else {TOTAL: total})
 
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
         if _is_text(kind):
             texts, ordered = self.levels[name]
             return _categorical(values, texts, ordered)
-        if pa.types.is_boolean(kind) and values.null_count:
-            return pd.Categorical(values.to_pandas(), categories=[False, True])
-        if pa.types.is_decimal(kind):
+        holed = name in self.holed or values.null_count > 0
+        if pa.types.is_boolean(kind) and holed:
+            values = values.cast(pa.uint8())  # Arrow knows no way from truths to numbers with fractions
+        if pa.types.is_decimal(kind) or (holed and (pa.types.is_boolean(kind) or pa.types.is_integer(kind))):
             return values.cast(pa.float64()).to_pandas()
         return values.to_pandas(date_as_object=False)
+
+
+def total_of(draws: Draws, i: int) -> float | None:
+    """The real records that a data set's distribution stands for, which the noise leaves open as it does the rest."""
+    own = getattr(draws, "total_of", None)
+    return draws.total if own is None else float(own(i))
+
+
+def size_of(frame: pd.DataFrame) -> tuple[float, int]:
+    """The real records that a data set stands for, and its own, also of a part of it; its own of any other frame."""
+    rows = int(frame.attrs.get(ROWS, len(frame)))
+    return float(frame.attrs.get(TOTAL, rows)), rows
 
 
 def _categorical(values: pa.ChunkedArray, texts: tuple[str, ...], ordered: bool) -> pd.Categorical:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,17 +29,27 @@ Names = frozenset[str]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A function and one data set, with what it gave: how that changes with other values."""
+    """A function and one data set, with what it gave: how that changes with other values.
+
+    ``told`` is what the data set's frame knows of itself, as its changed ones do.
+    """
 
     fit: Callable[[pd.DataFrame], Any]
     table: pa.Table
     frames: Frames
     found: Fitted
+    told: Mapping[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The data set as the function gets it."""
-        return self.frames.of(self.table)
+        return self.of(self.table)
+
+    def of(self, table: pa.Table) -> pd.DataFrame:
+        """Another table in the data set's place."""
+        frame = self.frames.of(table)
+        frame.attrs = dict(self.told)
+        return frame
 
     @cached_property
     def steady(self) -> bool:

@@ -113,6 +113,10 @@ class Draws:
         rng = self._stream(ROWS_STREAM, self._place(i))
         return self._model(self._place(i)).sample(self.rows, rng=rng, independent=True)
 
+    def total_of(self, i: int) -> float:
+        """How many real records the i-th distribution stands for: they differ where that number is not public."""
+        return self._model(self._place(i)).total
+
     def models(self) -> Iterator[Model]:
         """The distributions, in the order of the tables."""
         return (self._model(i) for i in range(len(self)))
