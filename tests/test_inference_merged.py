@@ -74,7 +74,7 @@ FITS: list[tuple[Any, list[str] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("fit", "names"), FITS, ids=str)
+@pytest.mark.parametrize(("fit", "names"), FITS, ids=range(len(FITS)))
 def test_what_takes_a_merged_code_apart_is_marked(made: Release, fit: Any, names: list[str] | None) -> None:
     found = analysed(made, fit)
     assert marked(found) == (list(found.names) if names is None else names)

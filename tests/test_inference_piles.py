@@ -81,7 +81,7 @@ FITS: list[tuple[Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("fit", "doubtful"), FITS, ids=str)
+@pytest.mark.parametrize(("fit", "doubtful"), FITS, ids=range(len(FITS)))
 def test_only_what_values_beyond_would_change(made: Release, fit: Any, doubtful: bool) -> None:
     found = analysed(made, fit)
     assert bool(piled(found)) is doubtful
@@ -108,7 +108,7 @@ def _days(since: Any) -> Any:
     return (pd.Timestamp("2020-01-01") + pd.to_timedelta(since, unit="D")).date
 
 
-@pytest.mark.parametrize(("column", "values"), NATURAL, ids=str)
+@pytest.mark.parametrize(("column", "values"), NATURAL, ids=range(len(NATURAL)))
 def test_natural_ends_are_no_piles(column: Any, values: Any) -> None:
     frame = pd.DataFrame({"x": values(np.random.default_rng(2))})
     draws = release(frame, Schema([column])).draws(8, seed=1, method="bootstrap")
@@ -126,7 +126,7 @@ PILES: list[tuple[Any, Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("column", "values", "top"), PILES, ids=str)
+@pytest.mark.parametrize(("column", "values", "top"), PILES, ids=range(len(PILES)))
 def test_piles_at_either_end(column: Any, values: Any, top: bool) -> None:
     frame = pd.DataFrame({"x": values(np.random.default_rng(2))})
     draws = release(frame, Schema([column])).draws(8, seed=1, method="bootstrap")
