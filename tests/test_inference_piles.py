@@ -13,7 +13,7 @@ import pytest
 
 from by_hand import release_of
 from margrave.cli.main import run
-from margrave.inference import OLS, Analysis, Logistic, Mean, Proportion, Quantile, analyse
+from margrave.inference import OLS, Analysis, By, Count, Logistic, Mean, Proportion, Quantile, Total, analyse
 from margrave.inference.piles import Pile
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
@@ -78,6 +78,9 @@ FITS: list[tuple[Any, bool]] = [
     (lambda f: {"m": (f.pay.median(), 1.0), "s": ((f.sex == "M").mean(), 1.0)}, False),
     (Mean("pay", where={"pay": (0, 30_000)}), False),
     (Mean("pay", where={"sex": "M"}), True),
+    (Total("pay"), True),
+    (By(Mean("pay"), "sex"), True),
+    (By(Proportion("sex", "M"), "sex"), False),
 ]
 
 
@@ -86,6 +89,18 @@ def test_only_what_values_beyond_would_change(made: Release, fit: Any, doubtful:
     found = analysed(made, fit)
     assert bool(piled(found)) is doubtful
     assert clipped(found) == (list(found.names) if doubtful else [])
+
+
+def test_a_contrast_of_what_is_marked_is_marked(made: Release) -> None:
+    found = analysed(made, By(Mean("pay"), "sex"))
+    assert found.contrast({"mean(pay) | sex = M": 1, "mean(pay) | sex = F": -1}).marked.endswith("[!]")
+
+
+def test_a_count_at_the_end_holds_what_lies_beyond() -> None:
+    ages = np.minimum(np.random.default_rng(0).integers(20, 99, ROWS), 120)
+    of = release(pd.DataFrame({"age": ages}), Schema([Integer("age", 20, 89, bins=70)]))
+    assert clipped(analysed(of, Count("age", 89))) == ["count(age = 89)"]
+    assert clipped(analysed(of, Count("age", 88))) == []
 
 
 def test_a_schema_that_moves_nothing_has_no_pile() -> None:

@@ -142,8 +142,9 @@ class Analysis:
         parts = [self.estimates[i] for i in at]
         unmeasured = tuple(dict.fromkeys(u for e in parts for u in e.unmeasured))
         binned = tuple(dict.fromkeys(b for e in parts for b in e.binned))
+        clipped = tuple(dict.fromkeys(c for e in parts for c in e.clipped))
         elsewhere = any(e.elsewhere for e in parts)
-        return replace(found, unmeasured=unmeasured, binned=binned, elsewhere=elsewhere)
+        return replace(found, unmeasured=unmeasured, binned=binned, clipped=clipped, elsewhere=elsewhere)
 
     def _of_term(self, name: str) -> tuple[str, ...]:
         """The estimate of that name, or those that are levels of a term of that name."""

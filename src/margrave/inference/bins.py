@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from margrave.inference.estimate import Estimate
 from margrave.inference.formulas import day_in_words, days_of, is_date, some
-from margrave.inference.models import Mean, OfFormula, OfOneColumn
+from margrave.inference.models import Mean, OfFormula
 from margrave.inference.piles import Pile
 from margrave.inference.sources import Frames
+from margrave.inference.totals import Total
 from margrave.inference.tried import Names, Trial, Tried
 from margrave.models.protocol import Model
 from margrave.release.draws import Draws
@@ -163,7 +164,7 @@ class Bins:
         if knows is None:
             return Bins(general=(*_general(wide), *(p.note([UNKNOWN]) for p in Pile.of(lines, draws))))
         names = _by_value(knows, draws.schema)
-        taken = knows.columns if isinstance(knows, OfOneColumn) else names
+        taken = names if isinstance(knows, OfFormula) else knows.columns
         piles = Pile.of([c for c in lines if c.name in taken], draws)
         wide = [b for b in wide if b.name in names]
         return Bins(
@@ -188,7 +189,8 @@ class Bins:
 
     def _ends(self, found: Estimate, shifts: Sequence[Shifts]) -> tuple[float, float] | None:
         """What a mean would be with all values at the low, at the high ends of their bins."""
-        own = [s for s in shifts if isinstance(self.fit, Mean) and s.column.name == self.fit.column]
+        model = getattr(self.fit, "model", self.fit)
+        own = [s for s in shifts if isinstance(model, Mean | Total) and s.column.name == model.column]
         return (self.ends or own[0].ends(found)) if own else None
 
     def _about(self, shifts: Shifts, estimates: Sequence[Estimate], level: float) -> Names:
@@ -196,14 +198,11 @@ class Bins:
         if isinstance(self.fit, Tried):
             return frozenset(e.name for e in estimates if shifts.by(e) > (NEGLIGIBLE if shifts.real else 0.0))
         about = [e for e in estimates if self.fit.leans(e.name, (shifts.column.name,))]
-        if isinstance(self.fit, OfFormula):
-            moved = any(shifts.low.values()) or any(shifts.high.values())
-            slopes = any(shifts.by(e) > NEGLIGIBLE for e in estimates if e.name != "Intercept")
-            matters = moved and (not shifts.real or shifts.hidden > HIDDEN or slopes)
-        elif isinstance(self.fit, OfOneColumn):
-            matters = not shifts.real or any(shifts.leaves(e, level) for e in about)
-        else:
-            matters = not shifts.real or shifts.hidden > HIDDEN
+        if not isinstance(self.fit, OfFormula):
+            return frozenset(e.name for e in about if not shifts.real or shifts.leaves(e, level))
+        moved = any(shifts.low.values()) or any(shifts.high.values())
+        slopes = any(shifts.by(e) > NEGLIGIBLE for e in estimates if e.name != "Intercept")
+        matters = moved and (not shifts.real or shifts.hidden > HIDDEN or slopes)
         return frozenset(e.name for e in about) if matters else frozenset()
 
     def decisive(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from margrave.inference.formulas import is_number, is_truth, levels_of
 from margrave.inference.models import Mean, Proportion, Quantile
 from margrave.inference.sources import ROWS, TOTAL, size_of
 from margrave.inference.totals import Count, Total
+from margrave.release.evidence import Condition
 from margrave.schema import Integer, Schema
 from margrave.typing import Clique, FloatArray
 
@@ -47,6 +48,15 @@ class By:
     def columns(self) -> tuple[str, ...]:
         """Those of the model, and the groups'."""
         return tuple(dict.fromkeys([*self.model.columns, self.column]))
+
+    @property
+    def held(self) -> Mapping[str, Condition]:
+        """What the model's columns are held to."""
+        return self.model.held
+
+    def singles(self, name: str) -> Mapping[str, Condition]:
+        """The group that an estimate is of."""
+        return {self.column: name.partition(f" | {self.column} = ")[2]}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from margrave.errors import InputError
 from margrave.inference.formulas import some
 from margrave.inference.models import Logistic, Proportion
 from margrave.inference.terms import Levels, levels_in
+from margrave.inference.totals import Count
 from margrave.release.draws import MERGED, SHARED, Draws, merged_words
 from margrave.release.evidence import Condition, codes_of
 from margrave.schema import Schema
@@ -29,8 +30,9 @@ it is too small by, if they tell something."""
 class Merged:
     """The merged codes of the columns that an analysis joins with others.
 
-    ``formula`` is the analysis's, where it has one; ``everywhere`` are the columns of which every estimate takes merged
-    codes apart, ``by_value`` those of which an estimate does that joins them.
+    ``formula`` is the analysis's, where it has one, and ``singles`` the group that an estimate is of; ``everywhere``
+    are the columns of which every estimate takes merged codes apart, ``by_value`` those of which an estimate does that
+    joins them.
     """
 
     schema: Schema | None = None
@@ -39,6 +41,7 @@ class Merged:
     everywhere: frozenset[Attribute] = frozenset()
     by_value: frozenset[Attribute] = frozenset()
     joins: Any = None
+    singles: Any = None
 
     @staticmethod
     def of(fit: Any, draws: Draws) -> Merged:
@@ -55,6 +58,7 @@ class Merged:
             frozenset(a for a in sets if a in singled and _torn(sets[a], codes_of(draws.schema, a, singled[a]))),
             frozenset(a for a in sets if a in valued and _lost(draws, a) > LOST),
             getattr(fit, "joins", lambda _name: ()),
+            getattr(fit, "singles", lambda _name: {}),
         )
 
     def under(self, names: Sequence[str]) -> dict[str, tuple[Clique, ...]]:
@@ -68,6 +72,8 @@ class Merged:
         """Whether an estimate is about one of some codes that were merged."""
         if column in self.everywhere:
             return True
+        if column in (single := self.singles(name)):
+            return _torn(self.sets[column], self._codes(column, single[column]))
         if column in self.by_value and (name == "Intercept" or column in self.joins(name)):
             return True
         if name == "Intercept":  # the estimate at the reference of every category
@@ -83,13 +89,15 @@ class Merged:
 
     def _is_torn(self, column: Attribute, level: str | None) -> bool:
         """Whether a level of a category is one of several merged codes; "" is the first."""
-        if level is None or self.schema is None:
-            return False
+        return level is not None and _torn(self.sets[column], self._codes(column, level) if level else (0,))
+
+    def _codes(self, column: Attribute, value: Condition) -> tuple[int, ...]:
+        """The codes of a value; of one that is none of the column's, as a transformation has, one that was merged."""
+        assert self.schema is not None
         try:
-            codes = codes_of(self.schema, column, level) if level else (0,)
-        except InputError:  # no value of the column: a transformation has levels of its own
-            return True
-        return _torn(self.sets[column], codes)
+            return codes_of(self.schema, column, value)
+        except InputError:
+            return self.sets[column][0][:1]
 
     def decisive(self, names: Sequence[str]) -> list[str]:
         """Which estimates rest on codes that nothing tells apart."""
@@ -119,9 +127,9 @@ def _torn(sets: Sets, codes: Sequence[int]) -> bool:
 
 def _singled(fit: Any) -> dict[Attribute, Condition]:
     """What an analysis holds columns to: in ``where``, and as the value whose share it is of."""
-    held = dict(getattr(fit, "held", {}))
-    if isinstance(fit, Proportion):
-        held[fit.column] = fit.value
+    held, model = dict(getattr(fit, "held", {})), getattr(fit, "model", fit)
+    if isinstance(model, Proportion | Count):
+        held[model.column] = model.value
     if isinstance(fit, Logistic) and fit.success is not None:
         held[fit.formula.partition("~")[0].strip()] = fit.success
     return held
