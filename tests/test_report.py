@@ -21,7 +21,7 @@ from margrave.report.content import bound_views, column_views, mutual_informatio
 from margrave.report.figures import bars, heat
 from margrave.report.words import guarantee, related
 from margrave.schema import Schema
-from margrave.transcript import Account, Answer, Measurement, Transcript
+from margrave.transcript import Account, Answer, Measurement, PublicReading, Transcript
 
 VOID = {"meta", "br"}
 
@@ -201,6 +201,11 @@ def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
     found = together_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), public)
     assert found.alone == ()
     assert "or what the public table says" in related(found)[-1]
+    shown = PublicReading(("sex", "job"), np.ones((2, 3)), np.full((2, 3), 3.0), "0" * 64)
+    found = together_of(domain, Transcript((asked, shown)), {})
+    assert (found.measured, found.in_part, found.alone, found.public) == (0, 1, (), True)
+    same = together_of(domain, Transcript((asked, shown)), {"public": {"same_records": True}})
+    assert (same.measured, same.public) == (1, False)
 
 
 def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() -> None:

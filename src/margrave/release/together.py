@@ -86,7 +86,8 @@ class Together:
     """How many of the ``pairs`` of columns were measured together, and how many more only ``in_part``.
 
     In part: single counts tell of them, or choices alone. ``alone`` are the columns that are in neither with any other,
-    though something was asked of them. ``public``: the model started from a public table of two columns or more.
+    though something was asked of them. ``public``: a public table of other records tells of some pair, as the model
+    started from it or read marginals from it.
     """
 
     pairs: int
@@ -102,16 +103,17 @@ class Together:
 
 def together_of(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> Together:
     """Which relations the answers tell of directly; of the others a model knows what passes through other columns."""
-    measured = _pairs_of(known_together(domain, transcript))
+    measured = _pairs_of(known_together(domain, without_others(transcript, config)))
     partly = [*counted_together(domain, transcript)]
     if not transcript.counts_something:
         partly += [domain.clique(c) for s in transcript.query_selections for c in s.queries.cliques]
     in_part = _pairs_of(partly) - measured
-    public = [domain.clique(a for a in started_from(config) if a in domain)]
-    related = {a for pair in (*measured, *in_part, *_pairs_of(public)) for a in pair}
+    started = domain.clique(a for a in started_from(config) if a in domain)
+    public = _pairs_of([started, *read_together(domain, transcript, config)])
+    related = {a for pair in (*measured, *in_part, *public) for a in pair}
     silent = unasked(domain, transcript, config)
     alone = tuple(a for a in domain if a not in related and a not in silent) if len(domain) > 1 else ()
-    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, len(public[0]) > 1)
+    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, bool(public))
 
 
 def _pairs_of(cliques: Iterable[Clique]) -> set[Clique]:
