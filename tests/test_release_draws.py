@@ -34,6 +34,7 @@ from margrave.privacy import (
 )
 from margrave.release import Draws, Release
 from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.release.draws import SOON
 from margrave.schema import Domain, Impossible, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
@@ -380,10 +381,26 @@ def test_where_there_can_be_no_posterior_it_is_said_why(monkeypatch: pytest.Monk
         small.draws(1, seed=0, method="posterior")
 
 
+def test_a_posterior_that_takes_minutes_is_found_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """232 parameters took two minutes of a core, for the mean of a first look, where refits take a second."""
+    quick(monkeypatch)
+    for codes, posterior in ((SOON + 1, True), (SOON + 2, False)):
+        release = by_hand({"a": codes}, (("a",), np.full(codes, 200), 2.0, IDENTITY), total=200 * codes)
+        draws = release.draws(2, seed=0)
+        assert draws.method.startswith("posterior of the same answers" if posterior else "bootstrap, as the model is")
+        assert (f"a posterior of {SOON + 1} parameters takes minutes" in draws.method) is not posterior
+    assert release.draws(2, seed=0, method="posterior").method.startswith("posterior of the same answers")
+
+
 def test_a_posterior_that_has_failed_its_checks_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     quick(monkeypatch, sampler="nuts", warmup=60, max_draws=100, effective=1e6)
-    release = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
-    draws = release.draws(2, seed=0)
+    release, seen = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY)), []
+    draws = release.draws(2, seed=0, progress=lambda stage, done: seen.append((stage, done)))
+    finding = [done for stage, done in seen if stage == "finding the posterior"]
+    assert finding[0] == 0.0
+    assert len({round(done, 2) for done in finding}) > 5, "the search tells how far it is"
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    assert seen[-1] == ("drawing distributions", 1.0)
     assert draws.method.startswith("bootstrap, as the chains have not mixed: R-hat")
     assert draws.released() is not None
     with pytest.raises(ReleaseError, match=r"cannot be drawn from[\s\S]*refit"):

@@ -38,6 +38,12 @@ Progress = Callable[[str, float], None]
 
 METHODS = ("auto", "posterior", "bootstrap")
 
+FINDING = 0.95
+"""The share of the time that finding a posterior takes, where one is to be found; drawing from it is quick."""
+
+SOON = 150
+"""Parameters beyond which a posterior takes more than a minute or two, and is found where it is asked for alone."""
+
 MODELS_STREAM, ROWS_STREAM, VALUES_STREAM, FIT_STREAM = 0, 1, 2, 3
 """Independent streams of randomness from one seed: the models, each table's codes, values within codes, a refit."""
 
@@ -163,14 +169,13 @@ def draws_of(
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
     chosen = secrets.randbits(63) if seed is None else int(seed)
-    asked = without_others(release.transcript, release.config)
-    posterior, why = _source(release, asked, method, progress, _stream(chosen, FIT_STREAM))
+    asked, tell = without_others(release.transcript, release.config), _onward(progress)
+    posterior, why = _source(release, asked, method, tell, _stream(chosen, FIT_STREAM))
     known = posterior.transcript if isinstance(posterior, Bootstrap) else asked
     states = []
     for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(model.state())
-        if progress:
-            progress("drawing distributions", len(states) / m)
+        tell("drawing distributions", len(states) / m)
     return Draws(
         method=f"{why}: {posterior.method}",
         rows=size,
@@ -198,7 +203,7 @@ def _check(m: object, rows: object, method: object, seed: object) -> None:
 
 
 def _source(
-    release: Release, asked: Transcript, method: str, progress: Progress | None, rng: np.random.Generator
+    release: Release, asked: Transcript, method: str, tell: Progress, rng: np.random.Generator
 ) -> tuple[Posterior, str]:
     """Where the distributions come from, and why, in words. ``asked``: its transcript without other, public records."""
     if not release.transcript.counts_something and release.model.posterior() is None:
@@ -215,13 +220,30 @@ def _source(
         fit, why = MaxEntropyFit(), "posterior of the same answers"
         if method == "auto" and (lacking := _lacking(fit, release.schema.domain, asked)):
             return _bootstrap(release, rng), f"bootstrap, as the model is one best estimate and {lacking}"
-        if progress:
-            progress("finding the posterior", 0.0)
-        own = fit(release.schema.domain, asked, rng=rng).posterior()
+        tell("finding the posterior", 0.0)
+        own = fit(
+            release.schema.domain,
+            asked,
+            rng=rng,
+            told=lambda share: tell("finding the posterior", FINDING * share),
+        ).posterior()
     assert own is not None  # what MaxEntropyFit makes without a warm start has one
     if method == "auto" and not own.facts.get("good"):
         return _bootstrap(release, rng), f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
     return own, why
+
+
+def _onward(progress: Progress | None) -> Progress:
+    """Progress that never goes back, and may have nobody to tell."""
+    reached = 0.0
+
+    def tell(stage: str, share: float) -> None:
+        nonlocal reached
+        reached = max(reached, share)
+        if progress is not None:
+            progress(stage, reached)
+
+    return tell
 
 
 def _lacking(fit: MaxEntropyFit, domain: Domain, asked: Transcript) -> str:
@@ -230,7 +252,8 @@ def _lacking(fit: MaxEntropyFit, domain: Domain, asked: Transcript) -> str:
         return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
     if not fit.takes(domain, asked):
         return "its marginals have too many parameters for a posterior"
-    return ""
+    many = fit.parameters(domain, asked)
+    return f"a posterior of {many} parameters takes minutes (method posterior finds it)" if many > SOON else ""
 
 
 def _bootstrap(release: Release, rng: np.random.Generator) -> Bootstrap:

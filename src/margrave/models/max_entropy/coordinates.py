@@ -36,6 +36,7 @@ from scipy.special import log_ndtr
 
 from margrave.models.max_entropy.density import Density, Point, Posterior
 from margrave.models.max_entropy.laplace import Laplace
+from margrave.models.max_entropy.told import Told, silent
 from margrave.models.max_entropy.tree import IMPOSSIBLE, Layout, Node
 from margrave.typing import Attribute, FloatArray
 
@@ -132,7 +133,9 @@ def _relative(x: jax.Array) -> jax.Array:
     return jnp.where(small, 1.0 + x / 2, jnp.expm1(safe) / safe)
 
 
-def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute, FloatArray]) -> Coordinates:
+def coordinates(
+    posterior: Posterior, around: Laplace, shares: Mapping[Attribute, FloatArray], told: Told = silent
+) -> Coordinates:
     """Coordinates fitted to the density along each c_j through the mode; ``shares``: of every column's codes."""
     layout = posterior.layout
     weights = weights_of(layout, shares)
@@ -152,6 +155,7 @@ def coordinates(posterior: Posterior, around: Laplace, shares: Mapping[Attribute
     for j, lengths in enumerate(probes):
         values, _ = _probed(posterior, weights, spreads, mode + np.outer(lengths, own[j]))
         slopes[j], heights[j] = _straighten(lengths, values)
+        told((j + 1) / len(mode))
     return Coordinates(layout, weights, spreads, mode, information, slopes, heights)
 
 

@@ -15,6 +15,7 @@ from margrave.models.graphical import GraphicalFit
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.model import Merged
+from margrave.models.max_entropy.told import Told, silent
 from margrave.models.protocol import Model
 from margrave.models.terms import Term, common_groups, compress, terms_of
 from margrave.parameters import check_parameters
@@ -76,9 +77,18 @@ class MaxEntropyFit:
             )
 
     def __call__(
-        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+        self,
+        domain: Domain,
+        transcript: Transcript,
+        *,
+        rng: np.random.Generator,
+        warm: Model | None = None,
+        told: Told = silent,
     ) -> Model:
-        """The posterior of the transcript; with ``warm``, or of no answers, a quick estimate."""
+        """The posterior of the transcript; with ``warm``, or of no answers, a quick estimate.
+
+        ``told`` is told the share of the search that is done.
+        """
         if warm is not None or not transcript.counts_something:
             return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
         self.ready()
@@ -89,7 +99,7 @@ class MaxEntropyFit:
             sample_posterior,  # the optional libraries, when needed
         )
 
-        return sample_posterior(self, domain, canonical, terms, merged, public[0] if public else None, rng)
+        return sample_posterior(self, domain, canonical, terms, merged, public[0] if public else None, rng, told)
 
     def ready(self) -> None:
         """An InputError where a library of the extra is missing: to be asked before anything is spent."""
@@ -121,6 +131,11 @@ class MaxEntropyFit:
         except InputError:  # they merge a column's codes in different ways
             return False
         return bool(terms) and self.tractable(canonical.domain, canonical.cliques)
+
+    def parameters(self, domain: Domain, transcript: Transcript) -> int:
+        """How many parameters the posterior of these answers has."""
+        canonical = self._problem(domain, transcript)[0]
+        return canonical.size
 
     def room(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many parameters more than those of these marginals a posterior can have; below 0: they are too many."""

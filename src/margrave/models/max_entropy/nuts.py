@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,13 @@ from blackjax.adaptation.step_size import dual_averaging_adaptation
 
 from margrave.models.max_entropy.coordinates import Coordinates
 from margrave.models.max_entropy.density import Posterior
+from margrave.models.max_entropy.told import Told, part, silent
 from margrave.typing import AnyArray, FloatArray
 
 CHUNK = 20
 """Iterations from one call of the compiled sampler to the next."""
+LOOK = 0.5
+"""Seconds between two looks at how far the chains are."""
 ACCEPTANCE = 0.8
 """The mean acceptance that step sizes are adapted to."""
 MAX_DEPTH = 10
@@ -36,6 +39,7 @@ class _Chain:
     points: FloatArray
     diverged: AnyArray
     steps: AnyArray
+    done: int = 0
 
     def walk(self, target: Target, centre: FloatArray, root: FloatArray, count: int, adapting: bool) -> None:
         """``count`` iterations in the coordinates u = centre + root z."""
@@ -48,6 +52,7 @@ class _Chain:
                 self.key, key = jax.random.split(self.key)
                 state, tuning, told = _chunk(*target, key, state, centre, root, tuning, fixed, adapt)
                 found.append(jax.device_get(told))
+                self.done += CHUNK
             self.points, self.diverged, self.steps = (np.concatenate([f[i] for f in found]) for i in range(3))
             self.point = self.points[-1]
             if adapting:
@@ -74,27 +79,34 @@ class Chains:
         self.draws = np.zeros((chains, 0, posterior.size))
         self.diverged, self.steps = np.zeros((chains, 0), dtype=bool), np.zeros((chains, 0), dtype=np.int64)
 
-    def _walk(self, count: int, adapting: bool) -> None:
+    def _walk(self, count: int, adapting: bool, told: Told) -> None:
+        before, all_of_it = self._done(), len(self._chains) * -(-count // CHUNK) * CHUNK
         with ThreadPoolExecutor(max_workers=len(self._chains)) as pool:
             walks = [
                 pool.submit(c.walk, self._target, self._centre, self._root, count, adapting) for c in self._chains
             ]
+            while wait(walks, timeout=LOOK, return_when=FIRST_EXCEPTION).not_done:
+                told((self._done() - before) / all_of_it)  # from this thread: who is told may not expect others
             for walk in walks:
                 walk.result()
+        told(1.0)
 
-    def warm_up(self, count: int) -> None:
+    def _done(self) -> int:
+        return sum(c.done for c in self._chains)
+
+    def warm_up(self, count: int, told: Told = silent) -> None:
         """About ``count`` iterations, in three stages."""
         for stage in range(3):
-            self._walk(-(-count // 3), adapting=True)
+            self._walk(-(-count // 3), adapting=True, told=part(told, stage / 3, (stage + 1) / 3))
             if stage < 2:
                 seen = np.concatenate([c.points[len(c.points) // 2 :] for c in self._chains])
                 white = np.linalg.solve(self._root, (seen - seen.mean(axis=0)).T).T
                 self._root = self._root @ _root_of(white)
                 self._centre = seen.mean(axis=0)
 
-    def more(self, count: int) -> None:
+    def more(self, count: int, told: Told = silent) -> None:
         """At least ``count`` more draws of each chain."""
-        self._walk(count, adapting=False)
+        self._walk(count, adapting=False, told=told)
         points = np.array([np.asarray(_theta(self._target[1], c.points)) for c in self._chains])
         self.draws = np.concatenate([self.draws, points], axis=1)
         self.diverged = np.concatenate([self.diverged, [c.diverged for c in self._chains]], axis=1)
