@@ -123,6 +123,7 @@ def test_other_results_are_refused(wrong: Any) -> None:
         lambda f: stats.ttest_ind(f.x, f.y),
         lambda f: stats.linregress(f.x, f.y),
         lambda f: stats.chi2_contingency([[20, 30], [25, 25]]),
+        lambda f: {"x": (f.x.mean(), 0.01), "r": stats.pearsonr(f.x, f.y)},
     ],
 )
 def test_results_of_tests_are_refused(test: Callable[[pd.DataFrame], Any]) -> None:

@@ -108,7 +108,7 @@ def test_method_and_correction_reach_the_library(
         told.append(options["correct"])
         return analyse_several(*given, **options)
 
-    monkeypatch.setattr("margrave.cli.analyse.analyse_several", analyse_as_told)
+    monkeypatch.setattr("margrave.cli.analyses.analyse_several", analyse_as_told)
     words = ["mean", "r.margrave", "x", *BRIEF, "--json"]
     assert json.loads(ok(capsys, *words))["method"] == "exact (auto)"
     assert json.loads(ok(capsys, *words, "--method", "bootstrap", "--no-correct"))["method"] == "exact (bootstrap)"

@@ -81,9 +81,10 @@ def read_fit(found: Any) -> Fitted:
         return found
     if isinstance(found, Result):
         return _of_result(found)
-    if getattr(found, "pvalue", None) is not None:  # SciPy's tests are tuples, many of them of two
-        kind = type(found).__name__
-        raise InputError(f"The fit returned a {kind}: a test, and its p-value is no variance.", remedy=TEST)
+    for part in (found, *(found.values() if isinstance(found, Mapping) else ())):
+        if getattr(part, "pvalue", None) is not None:  # SciPy's tests are tuples, many of them of two
+            kind = type(part).__name__
+            raise InputError(f"The fit returned a {kind}: a test, and its p-value is no variance.", remedy=TEST)
     if isinstance(found, Mapping):
         return _of_mapping(found)
     if isinstance(found, tuple | list) and len(found) == 2:
