@@ -227,8 +227,7 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
     if public.same_records and not own_columns:
         raise InputError(
             "The public table holds columns of the private records themselves, which this mechanism makes no use of.",
-            remedy="Choose JAM (--mechanism jam), which asks nothing of them, or leave same_records"
-            " (--same-records) out to have them taken for other records.",
+            remedy="Choose JAM (--mechanism jam), which asks nothing of them.",
         )
     public.check(domain)
     return public
