@@ -231,7 +231,8 @@ CASES: dict[str, Make] = {
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),
     "gem": lambda d: GEM(rounds=12, granularity="query", fit=SMALL),
     "gem pairs": lambda d: GEM(
-        workload=pairs(d), granularity="query", rounds=9, fit=replace(SMALL, resample=True, anchor=0.0), alpha=Fraction(2, 7)
+        workload=pairs(d), granularity="query", rounds=9, fit=replace(SMALL, resample=True, anchor=0.0),
+        alpha=Fraction(2, 7),
     ),
     "gem marginals": lambda d: GEM(rounds=4, granularity="marginal", fit=replace(SMALL, weighted=True)),
     "gem-pub": lambda d: GEMPub(rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL, public=published(d)),
