@@ -15,7 +15,7 @@ import numpy as np
 
 from margrave.data import read_codes, read_table
 from margrave.errors import DataError, InputError, LedgerError, ModelTooLargeError, SchemaError
-from margrave.mechanisms import AIM, JAM, MECHANISMS, Mechanism
+from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
 from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
@@ -236,7 +236,7 @@ def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> Non
     """
     if takes_public(mechanism):
         public: Public | None = cast(Any, mechanism).public
-        given(public, domain, own_columns=isinstance(mechanism, JAM))  # the others refuse them, here and when they run
+        given(public, domain, own_columns=getattr(mechanism, "own_columns", False))
     private = path_of(table)
     for holder in (mechanism, getattr(mechanism, "fit", None)):
         known = getattr(holder, "public", None)

@@ -10,10 +10,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
-from margrave.inference.columns import column_of as _column
-from margrave.inference.columns import enough as _some
-from margrave.inference.columns import numbers_of as _numbers
-from margrave.inference.columns import scalar as _scalar
+from margrave.inference.columns import column_of, enough, numbers_of, scalar
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
     OUTCOME,
@@ -80,13 +77,13 @@ class Mean(OfOneColumn):
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""
         self.check_part(frame, schema)
-        _numbers(frame, self.column)
+        numbers_of(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         frame = self.part(frame)
-        x = _numbers(frame, self.column)
+        x = numbers_of(frame, self.column)
         days = is_date(frame[self.column])
-        return _scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x), days=days)
+        return scalar(f"mean({self.column})", x.mean(), x.var(ddof=1) / len(x), days=days)
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class Proportion(OfOneColumn):
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and may hold the value."""
         self.check_part(frame, schema)
-        column = _column(frame, self.column)
+        column = column_of(frame, self.column)
         if self.value is not None:
             value_of(column, self.column, self.value)
         check_held(schema, column, self.column, self.value)
@@ -116,12 +113,12 @@ class Proportion(OfOneColumn):
         return (*((self.column,) if shared else ()), *self.finer(schema))
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
-        has = holds(_column(self.part(frame), self.column), self.column, self.value).dropna()
+        has = holds(column_of(self.part(frame), self.column), self.column, self.value).dropna()
         n, count = len(has), int(has.sum())
-        _some(n, self.column)
+        enough(n, self.column)
         shrunk = (count + 0.5) / (n + 1.0)
         name = f"{self.column} missing" if self.value is None else f"{self.column} = {self.value}"
-        return _scalar(name, count / n, shrunk * (1.0 - shrunk) / n)
+        return scalar(name, count / n, shrunk * (1.0 - shrunk) / n)
 
 
 @dataclass(frozen=True)
@@ -157,15 +154,15 @@ class Quantile(OfOneColumn):
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """The column is there and holds numbers or dates."""
         self.check_part(frame, schema)
-        _numbers(frame, self.column)
+        numbers_of(frame, self.column)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         frame = self.part(frame)
-        x = _numbers(frame, self.column)
+        x = numbers_of(frame, self.column)
         half = _WOODRUFF * np.sqrt(self.p * (1.0 - self.p) / len(x))
         low, mid, high = np.quantile(x, np.clip([self.p - half, self.p, self.p + half], 0.0, 1.0))
         days = is_date(frame[self.column])
-        return _scalar(self._name, mid, ((high - low) / (2.0 * _WOODRUFF)) ** 2, days=days)
+        return scalar(self._name, mid, ((high - low) / (2.0 * _WOODRUFF)) ** 2, days=days)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
+from margrave.inference.columns import column_of
 from margrave.inference.formulas import some, value_of
 from margrave.release.evidence import Condition, codes_of, widened
 from margrave.schema import Schema
@@ -73,9 +74,7 @@ def _of(wanted: Condition) -> str:
 
 
 def _mask(frame: pd.DataFrame, name: str, wanted: Condition) -> Any:
-    if name not in frame.columns:
-        raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
-    column = frame[name]
+    column = column_of(frame, name)
     if isinstance(wanted, tuple):
         low, high = _ends(column, name, wanted)
         return (column >= low) & (column <= high)

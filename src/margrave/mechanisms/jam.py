@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,6 +83,9 @@ class JAM:
     alpha: Fraction = parameter(Fraction(9, 10), "Share of a round's budget that measures.")
     fit: Fit = field(default_factory=GraphicalFit)
 
+    own_columns: ClassVar[bool] = True
+    """Whether columns of the private records may be public: known, and not asked for."""
+
     def __post_init__(self) -> None:
         check_parameters(self)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
@@ -129,7 +132,7 @@ class JAM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
-        public = given(self.public, domain, own_columns=True)
+        public = given(self.public, domain, own_columns=self.own_columns)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         private.prepare(self.reads(domain))
