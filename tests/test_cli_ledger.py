@@ -119,7 +119,8 @@ def test_a_cap_that_nothing_is_charged_against_can_be_replaced(
     assert shown(capsys)["unit"] == "replace-row"
     assert run([*RUN, *BOOKS, "-m", "independent", "--release", "r.margrave"]) == 2
     said = capsys.readouterr().err
-    assert "under another dataset name in this ledger (margrave ledger init), or, since nothing is charged yet" in said
+    assert "does not bound the two together" in said
+    assert "Nothing is charged yet: --replace" in said
     assert "run with" not in said  # the other unit may promise less
     assert run([*init, "--unit", "add-remove-row", "--replace"]) == 0
     with monkeypatch.context() as context:  # a run that is open holds its reservation
@@ -134,7 +135,8 @@ def test_a_cap_that_nothing_is_charged_against_can_be_replaced(
         assert "a cap stays as it is" in capsys.readouterr().err
     assert run([*RUN, *BOOKS, "--unit", "replace-row", "--release", "s.margrave"]) == 2
     said = capsys.readouterr().err
-    assert "under another dataset name in this ledger (margrave ledger init)." in said
+    assert "docs/ledger.md tells what they come to." in said
+    assert "--replace" not in said
 
 
 def test_two_runs_fit_and_a_third_does_not(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

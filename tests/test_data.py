@@ -324,6 +324,42 @@ def test_persons_by_bytes_are_told_apart_and_values_without_a_text_name_nobody()
     assert persons.number([odd])[0].tolist() == [-1, -1]
 
 
+def test_views_of_bytes_are_one_person_and_things_without_a_value_none() -> None:
+    """What has its address for a text would be a person of its own in every row, each with k rows."""
+    views = [memoryview(b"Ann") for _ in range(5)]
+    frame = pd.DataFrame({"town": ["York"] * 6, "age": [1] * 6, "who": [*views, bytearray(b"Ann")]})
+    schema = replace(SCHEMA, person="who")
+    assert read_table(frame, schema).bounded(1).rows() == 1
+    frame["who"] = [object() for _ in range(6)]
+    with pytest.raises(DataError):
+        read_table(frame, schema)
+
+
+def test_numbers_that_became_floats_name_nobody() -> None:
+    """pandas does so to long identifiers as soon as one is missing, and Excel always."""
+    schema = replace(SCHEMA, person="who")
+    frame = pd.DataFrame({"town": ["York"] * 2, "age": [1] * 2, "who": [2.0**60, 2.0**60 + 1024]})
+    with pytest.raises(DataError, match="missing in the column of persons"):
+        read_table(frame, schema)
+    frame["who"] = ["1.23457E+15", "1.23457E+15"]
+    with pytest.raises(DataError, match="missing in the column of persons"):
+        read_table(frame, schema)
+    frame["who"] = [2**60, 2**60 + 1]
+    assert read_table(frame, schema).bounded(1).rows() == 2
+
+
+def test_a_query_is_run_once() -> None:
+    """Run again for the persons, it would give its rows in another order, and k rows of each would be of anybody."""
+    connection = duckdb.connect()
+    connection.execute(
+        "create table v as select case when i < 50 then 0 else i end as who, case when i < 50 then 'York' else 'Hull'"
+        " end as town, i % 10 as age from range(2000) t(i)"
+    )
+    relation = connection.sql("select * from v order by random()")
+    table = read_table(relation, replace(SCHEMA, person="who")).bounded(1)
+    assert table.count([("town",)])[("town",)].tolist() == [1, 1950, 0]
+
+
 def test_persons_are_whole_numbers() -> None:
     schema = replace(Schema.coded({"a": 2}), person="who")
     codes = Codes.of(schema.domain, {"a": np.array([0, 1])})

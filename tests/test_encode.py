@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -28,6 +29,8 @@ from margrave.schema import (
     Schema,
     Timestamp,
 )
+from margrave.schema.frames import columns_of
+from margrave.schema.values import distinct
 
 quick = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -298,6 +301,67 @@ def test_mixed_types_in_one_pandas_column() -> None:
     frame = pd.DataFrame({"x": [3, "3", 3.0, None, "b", b"3", float("nan"), True, [1], date(2020, 1, 1)]}, dtype=object)
     column = Categorical("x", ["3", "b", "2020-01-01"], other=True, missing=True)
     assert Schema([column]).encode(frame).column("x").tolist() == [0, 0, 0, 4, 1, 0, 4, 3, 3, 2]
+
+
+OBJECTS: dict[str, Any] = {
+    "text": "a", "bytes": b"a", "bytearray": bytearray(b"a"), "memoryview": memoryview(b"a"), "not text": b"\xff",
+    "int": 3, "float": 3.0, "half": 0.5, "decimal": Decimal("1.50"), "bool": True, "numpy": np.float32(0.5),
+    "date": date(2020, 1, 2), "datetime": datetime(2020, 1, 2, 10), "aware": datetime(2020, 1, 2, 10, tzinfo=UTC),
+    "fraction": datetime(2020, 1, 2, 10, 0, 0, 500000), "Timestamp": pd.Timestamp("2020-01-02"),
+    "nanoseconds": pd.Timestamp("2020-01-02T10:00:00.000000001"), "datetime64": np.datetime64("2020-01-02", "ns"),
+    "time": time(10, 30), "timedelta": timedelta(hours=1), "Timedelta": pd.Timedelta("1s"), "uuid": UUID(int=7),
+    "arrow": pa.scalar("a"), "interval": pd.Interval(0, 1), "period": pd.Period("2020-01"), "nested": [1],
+    "NaT": pd.NaT, "NA": pd.NA,
+}  # fmt: skip
+COMPANIONS: dict[str, Any] = {
+    "none": None, "text": "x", "number": 7, "float": 2.5, "bytes": b"\xff", "bytearray": bytearray(b"\xff"),
+    "date": date(1999, 1, 1), "datetime": datetime(1999, 1, 1, 1, 1, 1, 1), "a thing": object(),
+    "German date": "01/03/2020",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_an_object_is_the_same_value_whatever_stands_beside_it(kind: str) -> None:
+    value = OBJECTS[kind]
+    alone = {c: text_of(pd.Series([value]), c) for c in ("text", "day", "moment", "number")}
+    for name, other in COMPANIONS.items():
+        for series in (pd.Series([value, other]), pd.Series([value, other], dtype=object)):
+            for column, expected in alone.items():
+                assert text_of(series, column) == expected, (name, column)
+
+
+def text_of(series: pd.Series[Any], column: str) -> Any:
+    """What the first value of a column is read as."""
+    pieces = columns_of(pd.DataFrame({"x": series}), ["x"])["x"]
+    if column == "text":
+        rows, texts = distinct(pieces[0])
+        return texts[rows[0]]
+    made: dict[str, Any] = {
+        "day": Date("x", date(1990, 1, 1), date(2030, 1, 1), format="%d/%m/%Y", missing=True),
+        "moment": Timestamp("x", datetime(1990, 1, 1), datetime(2030, 1, 1), format="%d/%m/%Y %H:%M", missing=True),
+        "number": Real("x", 0, 10, missing=True),
+    }
+    return int(Schema([made[column]]).encode(pd.DataFrame({"x": series})).column("x")[0])
+
+
+def test_moments_and_durations_are_written_alike_in_every_unit() -> None:
+    moments, spans = [datetime(2020, 1, 2), datetime(2020, 1, 2, 10)], [timedelta(hours=1), None]
+    for unit in ("s", "ms", "us", "ns"):
+        rows, texts = distinct(pa.array(moments, pa.timestamp(unit)))
+        assert [texts[r] for r in rows] == ["2020-01-02 00:00:00", "2020-01-02 10:00:00"]
+        rows, texts = distinct(pa.array(spans, pa.duration(unit)))
+        assert [texts[r] for r in rows] == ["3600", None]
+
+
+def test_a_format_is_for_texts_and_dates_need_none() -> None:
+    """One text among dates makes pandas hold objects, and 2020-05-01 is no 5th of January for it."""
+    column = Date("x", date(2020, 1, 1), date(2020, 12, 31), bins=12, format="%Y-%d-%m", missing=True)
+    dates = [pd.Timestamp("2020-05-01")] * 3
+    months = [Schema([column]).encode(pd.DataFrame({"x": [*dates, *more]})).column("x")[:3].tolist()
+              for more in ([], ["2020-01-05"], [date(2020, 5, 1)])]  # fmt: skip
+    assert months == [months[0]] * 3
+    both = Schema([column]).encode(pd.DataFrame({"x": [*dates, "2020-01-05"]})).column("x")
+    assert len(set(both.tolist())) == 1
 
 
 # --- nothing is learnt from rows --------------------------------------------------------------------------------------

@@ -313,6 +313,33 @@ def test_an_older_copy_of_either_file_is_refused(tmp_path: Path) -> None:
         gate(path, resume=True, **where)
 
 
+def test_two_copies_that_go_on_together_do_not_share_a_debit(tmp_path: Path) -> None:
+    path, copy, ledger = tmp_path / "journal", tmp_path / "copy", tmp_path / "ledger"
+    LedgerFile(ledger).init("d", unit=AddRemoveRow(), cap=CAP)
+    where = {"ledger": ledger, "dataset": "d"}
+    broken(path, 2, **where)
+    copy.write_bytes(path.read_bytes())
+    first, second = (gate(p, Interrupted(2), resume=True, **where) for p in (path, copy))
+    ask(first)
+    with pytest.raises(LedgerError, match="written while this one was under way"):
+        ask(second)
+    first.close()
+    assert LedgerFile(ledger).datasets()[0].charged == Fraction(3, 4)
+
+
+def test_whoever_comes_second_to_a_new_journal_leaves_it_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal"
+    first = gate(path)
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda p: p != path and exists(p))  # it looked a moment before
+    with pytest.raises(LedgerError, match="in use"):
+        gate(path)
+    monkeypatch.undo()
+    assert path.exists()
+    first.measure([A], Gaussian(rho=Fraction(1, 4)))
+    first.close()
+
+
 def test_a_run_closed_by_the_custodian_does_not_go_on(tmp_path: Path) -> None:
     path, ledger = tmp_path / "journal", tmp_path / "ledger"
     LedgerFile(ledger).init("d", unit=AddRemoveRow(), cap=CAP)

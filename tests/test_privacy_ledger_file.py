@@ -225,6 +225,30 @@ def test_a_torn_last_line_counts_for_nothing_and_is_taken_away(path: Path) -> No
         assert len(LedgerFile(path).datasets()[0].runs) == len(before[0].runs) + 1
 
 
+def test_a_last_line_that_lacks_its_end_alone_counts(path: Path) -> None:
+    """Editors and copies take a last line feed away; a debit, or an answer in a journal, would be forgotten."""
+    lines = history(path)
+    before = LedgerFile(path).datasets()
+    path.write_bytes(b"".join(lines)[:-1])
+    assert LedgerFile(path).datasets() == before
+    watching = LedgerFile(path)
+    with opened(path, Fraction(1, 100)):
+        assert len(watching.datasets()[0].runs) == len(before[0].runs) + 1
+    assert path.read_bytes().startswith(b"".join(lines) + b'{"event":"open"')
+    path.write_bytes(lines[0][:-1])
+    with pytest.raises(InputError, match="no data set 'd'"):
+        opened(path, Fraction(1, 100))
+    LedgerFile(path).init("d", unit=AddRemoveRow(), cap=CAP)
+    assert path.read_bytes().startswith(lines[0])
+
+
+@pytest.mark.parametrize("name", ["D", " d", "d ", "\uff44"])
+def test_names_that_look_alike_are_one_data_set(path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="bound nothing: name it 'd'"):
+        LedgerFile(path).init(name, unit=AddRemoveRow(), cap=CAP)
+    assert len(LedgerFile(path).datasets()) == 1
+
+
 def test_sums_that_no_run_could_have_made_are_refused(path: Path) -> None:
     """A chain can be recomputed by whoever wants to; the sums must still be right."""
     history(path)

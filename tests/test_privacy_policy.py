@@ -10,7 +10,16 @@ import pytest
 import margrave
 from conformance import SIZES, memory_table
 from margrave.errors import InputError, PolicyError
-from margrave.privacy import AddRemovePerson, AddRemoveRow, Budget, LedgerFile, Policy, ReplaceRow, protect
+from margrave.privacy import (
+    AddRemovePerson,
+    AddRemoveRow,
+    Budget,
+    LedgerFile,
+    Policy,
+    ReplaceRow,
+    SeededRandomness,
+    protect,
+)
 
 TABLE = memory_table(SIZES, [(0, 0, 0)], [1])
 TEXT = """
@@ -66,9 +75,31 @@ def test_what_is_forbidden(folder: Path, changed: dict[str, Any], rule: str, wor
     assert not (folder / "journal").exists()
 
 
+def test_a_policy_may_name_the_ledger_and_the_data_set(folder: Path) -> None:
+    file = LedgerFile(folder / "ledger")
+    file.init("other", unit=AddRemoveRow(), cap=Budget.approx(9.0, 1e-6))
+    opened(folder, policy=Policy(ledger=file.identity(), dataset="d"))
+    LedgerFile(folder / "new").init("d", unit=AddRemoveRow(), cap=Budget.approx(900.0, 1e-6))
+    for changed, rule in (
+        ({"ledger": folder / "new"}, "ledger"),
+        ({"dataset": "other"}, "dataset"),
+        ({"ledger": None, "dataset": None}, "ledger"),
+    ):
+        with pytest.raises(PolicyError, match=f"by {rule}: "):
+            opened(folder, policy=Policy(ledger=file.identity(), dataset="d"), **changed)
+    with pytest.raises(InputError, match="ledger is not a text"):
+        Policy(ledger=" ")
+
+
+def test_noise_that_can_be_repeated_is_for_no_policy(folder: Path) -> None:
+    with pytest.raises(PolicyError, match="can be repeated"):
+        opened(folder, randomness=SeededRandomness(0))
+
+
 def test_no_rules_forbid_nothing_and_columns_that_only_name_persons_are_no_columns() -> None:
-    Policy().check(TABLE.schema, ReplaceRow(), Budget.approx(100.0, 0.5), ledger=False)
-    Policy(forbidden_columns=("who",)).check(TABLE.schema, AddRemoveRow(), Budget.approx(1.0, 1e-9), ledger=False)
+    Policy().check(TABLE.schema, ReplaceRow(), Budget.approx(100.0, 0.5), ledger=None, dataset=None)
+    rules = Policy(forbidden_columns=("who",))
+    rules.check(TABLE.schema, AddRemoveRow(), Budget.approx(1.0, 1e-9), ledger=None, dataset=None)
 
 
 def test_synthesize_asks_the_policy_before_it_reads_rows(folder: Path) -> None:

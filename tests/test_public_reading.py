@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,8 +232,12 @@ def test_the_private_file_is_refused_as_a_public_one(here: Path, capsys: pytest.
         assert run(command("synthesize", *chosen)) == 2, name
         assert "nobody in it would be protected" in " ".join(capsys.readouterr().err.split())
     assert not Path("r.margrave").exists()
-    Path("copy.csv").write_bytes(Path("private.csv").read_bytes())  # by place alone: what it holds is a secret
     chosen = ["-m", "fake", "--public", "copy.csv", "--attestation", "x", "--release", "r.margrave"]
+    head, *rows = Path("private.csv").read_bytes().splitlines(keepends=True)
+    Path("copy.csv").write_bytes(b"".join([head, *rows[::-1]]))
+    assert run(command("synthesize", *chosen)) == 4
+    assert "records are the private ones" in " ".join(capsys.readouterr().err.split())
+    Path("copy.csv").write_bytes(b"".join([head, *rows[1:]]))
     assert run(command("synthesize", *chosen)) == 0
 
 
@@ -245,7 +250,22 @@ def test_and_in_python_in_a_fit_and_in_part_too(here: Path) -> None:
     with pytest.raises(InputError, match="the same file"):
         api.check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=own)), "private.csv")
     frame = pyarrow.csv.read_csv("private.csv")
-    api.check_public(schema.domain, Fake(public=own), frame)  # a frame says not where it is from
+    api.check_public(schema.domain, Fake(public=own), frame)  # a frame says not where it is from, but what it holds
+    shuffled = frame.take(list(range(len(frame)))[::-1])
+    for table, part in itertools.product((frame, shuffled), (own, own.only(["sex"]))):
+        with pytest.raises(DataError, match="records are the private ones"):
+            api.synthesize(table, schema, epsilon=1.0, delta=1e-6, mechanism=Fake(public=part))
+    assert api.synthesize(frame.slice(1), schema, epsilon=1.0, delta=1e-6, mechanism=Fake(public=own))
+
+
+def test_columns_of_the_private_records_do_not_get_in_by_a_fit(here: Path) -> None:
+    schema = Schema.load("schema.toml")
+    some = margrave.read_public("private.csv", schema, attestation=WORD, columns=["sex"], same_records=True)
+    whole = margrave.read_public("private.csv", schema, attestation=WORD, same_records=True)
+    with pytest.raises(InputError, match="makes no use of"):
+        api.check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=some)))
+    with pytest.raises(InputError, match="All columns"):
+        api.check_public(schema.domain, margrave.JAM(public=whole))
 
 
 def test_public_columns_of_the_private_records_may_be_in_its_file(here: Path) -> None:

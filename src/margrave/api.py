@@ -84,7 +84,7 @@ def synthesize(
     check_counts(confirmed.domain, chosen)
     check_public(confirmed.domain, chosen, table)
     rules = policy_of(policy)
-    rules.check(confirmed, unit, budget, ledger=ledger is not None)
+    rules.check(confirmed, unit, budget, ledger=ledger, dataset=dataset)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
     stored = check_books(unit, budget.rho, delta=budget.delta, **where)
     if journal is not None and seed is None:
@@ -95,6 +95,13 @@ def synthesize(
     source = read_table(table, confirmed)
     if not source.rows():  # a failure of reading, for the custodian: the gate itself takes an empty table
         raise DataError("The table has no rows: the budget would be spent on nothing.", remedy="Is it the right file?")
+    for public in publics_of(chosen):
+        if not public.same_records and source.holds(public.codes):
+            raise DataError(
+                "The public table's records are the private ones: nobody in it would be protected.",
+                remedy="Name a table of other records. Where these columns of the private records are public, say"
+                " --same-records (in Python same_records=True). Nothing was spent.",
+            )
     rng = np.random.default_rng(seed)  # fitting is post-processing
     with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
         return chosen.run(private, rng=rng, progress=progress)
@@ -238,10 +245,17 @@ def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> Non
         public: Public | None = cast(Any, mechanism).public
         given(public, domain, own_columns=getattr(mechanism, "own_columns", False))
     private = path_of(table)
-    for holder in (mechanism, getattr(mechanism, "fit", None)):
-        known = getattr(holder, "public", None)
-        if private is not None and isinstance(known, Public):
-            known.check_apart(private, domain)
+    taken = getattr(mechanism, "public", None)
+    for known in publics_of(mechanism):
+        if known is not taken:
+            given(known, domain)
+        known.check_apart(private, domain)
+
+
+def publics_of(mechanism: Mechanism) -> list[Public]:
+    """The public tables that it starts from: its own and its fit's."""
+    held = [getattr(holder, "public", None) for holder in (mechanism, getattr(mechanism, "fit", None))]
+    return [public for public in held if isinstance(public, Public)]
 
 
 def path_of(table: Any) -> Path | None:

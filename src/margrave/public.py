@@ -88,24 +88,22 @@ class Public:
                 remedy="Use GEM^Pub, which takes public tables that lack columns, or leave the column out.",
             )
 
-    def check_apart(self, table: str | PathLike[str], domain: Domain) -> None:
+    def check_apart(self, table: str | PathLike[str] | None, domain: Domain) -> None:
         """Raise ``InputError`` if it was read from the private table's own file; by its place, not by what it holds.
 
         Some columns of the private records may be public, and then come from there (``same_records``); not all.
         """
-        if self.source is None or not same_file(self.source, table):
-            return
-        if not self.same_records:
+        if self.same_records and all(a in self.domain for a in domain):
+            raise InputError(
+                "All columns of the private table are taken to be public: nothing would be protected.",
+                remedy="Put the public columns into a file of their own (in Python, name them: columns=[...]).",
+            )
+        if not self.same_records and None not in (self.source, table) and same_file(str(self.source), str(table)):
             raise InputError(
                 f"The public table and the private one are the same file, {self.source}: nobody in it would be"
                 " protected.",
                 remedy="Name a table of other records. Where some columns of the private records are public, put these"
                 " into a file of their own and say --same-records (in Python same_records=True).",
-            )
-        if all(a in self.domain for a in domain):
-            raise InputError(
-                f"All columns of the private table {self.source} are taken to be public: nothing would be protected.",
-                remedy="Put the public columns into a file of their own (in Python, name them: columns=[...]).",
             )
 
     def only(self, attributes: Iterable[Attribute]) -> Public:

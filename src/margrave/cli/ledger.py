@@ -69,8 +69,9 @@ def show_command(file: str, as_json: bool) -> None:
     """Print the caps in FILE, what is charged against them, and every run."""
     found = LedgerFile(file).datasets()
     if as_json:
-        echo_json({"datasets": [d.to_dict() for d in found]})
+        echo_json({"ledger": LedgerFile(file).identity(), "datasets": [d.to_dict() for d in found]})
         return
+    click.echo(f"Ledger {LedgerFile(file).identity()}")
     for dataset in found:
         _show(dataset)
 

@@ -66,7 +66,7 @@ def plan_command(
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)
-    policy_of(policy).check(schema, protected, budget, ledger=ledger is not None)
+    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
     books = {"ledger": ledger, "dataset": dataset, "journal": None}
     check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     wanted = None if workload is None else parse_workload(workload, schema.domain)

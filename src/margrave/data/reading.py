@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -16,12 +17,15 @@ from margrave.errors import DataError
 from margrave.schema import Codes, Integer, Preflight, Real, Schema
 from margrave.schema.draft import draft
 from margrave.schema.evidence import gather
-from margrave.schema.frames import columns_of, names_of
+from margrave.schema.frames import collected, columns_of, names_of
 from margrave.schema.headers import question, suspected
 from margrave.schema.identity import likeliest, of_persons
 from margrave.schema.preflight import PersonCheck, overlooked
 from margrave.schema.values import MARKS, ODD, distinct
 from margrave.typing import AnyArray, FloatArray, IntArray
+
+ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+?\d+")
+"""How a long whole number is written once something took it for a float: several numbers become one."""
 
 
 def read_table(source: Any, schema: Schema) -> MemoryTable:
@@ -168,7 +172,7 @@ def _frames(source: Any, schema: Schema) -> Iterator[Any]:
         yield from (pa.Table.from_batches([b]) for b in file.batches(wanted))
     else:
         match_columns(names_of(source), wanted, schema.ignore)
-        yield source
+        yield collected(source, wanted)
 
 
 def _is_path(source: Any) -> bool:
@@ -228,6 +232,6 @@ class Persons:
 
 def _name(written: str | None) -> str | None:
     """A person's name; None for nobody."""
-    if written is None or written == ODD or written.strip().lower() in MARKS:
+    if written is None or written == ODD or written.strip().lower() in MARKS or ROUNDED.fullmatch(written.strip()):
         return None
     return written.strip()

@@ -93,6 +93,16 @@ class MemoryTable:
         """The true number of rows, for the gate and the custodian alone."""
         return len(self._codes)
 
+    def holds(self, codes: Codes) -> bool:
+        """Whether these are its own records, in any order, on the columns that both have; for the custodian alone."""
+        if len(codes) != len(self._codes):
+            return False
+        rows = [self._codes.domain.index(a) for a in codes.domain]
+        mine, theirs = self._codes.values[rows], codes.values
+        if any(not np.array_equal(np.sort(m), np.sort(t)) for m, t in zip(mine, theirs, strict=True)):
+            return False  # mostly, and sooner
+        return np.array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
+
     def bounded(self, rows_per_person: int) -> MemoryTable:
         """At most so many rows of each person, chosen uniformly at random.
 
@@ -107,8 +117,8 @@ class MemoryTable:
                 "The table does not say whose its rows are.",
                 remedy="Name the schema's column of persons, and read the table with it.",
             )
-        rng = np.random.Generator(np.random.PCG64(secrets.randbits(256)))
-        kept = _first_of_each(self._persons, rng.permutation(len(self._codes)), rows_per_person)
+        keys = np.frombuffer(secrets.token_bytes(8 * len(self._codes)), dtype=np.uint64)  # each row's own
+        kept = _first_of_each(self._persons, np.argsort(keys), rows_per_person)
         return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept])
 
     def __repr__(self) -> str:

@@ -53,6 +53,7 @@ class ChainedFile:
         self.path, self.form = Path(path), form
         self.head: Event | None = None
         self._chain, self._end, self._lines, self._torn = "", 0, 0, False
+        self._unended = False  # whether the last line lacks its end
         self._broken = False
         self._owner, self._file = os.getpid(), -1
         flags = (os.O_RDWR | os.O_APPEND) if write else os.O_RDONLY
@@ -143,21 +144,35 @@ class ChainedFile:
         size = os.fstat(self._file).st_size
         if size < self._end:
             raise LedgerError(f"{self.path} was cut short while it was in use.", remedy="Restore it.")
-        *whole, rest = self._read(size).split(b"\n")
+        data = self._read(size)
+        if self._unended and data.startswith(b"\n"):
+            data, self._end, self._unended = data[1:], self._end + 1, False
+        *whole, rest = data.split(b"\n")
         if rest == b"" and whole and b"\0" in whole[-1]:  # a block that a power cut left unwritten
             rest = whole.pop()
         self._torn = rest != b""
         if self.head is None and not whole:
             self._check_beginning(rest)
         for line in whole:
-            event = self._parse(line)
-            self._end += len(line) + 1
-            self._lines += 1
-            if self._lines == 1:
-                self._check_head(event)
-                self.head = event
-            else:
-                yield self._lines, event
+            yield from self._counted(line, len(line) + 1)
+        if rest and rest.endswith(self._chained(rest)):  # whole but for its end: an editor takes that away
+            self._unended, self._torn = True, False
+            yield from self._counted(rest, len(rest))
+
+    def _counted(self, line: bytes, length: int) -> Iterator[tuple[int, Event]]:
+        """A line that takes so many bytes: the head, or an event with its number."""
+        event = self._parse(line)
+        self._end += length
+        self._lines += 1
+        if self._lines == 1:
+            self._check_head(event)
+            self.head = event
+        else:
+            yield self._lines, event
+
+    def _chained(self, line: bytes) -> bytes:
+        """How a line ends that follows on those before."""
+        return _OPENS + _link(self._chain, line[:-_CHAIN] + b"}").encode() + _ENDS
 
     def _read(self, size: int) -> bytes:
         pieces, at = [], self._end
@@ -229,7 +244,7 @@ class ChainedFile:
         except (ValueError, TypeError):
             raise LedgerError(f"{self.path} is written in JSON, which cannot hold this question.") from None
         chain = _link(self._chain, body)
-        line = body[:-1] + _OPENS + chain.encode() + _ENDS + b"\n"
+        line = (b"\n" if self._unended else b"") + body[:-1] + _OPENS + chain.encode() + _ENDS + b"\n"
         self._broken = True
         try:
             if self._torn:
@@ -244,7 +259,7 @@ class ChainedFile:
             if isinstance(error, OSError):
                 raise self._unwritten(error) from None
             raise
-        self._broken = self._torn = False
+        self._broken = self._torn = self._unended = False
         self._chain, self._end, self._lines = chain, self._end + len(line), self._lines + 1
 
     def _unwritten(self, error: OSError) -> LedgerError:

@@ -127,19 +127,20 @@ class Journal:
             raise InputError(f"The folder {self.path.parent} does not exist.", remedy="Make it first.")
         self._next = 0
         look(path, resume=resume)
-        fresh = not self.path.exists()
+        mine = False  # whether it is this object that begins it, and may take it away again
         self._file = ChainedFile(path, FORM, write=True, create=True)
         try:
             self._file.lock()
             self.stored = Stored.of(self._file)
-            if not self.stored.head:
+            mine = not self.stored.head
+            if mine:
                 self._file.begin({"run": run, "day": day, **facts})
                 self.stored.head = self._file.head or {}
             elif not resume:
                 self.stored.check_free()
             self.stored.check_same(facts)
         except BaseException:
-            if fresh:
+            if mine:
                 self.discard()
             self._file.close()
             raise

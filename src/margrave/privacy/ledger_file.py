@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from unicodedata import normalize
 
 from margrave.errors import BudgetError, InputError, LedgerError
 from margrave.privacy.budget import Budget, affordable
@@ -144,6 +145,7 @@ class OpenRun:
 
     def __init__(self, books: _Books, run: str) -> None:
         self._books, self._run = books, run
+        self._before = len(self.state.debits)
 
     @property
     def state(self) -> RunState:
@@ -162,6 +164,12 @@ class OpenRun:
             if number < len(stored):
                 if stored[number] != debit:
                     raise LedgerError(f"Debit {number} of the run {self._run} is another than this one.")
+                if number >= self._before:
+                    raise LedgerError(
+                        f"Debit {number} of the run {self._run} was written while this one was under way.",
+                        remedy="It was resumed from a copy of its journal too: two answers would cost as much as one."
+                        " Nothing was spent. Go on with one of the two alone.",
+                    )
                 return
             if self.state.closed:
                 raise LedgerError(
@@ -247,6 +255,12 @@ def new_run() -> str:
 def _check_new(books: _Books, name: str, *, replace: bool) -> None:
     """Refuse a second cap, unless nothing was charged against the first and another is asked for."""
     if name not in books.state.datasets:
+        alike = next((n for n in books.state.datasets if _folded(n) == _folded(name)), None)
+        if alike is not None:
+            raise InputError(
+                f"{books.path} has a cap for {alike!r}, which {name!r} differs from by case, blanks or accents alone.",
+                remedy=f"Two caps for one table bound nothing: name it {alike!r}, or give another table another name.",
+            )
         return
     if books.state.charged[name]:
         raise InputError(
@@ -276,9 +290,9 @@ def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction, delta: 
     if found.unit != unit_name(unit):
         raise InputError(
             f"The cap of {dataset!r} is for the unit to {parse_unit(found.unit)}; this run's unit is to {unit}.",
-            remedy="Losses of two units do not add up. Set a cap for this unit under another dataset name in this"
-            " ledger (margrave ledger init)"
-            f"{'' if found.charged else ', or, since nothing is charged yet, in its place (--replace)'}.",
+            remedy="Keep to that unit. A cap for this one under another name (margrave ledger init) does not bound the"
+            " two together: both are spent on the same rows, and docs/ledger.md tells what they come to."
+            f"{'' if found.charged else ' Nothing is charged yet: --replace sets one for this unit instead.'}",
         )
     if rho > found.remaining:
         held = found.unfinished
@@ -295,6 +309,11 @@ def _room(books: _Books, dataset: str | None, unit: Unit, rho: Fraction, delta: 
             remedy="Spend less, or resume or close the unfinished runs." if held else "Spend less.",
         )
     return dataset
+
+
+def _folded(name: str) -> str:
+    """A name for comparison."""
+    return normalize("NFKC", name).strip().casefold()
 
 
 def _today() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from margrave.errors import InputError, SchemaError
+from margrave.errors import InputError, PolicyError, SchemaError
 from margrave.privacy.books import open_books
 from margrave.privacy.budget import Budget
 from margrave.privacy.gate import Private
@@ -62,8 +62,13 @@ def protect(
             f"The unit is to {unit}, but the schema names no column that identifies persons.",
             remedy="Name it as the schema's person, or choose a unit of rows.",
         )
-    policy_of(policy).check(table.schema, unit, budget, ledger=ledger is not None)
+    policy_of(policy).check(table.schema, unit, budget, ledger=ledger, dataset=dataset)
     source = SystemRandomness() if randomness is None else randomness
+    if policy is not None and not source.is_private:
+        raise PolicyError(
+            "A release under a policy is private, and this randomness can be repeated.",
+            remedy="Leave randomness out, or, in a test, the policy.",
+        )
     head = {} if journal is None else _facts(table.schema, unit, budget, source, facts or {})
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
     books = open_books(unit, budget.rho, head, **where)

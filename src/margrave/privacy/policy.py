@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from margrave.errors import InputError, PolicyError
 from margrave.privacy.budget import Budget
+from margrave.privacy.ledger_file import LedgerFile
 from margrave.privacy.unit import Unit, parse_unit, unit_name
 
 if TYPE_CHECKING:
     from margrave.schema import Schema
 
-RULES = ("version", "max_epsilon", "max_delta", "units", "forbidden_columns", "require_ledger")
+RULES = ("version", "max_epsilon", "max_delta", "units", "forbidden_columns", "require_ledger", "ledger", "dataset")
 VERSION = 1
 
 
@@ -27,8 +28,9 @@ class Policy:
     ``max_epsilon`` and ``max_delta`` bound the (epsilon, delta) of one release; each says nothing without the other.
     ``units`` are those allowed, written as on the command line. ``forbidden_columns`` may be no columns of a schema,
     however their letters are capitalised; a column that the schema ignores, or that only names persons, is never
-    synthesised and is not forbidden. ``require_ledger`` asks for a ledger file. ``name`` is what errors call the
-    policy.
+    synthesised and is not forbidden. ``require_ledger`` asks for a ledger file, ``ledger`` for the one with this
+    identity (``margrave ledger show`` prints it), and ``dataset`` for this data set of it. ``name`` is what errors call
+    the policy.
     """
 
     max_epsilon: float = math.inf
@@ -36,6 +38,8 @@ class Policy:
     units: tuple[str, ...] | None = None
     forbidden_columns: tuple[str, ...] = ()
     require_ledger: bool = False
+    ledger: str | None = None
+    dataset: str | None = None
     name: str = "The policy"
 
     def __post_init__(self) -> None:
@@ -50,6 +54,10 @@ class Policy:
             )
         if not isinstance(self.require_ledger, bool):
             raise InputError(f"{self.name}: require_ledger is not true or false.", remedy="Write one of the two.")
+        for rule in ("ledger", "dataset"):
+            value = getattr(self, rule)
+            if value is not None and (not isinstance(value, str) or not value.strip()):
+                raise InputError(f"{self.name}: {rule} is not a text.", remedy=f'Write {rule} = "...".')
         if self.units is not None:
             units = tuple(unit_name(parse_unit(u)) for u in _texts(self.name, "units", self.units))
             object.__setattr__(self, "units", units)
@@ -86,7 +94,9 @@ class Policy:
             )
         return Policy(**{k: v for k, v in rules.items() if k != "version"}, name=f"The policy {path}")
 
-    def check(self, schema: Schema, unit: Unit, budget: Budget, *, ledger: bool) -> None:
+    def check(
+        self, schema: Schema, unit: Unit, budget: Budget, *, ledger: str | Path | None, dataset: str | None
+    ) -> None:
         """Raise ``PolicyError`` for the first rule that a release would break. **Privacy:** none spent."""
         if budget.epsilon > self.max_epsilon:
             self._refuse(
@@ -104,12 +114,17 @@ class Policy:
             allowed = ", ".join(self.units) or "none"
             self._refuse("units", f"the unit is {unit_name(unit)}", f"Choose one that it allows: {allowed}.")
         self._check_columns(schema)
-        if self.require_ledger and not ledger:
-            self._refuse(
-                "require_ledger",
-                "no ledger file is given",
-                "Name it and the data set: --ledger FILE --dataset ID (in Python ledger=, dataset=).",
-            )
+        for rule in ("require_ledger", "ledger", "dataset"):
+            if getattr(self, rule) and ledger is None:
+                self._refuse(
+                    rule,
+                    "no ledger file is given",
+                    "Name it and the data set: --ledger FILE --dataset ID (in Python ledger=, dataset=).",
+                )
+        if self.ledger is not None and ledger is not None and LedgerFile(ledger).identity() != self.ledger:
+            self._refuse("ledger", f"{ledger} is another ledger than {self.ledger}", "Name that one.")
+        if self.dataset is not None and dataset != self.dataset:
+            self._refuse("dataset", f"the data set is {dataset!r}", f"Charge the run to {self.dataset!r}.")
 
     def _check_columns(self, schema: Schema) -> None:
         forbidden = {_folded(c) for c in self.forbidden_columns}

@@ -14,10 +14,10 @@ from margrave.public import Public
 from margrave.schema import Categorical, Codes, Column, Date, Integer, Ordinal, Real, Schema, Timestamp
 from margrave.schema.cells import EXACT
 from margrave.schema.elements import LINES
-from margrave.schema.frames import columns_of, names_of
+from margrave.schema.frames import collected, columns_of, names_of
 from margrave.schema.numeric import UNITS, Numeric, drawn
 from margrave.schema.ordered import Drawn
-from margrave.schema.values import EPOCH, MARKS, Mask, distinct, plain
+from margrave.schema.values import EPOCH, MARKS, Mask, distinct, plain, unmarked
 from margrave.schema.zeros import violating
 
 
@@ -27,6 +27,7 @@ def completed(
     """The rows as they are with all of the schema's columns; those they lack are drawn. See ``Release.complete``."""
     names = names_of(rows)
     given = schema.only(_known(schema, names))
+    rows = collected(rows, names)
     codes, preflight = given.read(rows)
     preflight.require()
     public = Public(codes, attestation)  # which checks the attestation
@@ -114,7 +115,7 @@ def as_given(column: Column, pieces: list[pa.Array]) -> pa.ChunkedArray:
 
 
 def _joined(pieces: list[pa.Array]) -> pa.ChunkedArray:
-    return pa.chunked_array([plain(p) for p in pieces])
+    return pa.chunked_array([unmarked(plain(p)) for p in pieces])
 
 
 def _spelt(column: Categorical | Ordinal, piece: pa.Array) -> pa.Array:

@@ -34,6 +34,12 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     return _sealed(lambda: _read(_wrapped(frame), names), frame)
 
 
+def collected(frame: Any, names: Sequence[str]) -> pa.Table:
+    """The named columns, read once: a frame that is a query may give its rows in another order the next time."""
+    pieces = columns_of(frame, names)
+    return pa.Table.from_arrays([pa.chunked_array(p) for p in pieces.values()], names=list(pieces))
+
+
 def _wrapped(frame: Any) -> Frame:
     try:
         wrapped: Frame = nw.from_native(frame)
@@ -50,12 +56,18 @@ def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
 
 def _pieces(series: nw.Series[Any]) -> list[pa.Array]:
     """One column as Arrow. Python objects become texts one by one: their common type would depend on all of them."""
-    if getattr(series.to_native(), "dtype", None) == np.dtype(object):
+    if _objects(getattr(series.to_native(), "dtype", None)):
         return [_of_objects(series.to_list())]
     try:
         return chunks(series.to_arrow())
     except (pa.ArrowException, TypeError, ValueError):
         return [_of_objects(series.to_list())]
+
+
+def _objects(kind: Any) -> bool:
+    """Whether a column of pandas holds Python objects; its periods and intervals have another text in Arrow."""
+    inner = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return bool(kind == np.dtype(object)) or str(inner).startswith(("period", "interval"))
 
 
 def _of_objects(values: list[Any]) -> pa.Array:

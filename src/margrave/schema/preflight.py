@@ -260,8 +260,9 @@ class Preflight:
         found = [sentence for column in self.columns for sentence in column.refusals()]
         if self.nameless:
             found.append(
-                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?). A row without"
-                " a person cannot be protected: complete it or leave the row out."
+                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?), or a long"
+                " number that was rounded (1.23E+15). A row without a person cannot be protected: complete it or leave"
+                " the row out; read long numbers as text."
             )
         found += [
             f"{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."

@@ -9,8 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +35,13 @@ ODD = "\x00?"
 """Stands for a value that has no text (nested, or not valid Unicode): no category and no number is written so.
 
 Bytes that are no text are written so and in hexadecimal: different ones stay different."""
+MOMENT = "\x00t"
+"""Stands before a date or time that came as a Python object among others: it is read as what it is, not by a format."""
+WRITTEN_ALIKE = (UUID, IPv4Address, IPv6Address, Fraction, Enum)
+"""Types of other values whose text is the same for equal ones. Of an unknown type it may hold an address in memory, and
+then every row would be a value, or a person, of its own."""
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Ticks a second."""
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -47,8 +59,17 @@ def plain(array: pa.Array) -> pa.Array:
             return array
 
 
-def text(value: object) -> str | None:
-    """One value as text; None if it is empty. Whole numbers are written without a point, whatever their type."""
+def text(value: Any) -> str | None:
+    """One value as text; None if it is empty. What it is depends on the value alone, not on the type it came in.
+
+    Whole numbers are written without a point, dates and times as 2020-12-31 and 2020-12-31 23:00:00 in UTC with a
+    fraction only if there is one, durations in seconds.
+
+    >>> text(3.0), text(Decimal("1.50")), text(datetime(2020, 1, 1)), text(bytearray(b"a")), text(timedelta(hours=1))
+    ('3', '1.5', '2020-01-01 00:00:00', 'a', '3600')
+    """
+    if isinstance(value, pa.Scalar):
+        value = _one(value)
     if value is None:
         return None
     if isinstance(value, str):
@@ -57,16 +78,25 @@ def text(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, float | np.floating | Decimal):
         return _number_text(value)
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray | memoryview):
         try:
-            return text(value.decode())
+            return text(bytes(value).decode())
         except UnicodeDecodeError:
-            return ODD + value.hex()
-    try:
+            return ODD + bytes(value).hex()
+    if isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64):
+        try:
+            return _temporal_value(value)
+        except (ValueError, OverflowError):
+            return ODD
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, WRITTEN_ALIKE) or type(value).__module__.partition(".")[0] == "pandas":
+        if hasattr(value, "closed_left"):  # an interval, whose ends are floats as soon as one is missing in its column
+            ends = f"{text(value.left)}, {text(value.right)}"
+            return f"{'[' if value.closed_left else '('}{ends}{']' if value.closed_right else ')'}"
         written = str(value)
-    except Exception:
-        return ODD
-    return None if written in ("nan", "NaT", "<NA>") else written
+        return None if written in ("NaT", "<NA>") else written
+    return ODD
 
 
 def _number_text(value: float | np.floating | Decimal) -> str | None:
@@ -75,33 +105,81 @@ def _number_text(value: float | np.floating | Decimal) -> str | None:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if isinstance(value, Decimal):
-        return str(int(value)) if abs(value) < 10**18 and value == int(value) else str(value)
+        if value == 0:
+            return "0"
+        if abs(value.adjusted()) > 100:
+            return str(value)
+        written = f"{value:f}"
+        return written.rstrip("0").rstrip(".") if "." in written else written
     near = float(value)
     return str(int(near)) if abs(near) < 2**53 and near.is_integer() else repr(near)
 
 
-def distinct(array: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
-    """The distinct texts of a column, and for every row the position of its own (the last text is None: empty)."""
+def _temporal_value(value: date | time | timedelta | np.datetime64 | np.timedelta64) -> str | None:
+    """As ``_temporal_text`` writes it in a column of its type."""
+    if value != value:  # NaT
+        return None
+    if isinstance(value, timedelta):
+        value = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        unit, kind = np.datetime_data(value.dtype)[0], value.dtype.name.partition("[")[0]
+        if unit not in TICKS:
+            longer = {"D": "s", "W": "s", "h": "s", "m": "s"} if kind == "timedelta64" else {"h": "s", "m": "s"}
+            if kind == "datetime64" and unit in ("Y", "M", "W", "D"):
+                return str(value.astype("datetime64[D]"))
+            unit = longer.get(unit, "")  # a month of seconds there is not
+        if unit not in TICKS:
+            return ODD
+        written: str | None = _temporal_text(pa.array(np.array([value.astype(f"{kind}[{unit}]")])))[0].as_py()
+        return written
+    if not isinstance(value, datetime):
+        return _short(value.isoformat())
+    moment = in_utc(value)
+    return ODD if moment is None else _short(moment.isoformat(" "))
+
+
+def _short(written: str) -> str:
+    """A time without the zeros that end its fraction, as many as the type it came in has places."""
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def distinct(array: pa.Array, *, marked: bool = False) -> tuple[NDArray[np.int64], list[str | None]]:
+    """The distinct texts of a column, and for every row the position of its own (the last text is None: empty).
+
+    ``marked``: moments among values of other types keep the mark before them.
+    """
     array = plain(array)
-    if pa.types.is_temporal(array.type):
-        array = _temporal_text(array)
     try:
         coded = array.dictionary_encode()
         indices, values = coded.indices, coded.dictionary
     except (pa.ArrowException, NotImplementedError):  # nested values
         indices, values = pa.array(np.arange(len(array))), array
+    if pa.types.is_temporal(values.type) and not pa.types.is_interval(values.type):
+        values = _temporal_text(values)
     texts = [*(text(v) for v in _listed(values)), None]
+    if not marked:
+        texts = [None if t is None else t.removeprefix(MOMENT) for t in texts]
     rows = pc.fill_null(indices, len(texts) - 1).to_numpy(zero_copy_only=False)
     return rows.astype(np.int64, copy=False), texts
 
 
+def unmarked(array: pa.Array) -> pa.Array:
+    """Texts without the mark before moments."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
+    return pc.replace_substring_regex(array, "^" + MOMENT, "")
+
+
 def _temporal_text(array: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
-        array = array.cast(pa.timestamp(array.type.unit))
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowException:
-        return array.cast(pa.int64(), safe=False) if not pa.types.is_interval(array.type) else array
+    """Dates and times in ISO 8601, in UTC, with as much of a fraction as there is; durations in seconds."""
+    kind = array.type
+    if pa.types.is_duration(kind):
+        ticks = Decimal(TICKS[kind.unit])
+        return pa.array([None if v is None else _number_text(v / ticks) for v in array.cast(pa.int64()).to_pylist()])
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        array = array.cast(pa.timestamp(kind.unit))
+    whole = pc.replace_substring_regex(array.cast(pa.string()), r"\.0+$", "")
+    return pc.replace_substring_regex(whole, r"(\.\d*[1-9])0+$", r"\1")
 
 
 def _listed(array: pa.Array) -> list[object]:
@@ -155,7 +233,13 @@ def moments(
     array = plain(array)
     kind = array.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        return _by_text(array, lambda written: units_since(parse(written or ""), seconds))
+
+        def read(written: str | None) -> float:
+            if written is not None and written.startswith(MOMENT):
+                return units_since(parse_moment(written.removeprefix(MOMENT)), seconds)
+            return units_since(parse(written or ""), seconds)
+
+        return _by_text(array, read, marked=True)
     ticks = _ticks(kind)
     empty = array.is_null().to_numpy(zero_copy_only=False)
     bits = pa.int32() if pa.types.is_date32(kind) else pa.int64()
@@ -168,7 +252,7 @@ def _ticks(kind: pa.DataType) -> int:
     """Ticks a second of a temporal type; 0 for days."""
     if pa.types.is_date32(kind):
         return 0
-    return 1000 if pa.types.is_date64(kind) else {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    return TICKS["ms" if pa.types.is_date64(kind) else kind.unit]
 
 
 def in_utc(moment: datetime) -> datetime | None:
@@ -223,24 +307,28 @@ def at_midnight(day: date) -> datetime:
     return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
 
 
-def _by_text(array: pa.Array, read: Callable[[str | None], float]) -> tuple[FloatArray, Mask]:
-    rows, texts = distinct(array)
+def _by_text(
+    array: pa.Array, read: Callable[[str | None], float], *, marked: bool = False
+) -> tuple[FloatArray, Mask]:
+    rows, texts = distinct(array, marked=marked)
     values = np.array([read(t) for t in texts], dtype=np.float64)
     empty = np.array([t is None or t.strip().lower() == "nan" for t in texts], dtype=np.bool_)
     return values[rows], empty[rows]
 
 
 def arrow_of(values: Iterable[object]) -> pa.Array:
-    """Python values of any and mixed types as an array of texts."""
+    """Python values of any and mixed types as an array of texts; dates and times have a mark before them."""
     return pa.array([_safe_text(v) for v in values], pa.string())
 
 
 def _safe_text(value: object) -> str | None:
+    value = _one(value) if isinstance(value, pa.Scalar) else value
     try:
         written = text(value)
         if written is not None:
             written.encode("utf-8")
-        return written
+        moment = isinstance(value, date | np.datetime64) and written not in (None, ODD)
+        return f"{MOMENT}{written}" if moment else written
     except Exception:
         return ODD
 
