@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -301,6 +302,21 @@ def test_a_column_that_cannot_be_read_at_all_is_refused(column: str, monkeypatch
     assert not any(str(v) in str(raised.value) for v in values if v)
     empty = pa.table({**good, column: pa.nulls(3, pa.string())})
     assert read_table(empty, FORGOTTEN).rows() == 3  # a column that is empty says so
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (Categorical("x", ["yes", "no"], missing=True), ["Yes", "No"] * 5),
+        (Categorical("x", ["yes", "no"], other=True), [True, False] * 5),
+        (Real("x", 10, 70, missing=True, outside="missing"), [999] * 10),
+        (Date("x", date(2023, 1, 1), date(2023, 12, 31)), [date(2022, 1, 1)] * 10),
+    ],
+)
+def test_a_column_of_which_the_schema_knows_no_value_is_refused(column: Any, values: list[Any]) -> None:
+    with pytest.raises(DataError, match="'x': not one of its values is one that the schema knows"):
+        read_table(pa.table({"x": values}), Schema([column]))
+    assert read_table(pa.table({"x": values[:9]}), Schema([column])).rows() == 9  # so few may well be such
 
 
 def test_a_table_without_rows_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pytest
 
 import fake_model
-from margrave.data import read_table
+from margrave.data import read_numbers, read_table
 from margrave.errors import InputError, ReleaseError
 from margrave.evaluate import (
     Evaluation,
@@ -197,6 +197,14 @@ def test_means_and_quartiles_show_what_shares_of_bins_hide(tmp_path: Path) -> No
     empty = pa.table({**rows, "cost": [""] * 4})
     assert number_summaries(empty, drawn, schema)[0].real is None
     assert number_summaries(empty, drawn, schema)[0].off is None
+
+
+def test_numbers_that_stand_for_missing_are_no_numbers() -> None:
+    schema = Schema([Integer("age", 0, 99, bins=10, missing=True, outside="missing"), Integer("size", 0, 9)])
+    frame = pa.table({"age": [10, 20, -9, None], "size": [1, 2, 3, 99]})
+    found = read_numbers(frame, schema)
+    assert found["age"].tolist() == [10, 20]
+    assert found["size"].tolist() == [1, 2, 3, 99]  # moved to the last cell, which is worth seeing
 
 
 def test_an_evaluation_of_rows_has_their_numbers() -> None:

@@ -20,7 +20,7 @@ from margrave.report import render, write_report
 from margrave.report.content import bound_views, column_views, mutual_information, noisy_counts, pair_views
 from margrave.report.figures import bars, heat
 from margrave.report.words import guarantee, related
-from margrave.schema import Schema
+from margrave.schema import Domain, Schema, StructuralZeros
 from margrave.transcript import Account, Answer, Measurement, PublicReading, Transcript
 
 VOID = {"meta", "br"}
@@ -206,6 +206,14 @@ def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
     assert (found.measured, found.in_part, found.alone, found.public) == (0, 1, (), True)
     same = together_of(domain, Transcript((asked, shown)), {"public": {"same_records": True}})
     assert (same.measured, same.public) == (1, False)
+
+
+def test_what_a_constraint_joins_is_told_of() -> None:
+    domain = Domain.of({"a": 3, "b": 3, "c": 2})
+    ruled = Domain(domain.attributes, domain.sizes, (StructuralZeros(("a", "b"), np.arange(9).reshape(3, 3) > 0),))
+    counts = Transcript((measurement(("a",), [1, 2, 3], 1.0), measurement(("b",), [1, 2, 3], 1.0)))
+    assert "but for what" not in related(together_of(domain, counts, {}))[0]
+    assert related(together_of(ruled, counts, {}))[0].endswith(", but for what the schema's constraints rule out.")
 
 
 def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() -> None:

@@ -81,7 +81,8 @@ def synthetic_codes(source: Any, schema: Schema) -> Codes:
 
 
 def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
-    """The numbers of the columns of kind integer and real, as written: beyond the bounds too, without empty ones.
+    """The numbers of the columns of kind integer and real, as written: beyond the bounds too, without empty ones and
+    those that the column's policy takes for missing.
 
     **Privacy:** none is given; these are values of the rows, for evaluation.
     """
@@ -94,8 +95,10 @@ def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     for frame in _frames(source, replace(schema.only(pieces), ignore=tuple(aside))):
         found = columns_of(frame, list(pieces))
         for column in numeric:
-            points = (column.points(piece)[0] for piece in found[column.name])
-            pieces[column.name] += [p[np.isfinite(p)] for p in points]
+            for piece in found[column.name]:
+                points = column.points(piece)[0]
+                lost = column.encode(piece).outside if column.outside == "missing" else np.False_
+                pieces[column.name].append(points[np.isfinite(points) & ~lost])
     return {name: np.concatenate(listed) for name, listed in pieces.items()}
 
 

@@ -87,7 +87,7 @@ class Together:
 
     In part: single counts tell of them, or choices alone. ``alone`` are the columns that are in neither with any other,
     though something was asked of them. ``public``: a public table of other records tells of some pair, as the model
-    started from it or read marginals from it.
+    started from it or read marginals from it. ``ruled``: constraints of the schema join some of those alone.
     """
 
     pairs: int
@@ -95,6 +95,7 @@ class Together:
     in_part: int
     alone: tuple[Attribute, ...]
     public: bool
+    ruled: bool = False
 
     def facts(self) -> dict[str, Any]:
         """Plain data for the certificate."""
@@ -113,7 +114,8 @@ def together_of(domain: Domain, transcript: Transcript, config: Mapping[str, Any
     related = {a for pair in (*measured, *in_part, *public) for a in pair}
     silent = unasked(domain, transcript, config)
     alone = tuple(a for a in domain if a not in related and a not in silent) if len(domain) > 1 else ()
-    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, bool(public))
+    ruled = any(a in zeros.clique for zeros in domain.zeros if len(zeros.clique) > 1 for a in alone)
+    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, bool(public), ruled)
 
 
 def _pairs_of(cliques: Iterable[Clique]) -> set[Clique]:

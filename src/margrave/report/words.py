@@ -69,8 +69,9 @@ def related(found: Together) -> list[str]:
         whose = "its relation to others is not the real one" if len(found.alone) == 1 else (
             "their relations to others are not the real ones"
         )
+        but = ", but for what the schema's constraints rule out" if found.ruled else ""
         told.append(
-            f"Measured with no other column: {_named(found.alone)}. What the synthetic rows show of {whose}."
+            f"Measured with no other column: {_named(found.alone)}. What the synthetic rows show of {whose}{but}."
         )
     more = f" Of {found.in_part:,} more, single counts or choices tell a part." if found.in_part else ""
     public = ", or what the public table says" if found.public else ""

@@ -29,6 +29,8 @@ KEPT = (1, 2, 3, 5, 10, 20)
 """Bounds on the rows of a person whose effect is told."""
 LOST = 0.03
 """A larger share of a column's values that the schema does not know is asked about."""
+SEVERAL = 10
+"""Of so many values one at least should be in the schema's range or list."""
 MANY, LARGE = 20, 0.05
 """A person with so many rows, and more than this share of all of them, is asked about."""
 
@@ -75,9 +77,13 @@ class ColumnCheck:
 
     @property
     def useless(self) -> bool:
-        """Whether there are values, and not one of them can be read: a mistake in the schema, not in the table."""
+        """Whether there are values, and the schema knows not one of them: a mistake in the schema, not in the table.
+
+        A few may well all lie outside; that they cannot be read, not.
+        """
         unread = self.unreadable + (self.outside if self.kind == "boolean" else 0)
-        return 0 < unread == self.rows - self.empty
+        values = self.rows - self.empty
+        return 0 < unread == values or self.outside + self.unreadable == values >= SEVERAL
 
     def alarm(self) -> str | None:
         """What to look at first: more than a few values are none that the schema knows, nor marks for missing."""
@@ -100,7 +106,9 @@ class ColumnCheck:
     def refusals(self) -> Iterator[str]:
         """What stands in the way of using this column, one sentence each."""
         if self.useless:
-            yield f"Column {self.name!r}: not one of its values can be read as its kind. {_advice(self.kind)}"
+            unread = not self.outside or self.kind == "boolean"
+            known = "can be read as its kind" if unread else "is one that the schema knows"
+            yield f"Column {self.name!r}: not one of its values {known}.{self._because or ' ' + _advice(self.kind)}"
             return
         if self.outside and self.policy == "refuse":
             yield (
@@ -134,7 +142,10 @@ class ColumnCheck:
         return most(self.causes, self.unreadable or self.outside)
 
 
+SPELLING = "Are they spelt as in the schema, with the same case? A column of truth values has 'true' and 'false'."
 ADVICE = {
+    "categorical": SPELLING,
+    "ordinal": SPELLING,
     "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
     " for other words write kind = 'categorical'.",
     "date": 'Say how they are written, such as format = "%d/%m/%Y".',
