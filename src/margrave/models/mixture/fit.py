@@ -31,10 +31,10 @@ class GeneratorFit:
 
     where a whole marginal's error is the mean of its cells'. To the error is added a / |c| times the mean divergence,
     KL(P_b before ‖ P_b), of the components from those that the round began with: a network that only looks at what it
-    misses may lose, in a round, all else that it knew. a is ``anchor · k / (k + 20)`` after k answers, the whole
-    ``anchor`` where public records were learned, and the odds of a cell move by about e^(1 / a) at most for one answer;
-    ``anchor=0`` is the paper's. Without ``warm`` it learns all answers at once, from the
-    start, in ``cold`` steps, none closer than their noise.
+    misses may lose, in a round, all else that it knew. a is ``anchor · k / (k + 20)`` after k answers; where public
+    records were learned it is the whole ``anchor``, and half of it holds to what they taught. The odds of a cell move
+    by about e^(1 / a) at most for one answer; ``anchor=0`` is the paper's. Without ``warm`` it learns all answers at
+    once, from the start, in ``cold`` steps, none closer than their noise.
 
     ``hidden``: widths of the layers, ``inputs``: of z. ``resample``: draw z anew at every step and round, as the paper
     does; else one z serves throughout, so that what is trained is what is released. ``average``: beta of the average

@@ -16,7 +16,16 @@ from margrave.models.mixture.answering import answers_of
 from margrave.models.mixture.model import Floats, MixtureModel, blocks_of
 from margrave.models.mixture.recipe import Recipe
 from margrave.models.mixture.targets import members_of, targets_from, targets_of
-from margrave.models.mixture.training import State, blended, current, improve, network, practise, started
+from margrave.models.mixture.training import (
+    State,
+    Weights,
+    blended,
+    current,
+    improve,
+    network,
+    practise,
+    started,
+)
 from margrave.models.protocol import Model
 from margrave.models.terms import Term
 from margrave.public import Public
@@ -32,12 +41,19 @@ HALF_KNOWN = 20
 """So many answers make half of the anchor: a network that knows little has to go far."""
 
 
+HELD_PUBLIC = 0.5
+"""Of the anchor of columns that public records have, so much holds to what these taught, and the rest to the beginning
+of the round: rounds that each stray a little would stray far."""
+
+
 class Training(NamedTuple):
-    """Where training stands: the loop's state, the average of largest errors, and how much of the transcript it saw."""
+    """Where training stands: the loop's state, the average of largest errors, how much of the transcript it saw, and
+    the weights that it began with."""
 
     state: State
     error: float | None
     seen: int
+    origin: Weights
 
 
 TRAINING: WeakKeyDictionary[Model, Training] = WeakKeyDictionary()
@@ -78,10 +94,10 @@ def learned(
     error = _largest_error(warm, new)
     if before.error is not None:
         error = recipe.memory * before.error + (1.0 - recipe.memory) * error
-    state = _improved(recipe, domain, transcript, before.state, recipe.threshold * error, recipe.steps, before.seen)
+    state = _improved(recipe, domain, transcript, before, recipe.threshold * error, recipe.steps)
     if recipe.resample:
         state = state._replace(noise=jnp.asarray(rng.standard_normal(state.noise.shape, dtype=np.float32)))
-    return _model(recipe, domain, transcript, Training(state, error, len(transcript)), between=True)
+    return _model(recipe, domain, transcript, Training(state, error, len(transcript), before.origin), between=True)
 
 
 def averaged(recipe: Recipe, before: Model | None, model: Model) -> Model:
@@ -100,11 +116,13 @@ def _from_the_start(recipe: Recipe, domain: Domain, transcript: Transcript, rng:
     state = _untrained(recipe, domain, rng)
     if recipe.public is not None:
         state = _taught(recipe, domain, recipe.public, state)
+    begun = Training(state, None, 0, state.weights)
     noises = [m.scale for m in transcript.measurements] + [a.scale for a in transcript.answers if a.query != TOTAL]
     if noises:
         threshold = float(np.median(noises)) / transcript.total()
-        state = _improved(recipe, domain, transcript, state, threshold, recipe.cold, 0)
-    return _model(recipe, domain, transcript, Training(state, None, len(transcript)), between=False)
+        state = _improved(recipe, domain, transcript, begun, threshold, recipe.cold)
+    trained = begun._replace(state=state, seen=len(transcript))
+    return _model(recipe, domain, transcript, trained, between=False)
 
 
 def _untrained(recipe: Recipe, domain: Domain, rng: np.random.Generator) -> State:
@@ -141,15 +159,18 @@ def _lessons(domain: Domain) -> list[Clique]:
 
 
 def _improved(
-    recipe: Recipe, domain: Domain, transcript: Transcript, state: State, threshold: float, steps: int, known: int
+    recipe: Recipe, domain: Domain, transcript: Transcript, before: Training, threshold: float, steps: int
 ) -> State:
-    """Training on all answers: the more were ``known`` before, the more there is to keep. Public records are much."""
-    share = 1.0 if recipe.public is not None else known / (known + HALF_KNOWN)
+    """Training on all answers: the more were known before, the more there is to keep. Public records are much."""
+    share = 1.0 if recipe.public is not None else before.seen / (before.seen + HALF_KNOWN)
     targets = targets_of(domain, transcript, weighted=recipe.weighted)
+    pull = np.zeros(len(targets.members), dtype=np.float32)
+    for attribute in () if recipe.public is None else recipe.public.domain:
+        pull[blocks_of(domain)[attribute]] = HELD_PUBLIC
     improved: State = improve(
-        state, targets, np.float32(threshold), np.int32(steps), np.float32(recipe.rate),
-        np.float32(recipe.anchor * share), kind=recipe.kind, loss=recipe.loss, resample=recipe.resample,
-        anchored=recipe.anchor * share > 0,
+        before.state, targets, np.float32(threshold), np.int32(steps), np.float32(recipe.rate),
+        np.float32(recipe.anchor * share), before.origin, pull, kind=recipe.kind, loss=recipe.loss,
+        resample=recipe.resample, anchored=recipe.anchor * share > 0,
     )[0]  # fmt: skip
     return improved
 

@@ -169,22 +169,32 @@ def improve(
     most: jax.Array,
     rate: jax.Array,
     anchor: jax.Array,
+    origin: Weights,
+    pull: jax.Array,
     *,
     kind: Kind,
     loss: str,
     resample: bool,
     anchored: bool,
 ) -> tuple[State, jax.Array]:
-    """Steps of Adam until no target is missed by the threshold or more, ``most`` at most; how many there were."""
+    """Steps of Adam until no target is missed by the threshold or more, ``most`` at most; how many there were.
+
+    The anchor holds to the weights it begins with, and by the share ``pull`` of each code to those of the ``origin``.
+    """
     begun, members = state.weights, targets.members
-    fixed = table_of(kind, begun, state.noise, members)
+
+    def held(noise: jax.Array) -> jax.Array:
+        now, first = (table_of(kind, w, noise, members) for w in (begun, origin))
+        return now + pull[:, None] * (first - now)
+
+    fixed = held(state.noise)
 
     def objective(weights: Weights, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
         table = table_of(kind, weights, noise, members)
         missing = misses(table, targets)
         value = LOSSES[loss](missing, threshold)
         if anchored:
-            before = table_of(kind, begun, noise, members) if resample else fixed
+            before = held(noise) if resample else fixed
             value = value + anchor * strayed(before, table) / missed(missing, threshold)
         return value, worst_of(missing)
 
