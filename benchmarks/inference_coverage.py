@@ -12,6 +12,7 @@ run that was stopped goes on. --table prints what is stored. Contenders, all wit
     draws       Release.draws with the bootstrap, refits of simulated answers; tables combined
     perturbed   the same, but sampling and noise are added to the real answers (--others)
     ..., back   the same widths around 2 q̂ − q̄: the release's own estimate less the bias that these refits show
+    given       what ``analyse`` gives: around 2 q̂ − q̄, with (q̄ − q̂)² added to T (reckoned from the two, by 1.96)
 
 Truth is not private: nothing here is for a release. The noise is that of a release, from the operating system, so
 numbers differ from run to run.
@@ -154,6 +155,13 @@ def combined(found: Array, own: Array) -> tuple[list[list[float]], list[list[flo
     return around[0], around[1]
 
 
+def given(draws: Array, back: Array) -> Array:
+    """Intervals whose variance holds the square of the bias that the refits show, around the corrected estimate."""
+    center, half = back.mean(axis=-1), (back[..., 1] - back[..., 0]) / 2
+    wide = np.hypot(half, 1.959964 * (center - draws.mean(axis=-1)) / 2)
+    return np.stack([center - wide, center + wide], axis=-1)
+
+
 def stored(path: Path) -> list[Facts]:
     """The lines of a file, if there is one."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -169,9 +177,10 @@ def table(path: Path) -> str:
         return f"{path.name}: nothing stored"
     names, truth = lines[0]["intervals"], np.array(lines[0]["truth"])
     found = {c: np.array([line["intervals"][c] for line in lines if c in line["intervals"]]) for c in names}
+    found["given"] = given(found["draws"], found["draws, back"])
     width = np.median(found["real"][..., 1] - found["real"][..., 0], axis=0)
     inside = {c: ((x[..., 0] <= truth) & (truth <= x[..., 1])) for c, x in found.items()}
-    out = [f"{path.stem}: {len(lines)} repeats; coverage, width, bias", " " * 36 + "".join(f"{c:>20}" for c in names)]
+    out = [f"{path.stem}: {len(lines)} repeats; coverage, width, bias", " " * 36 + "".join(f"{c:>20}" for c in found)]
     for j, what in enumerate(lines[0]["asked"]):
         cells = ""
         for c, x in found.items():
