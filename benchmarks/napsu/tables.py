@@ -49,8 +49,10 @@ def adult_tables(large: Experiment) -> dict[str, str]:
         return f"{100 * middle:.0f} ({100 * low:.0f} to {100 * high:.0f})"
 
     def off(cell: Cell, epsilon: float) -> str:
-        gaps = [large.covered(cell, epsilon, level).mean() - level for level in LEVELS]
-        return f"{100 * float(np.mean(gaps)):+.0f}, at most {100 * max(gaps, key=abs):+.0f}"
+        gaps = {level: large.covered(cell, epsilon, level).mean() - level for level in LEVELS}
+        upper = [gap for level, gap in gaps.items() if level >= 0.5]
+        all_of, of_upper = (100 * float(np.mean(list(g))) for g in (gaps.values(), upper))
+        return f"{all_of:+.0f}, at most {100 * max(gaps.values(), key=abs):+.0f}; {of_upper:+.0f}"
 
     def width(cell: Cell, epsilon: float) -> str:
         middle, low, high = relative_width(large, cell, epsilon)
