@@ -69,6 +69,7 @@ def synthesize_command(
     workload: str | None,
     public: str | None,
     attestation: str | None,
+    public_columns: str | None,
     same_records: bool,
     rows: int | None,
     output: str | None,
@@ -100,7 +101,7 @@ def synthesize_command(
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation, same_records)
+    known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)
     _check_rows_exist(chosen, output)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
