@@ -132,7 +132,7 @@ def _parquet(path: Path) -> File:
         columns = []
     if not columns:
         raise _told(path, "")
-    _named(path, written or columns)  # as they are in the file: of two alike, DuckDB calls the second a_1
+    _named(path, written or columns, "Rename one of the two.")  # as they are in the file: of two alike, DuckDB calls the second a_1
     return File(path, _named(path, columns))
 
 
@@ -173,7 +173,10 @@ def _split(header: str, separator: str) -> list[str]:
         return []
 
 
-def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+HEADERLESS = "Rename one of the two; or has the file no header? Its first line must name the columns."
+
+
+def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tuple[str, ...]:
     """The names of the columns, if each has one of its own (to DuckDB, case makes no difference)."""
     seen: dict[str, int] = {}
     for i, name in enumerate(columns, 1):
@@ -182,7 +185,7 @@ def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
         if name.lower() in seen:
             raise DataError(  # not by name: without a header, it would be a value
                 f"Columns {seen[name.lower()]} and {i} of {path} have the same name.",
-                remedy="Rename one of the two; or has the file no header? Its first line must name the columns.",
+                remedy=remedy,
             )
         seen[name.lower()] = i
     if not columns:
