@@ -132,7 +132,7 @@ def _parquet(path: Path) -> File:
         columns = []
     if not columns:
         raise _told(path, "")
-    _named(path, written or columns, "Rename one of the two.")  # as they are in the file: of two alike, DuckDB calls the second a_1
+    _named(path, written or columns, "Rename one of the two.")  # as in the file: DuckDB calls the second of two a_1
     return File(path, _named(path, columns))
 
 
