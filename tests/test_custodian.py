@@ -28,6 +28,7 @@ from margrave.errors import DataError, InputError
 from margrave.privacy.budget import Budget, affordable
 from margrave.release.evidence import codes_of, widened
 from margrave.schema import Boolean, Categorical, Codes, Date, Integer, Real, Schema, Timestamp
+from margrave.schema.preflight import PersonCheck
 from test_cli import ok
 
 BUDGET = ["--epsilon", "5", "--delta", "1e-6"]
@@ -269,6 +270,17 @@ def test_the_check_counts_persons(here: Path, capsys: pytest.CaptureFixture[str]
     said = ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml")
     assert "Column 'patient' is ignored" in said
     assert "persons, with" not in said
+
+
+def test_one_of_many_rows_among_many_persons_is_asked_about() -> None:
+    """Two rows in a hundred, where the others have four each; not one who is the first of many that have some."""
+    rng = np.random.default_rng(0)
+    usual = rng.integers(0, 5000, 20_000)
+    (alarm,) = PersonCheck.of(np.concatenate([usual, np.full(400, 5000)])).alarms()
+    assert alarm.startswith("One person has 400 of the 20,400 rows, and 99 % of the others have 10 at most.")
+    heavy = np.repeat(np.arange(5000), np.minimum(1 + rng.geometric(0.1, 5000), 200))
+    for fine in (usual, heavy, np.concatenate([usual, np.full(60, 5000)]), np.arange(500), np.repeat(0, 19)):
+        assert not list(PersonCheck.of(fine).alarms())
 
 
 # Columns that the schema cannot read.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import gzip
 import pickle
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -163,7 +166,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_table(tmp_path, SCHEMA)
     with pytest.raises(DataError, match="not a path"):
         read_table("a\0b", SCHEMA)
-    with pytest.raises(DataError, match="not a table"):
+    with pytest.raises(DataError, match=r"not a table.* int.*a path to a CSV or Parquet file"):
         read_table(3, SCHEMA)
 
 
@@ -171,6 +174,61 @@ def test_a_column_twice_in_a_frame_is_an_error() -> None:
     for twice in (pa.table([["York"], ["Hull"]], names=["town"] * 2), pd.DataFrame([[1, 2]], columns=["town"] * 2)):
         with pytest.raises(DataError, match="not a table with distinct column names: columns 1 and 2 have the same"):
             read_table(twice, SCHEMA)
+
+
+def test_a_column_twice_in_a_query_or_a_parquet_file_is_an_error_too(tmp_path: Path) -> None:
+    """DuckDB gives the first of the two for both, and calls the second of a file by a name that is not there."""
+    query = duckdb.sql("SELECT 'York' AS town, 1 AS age, 'Hull' AS town")
+    assert query.columns == ["town", "age", "town"]
+    for read in (lambda: read_table(query, SCHEMA), lambda: check_table(query, SCHEMA), lambda: SCHEMA.encode(query)):
+        with pytest.raises(DataError, match="columns 1 and 3 have the same"):
+            read()
+    with pytest.raises(DataError, match="columns 1 and 3 have the same"):
+        draft_schema(query)
+    nested = {"s": pa.array([{"age": 1, "town": 2}]), "town": ["York"], "age": [1]}
+    pq.write_table(pa.table(nested), tmp_path / "nested.parquet")  # fields within a column are no columns
+    assert read_table(tmp_path / "nested.parquet", Schema(SCHEMA.columns, ignore=["s"])).rows() == 1
+    three = pa.table([["York"], [1], ["Hull"], [{"x": 1}]], names=["town", "age", "town", "town_1"])
+    pq.write_table(three, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"Columns 1 and 3 of .*parquet have the same name\. Rename one of the two.$"):
+        read_table(tmp_path / "t.parquet", SCHEMA)
+
+
+def test_columns_that_an_engine_takes_for_one_are_told() -> None:
+    query = duckdb.sql("SELECT 1 AS \"AGE\", 'York' AS town, 2 AS age")
+    with pytest.raises(DataError, match="columns 1 and 3 have the same, but for case") as raised:
+        read_table(query, Schema(SCHEMA.columns, ignore=["AGE"]))
+    assert nothing_behind(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda t: t.to_reader(), r"RecordBatchReader.*reader\.read_all\(\)"),
+        (lambda t: t.to_batches()[0], r"RecordBatch\..*from_batches"),
+        (lambda t: pyarrow.dataset.dataset(t), r"dataset\.to_table\(\)"),
+        (lambda t: duckdb.connect(), r'connection\.table\("visits"\)'),
+    ],
+)
+def test_what_holds_a_table_says_how_to_get_it(make: Any, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        read_table(make(pa.table({"town": ["York"], "age": [1]})), SCHEMA)
+
+
+def test_databases_say_how_to_get_a_table(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'York' AS town, 1 AS age")
+    with pytest.raises(DataError, match=r"DuckDB database.*\.table\(name\).*COPY name TO 'name.parquet'"):
+        read_table(tmp_path / "t.duckdb", SCHEMA)
+    with duckdb.connect(str(tmp_path / "t.duckdb"), read_only=True) as connection:
+        assert read_table(connection.table("visits"), SCHEMA).rows() == 1
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as other:
+        other.execute("CREATE TABLE visits (town TEXT, age INTEGER)")
+        other.commit()
+    with pytest.raises(DataError, match=r"SQLite database.*COPY \(SELECT"):
+        read_table(tmp_path / "t.sqlite", SCHEMA)
+    ducks = Schema([Integer("animals", 0, 9), Integer("DUCK", 0, 9)])
+    assert read_table(written(tmp_path, b"animals,DUCK\n1,2\n"), ducks).rows() == 1
 
 
 def test_a_frame_with_other_columns_is_an_error() -> None:

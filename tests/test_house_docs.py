@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ import margrave
 from margrave.cli.main import cli
 from margrave.cli.options import parse_workload
 from margrave.privacy import AddRemoveRow, Budget, protect
+from margrave.privacy.budget import epsilon_for
 from margrave.schema import Categorical, Date, Integer, Schema
 
 ROOT = Path(__file__).parents[1]
@@ -134,6 +136,50 @@ def test_the_papers_forms_can_be_made() -> None:
         else:
             assert not row[0].startswith("`"), name
     assert named == set(margrave.MECHANISMS)
+
+
+def test_the_tables_of_the_guide_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    reading, checking = blocks(ROOT / "docs" / "tables.md", "python")
+    schema = Schema([Integer("age", 0, 120, bins=12), Categorical("sex", ["F", "M"])])
+    schema.save("visits.toml")
+    with duckdb.connect("visits.duckdb") as connection:
+        made = "SELECT range % 110 AS age, if(range % 2 = 0, 'F', 'M') AS sex FROM range(330)"
+        connection.execute(f"CREATE TABLE visits AS {made}")
+    names: dict[str, Any] = {}
+    exec(reading, names)
+    assert names["rows"].rows() == 300
+    assert names["release"].account.private
+    exec(checking, names)
+    assert names["draft"].draft
+    assert names["found"].passed
+    assert "DRAFT" in Path("draft.toml").read_text()
+    names["connection"].close()
+
+
+def test_the_public_table_of_the_guide_is_recoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (recoding,) = (b for b in blocks(ROOT / "docs" / "public.md", "python") if "open-sample" in b)
+    Schema([Categorical("sex", ["F", "M"]), Integer("age", 0, 99), Integer("income", 0, 200_000)]).save("visits.toml")
+    lines = "gender,age,thousands,height", "1,30,45,180", "9,40,20,170", "2,104,3,160", "2,60,250,165"
+    Path("open-sample.csv").write_text("\n".join([*lines, ""]))
+    names: dict[str, Any] = {}
+    exec(recoding, names)
+    assert names["public"].codes.column("sex").tolist() == [1, 0]
+    assert names["public"].notes == (
+        "The public table, column 'income': 1 value outside the schema, moved to the nearest cell.",
+    )
+
+
+def test_the_sums_of_the_ledger_page() -> None:
+    """What yearly releases and two caps come to."""
+    each, small, cap = (Budget.approx(epsilon, 1e-9).rho for epsilon in (1.0, 1.28, 3.0))
+    assert 5 * small <= cap < 5 * Budget.approx(1.29, 1e-9).rho
+    assert 8 * each <= cap < 9 * each
+    sums = [f"{epsilon_for(rho, 1e-9):.3g}" for rho in (5 * each, 2 * cap, 5 * cap)]
+    page = " ".join((ROOT / "docs" / "ledger.md").read_text(encoding="utf-8").split())
+    assert f"and five come to {sums[0]}. " in page
+    assert f"come to {sums[1]} for a person in both, five to {float(sums[2]):.2g}." in page
 
 
 def test_the_schemas_of_the_guide_can_be_made(tmp_path: Path) -> None:

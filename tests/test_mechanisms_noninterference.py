@@ -186,7 +186,7 @@ def leaving(
 
 def leaving_release(release: Release, folder: Path) -> dict[str, bytes]:
     """The bytes of all that a release gives."""
-    path = folder / "release"
+    path = folder / "release.margrave"
     release.save(path, overwrite=True)
     found = {
         "file": path.read_bytes(),

@@ -78,17 +78,34 @@ def test_columns_may_be_lacking_and_may_be_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("frame", "more", "told"),
     [
-        (rows(age=[1], sex=["F"], height=[3]), {}, 'no column "height"'),
-        (rows(age=[1]), {"columns": ["sex"]}, 'no column "sex"'),
+        (
+            rows(age=[1], sex=["F"], height=[3]), {},
+            'no column "height", which the public table holds.*--public-columns sex,age ',
+        ),
+        (rows(age=[1]), {"columns": ["sex"]}, 'The public table has no column "sex"'),
         (rows(x=[1], y=[2]), {}, "No column of the table"),
         (rows(age=[1]), {"columns": []}, "no column|to be read"),
-        (rows(sex=["X"]), {}, "Column 'sex': 1 value outside the schema"),
-        (rows(sex=[None]), {}, "Column 'sex': 1 value missing"),
+        (rows(sex=["X"]), {}, "public table, column 'sex': 1 value outside the schema, .*Recode the public table"),
+        (rows(sex=[None]), {}, "public table, column 'sex': 1 value missing. Leave these rows, or the column, out"),
+        (rows(age=["old"]), {}, "public table, column 'age': not one of its values .* Recode the public table"),
     ],
 )
 def test_what_does_not_fit_is_told_by_column(frame: Any, more: Any, told: str) -> None:
     with pytest.raises(DataError, match=told):
         read(frame, **more)
+
+
+def test_named_columns_are_read_beside_any_others_and_what_is_moved_is_told(tmp_path: Path) -> None:
+    """An extra column of the public table changes nothing of the private table's schema."""
+    frame = rows(age=[5, 120, -3], height=[1, 2, 3], sex=["X", "Y", "Z"], job=["a", "b", "zzz"])
+    public = read(frame, columns=["age", "job"])
+    assert public.codes.values.tolist() == [[0, 9, 0], [0, 1, 2]]
+    assert public.notes == (
+        "The public table, column 'age': 2 values outside the schema, moved to the nearest cell.",
+        "The public table, column 'job': 1 value outside the schema, counted as the open category.",
+    )
+    assert public.only(["age"]).sha256 == read(frame, columns=["age"]).sha256
+    assert not read(rows(age=[5], note=["x"])).notes
 
 
 def test_errors_that_are_not_about_the_rows() -> None:
@@ -179,6 +196,21 @@ def test_a_public_table_goes_from_its_file_to_certificate_and_page(
     assert run(command("plan", *chosen)) == 0
 
 
+def test_its_columns_are_named_on_the_command_line_and_what_it_lost_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Schema([Integer("sex", 0, 1), Integer("age", 0, 3)]).save("schema.toml", overwrite=True)
+    Path("wide.csv").write_text("age,height,sex\n3,170,0\n250,180,1\n")
+    words = ["-m", "fake", "--public", "wide.csv", "--attestation", WORD]
+    assert run(command("synthesize", *words, "--release", "r.margrave")) == 4
+    assert "take it out of the public table; or name the columns" in " ".join(capsys.readouterr().err.split())
+    more = ["--public-columns", "age", "--release", "r.margrave"]
+    assert run(command("synthesize", *words, *more)) == 0, capsys.readouterr().err
+    assert "Note: The public table, column 'age': 1 value outside the schema, moved" in capsys.readouterr().err
+    assert Release.load("r.margrave").certificate()["mechanism"]["public"]["columns"] == ["age"]
+    assert run(command("plan", *words, "--public-columns", "nope")) == 2
+
+
 @pytest.mark.parametrize("name", ["synthesize", "plan"])
 @pytest.mark.parametrize(
     ("more", "told"),
@@ -186,7 +218,8 @@ def test_a_public_table_goes_from_its_file_to_certificate_and_page(
         (["-m", "mst", "--public", "public.csv", "--attestation", "x"], "--public means nothing to mst"),
         (["-m", "fake", "--public", "public.csv"], "--public comes without a word"),
         (["-m", "fake", "--public", "public.csv", "--attestation", " "], "without a word"),
-        (["-m", "fake", "--attestation", "x"], "--public names none"),
+        (["-m", "fake", "--attestation", "x"], "--attestation is about a public table, and --public names none"),
+        (["-m", "fake", "--public-columns", "age"], "--public-columns is about a public table"),
         (["-m", "fake", "--public", "nowhere.csv", "--attestation", "x"], "nowhere.csv cannot be read"),
     ],
 )

@@ -246,6 +246,9 @@ def test_an_existing_file_stays(made: Release, saved: Path) -> None:
         fake_model.release(private=False).save(saved)
     assert saved.read_bytes() == before
     fake_model.release(private=False).save(saved, overwrite=True)
+    with pytest.raises(InputError, match=r"a\.txt does not end in \.margrave\. Name it so: a\.margrave"):
+        fake_model.release().save(saved.with_name("a.txt"))
+    assert not saved.with_name("a.txt").exists()
     assert not Release.load(saved).account.private
 
 

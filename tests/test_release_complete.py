@@ -31,6 +31,7 @@ from margrave.models.weights.records import Records
 from margrave.privacy import AddRemoveRow, Budget, protect
 from margrave.release import Release
 from margrave.schema import (
+    Allowed,
     Boolean,
     Categorical,
     Coded,
@@ -362,6 +363,7 @@ def test_no_rows_are_no_rows() -> None:
         (pa.table({"age": [1]}), " ", InputError, "without a word on why it is public"),
         (pa.table({"city": ["Bern"], "canton": ["GE"]}), "public", InputError, "1 of the rows have values"),
         (3, "public", DataError, "frame"),
+        (pa.table({"age": ["old"]}), "public", DataError, "^The public table, column 'age': .* Recode the public"),
     ],
 )
 def test_what_cannot_be_completed_is_refused(
@@ -369,6 +371,22 @@ def test_what_cannot_be_completed_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         hospital().complete(rows, attestation=attestation)
+
+
+def test_what_no_value_of_the_lacking_columns_allows_is_told_as_impossible() -> None:
+    """Not as something that the model happens to hold no records of; over two constraints together, too."""
+    total = [(a, b, a + b) for a in range(3) for b in range(3) if a + b < 5]
+    columns = [Coded("first", 3), Coded("second", 3), Coded("sum", 5), Coded("even", 2)]
+    even = Depends("second", "even", {0: 0, 1: 1, 2: 0})
+    schema = Schema(columns, constraints=[Allowed(["first", "second", "sum"], total), even])
+    where: dict[tuple[str, ...], Any] = {
+        schema.domain.clique(z.clique): np.where(z.possible, 0.0, -np.inf) for z in schema.domain.zeros
+    }
+    release = replace(fake_release(), schema=schema, model=GraphicalModel(schema.domain, 50.0, where))
+    assert release.complete(pa.table({"first": [2], "sum": [3]}), attestation="public")["second"].to_pylist() == [1]
+    for rows, count in (({"first": [2, 1, 0], "sum": [0, 1, 4]}, 2), ({"first": [1], "sum": [2], "even": [0]}, 1)):
+        with pytest.raises(InputError, match=f"{count} of the rows have values that the schema declares .* they lack"):
+            release.complete(pa.table(rows), attestation="public")
 
 
 def test_a_table_with_all_columns_has_nothing_to_draw() -> None:

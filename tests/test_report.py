@@ -266,3 +266,5 @@ def test_writing_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already"):
         write_report(fake_model.release(private=False), path)
     assert path.read_text(encoding="utf-8") == first
+    with pytest.raises(InputError, match=r"does not end in \.html"):
+        write_report(fake_model.release(), tmp_path / "r.txt")

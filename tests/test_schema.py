@@ -270,6 +270,18 @@ TEXTS = {
         column(kind='"ordinal"', low=None, high=None, categories='["a", "b", "a"]'),
         "category 'a' is listed twice",
     ),
+    "categories but for blanks": (
+        column(kind='"categorical"', low=None, high=None, categories='["a", " a"]'),
+        "categories 'a' and ' a' cannot be told apart",
+    ),
+    "categories but for decimals": (
+        column(kind='"ordinal"', low=None, high=None, categories='["01", "2", "1.0", "1"]'),
+        r"categories '1\.0' and '1' cannot be told apart",
+    ),
+    "an open list of nothing": (
+        column(kind='"categorical"', low=None, high=None, categories='["other"]', other="true"),
+        "all that it lists is 'other', the open category",
+    ),
     "an empty category": (
         column(kind='"categorical"', low=None, high=None, categories='["a", ""]'),
         "a category is empty.*missing = true",

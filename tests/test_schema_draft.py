@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from margrave.data import check_table, draft_schema
 from margrave.errors import SchemaError
 from margrave.schema import Date, Integer, Real, Schema, Timestamp
 from margrave.schema.draft import MANY, draft, rounded_outwards
@@ -191,3 +195,47 @@ def test_numbers_with_commas_are_left_out_with_the_reason() -> None:
     schema = draft(pa.table({"weight": ["81,5", "70,25"] * 50, "age": ["4"] * 100}))
     assert schema.ignore == ("weight",)
     assert "'weight' (numbers with commas: margrave reads a decimal point" in schema.remarks[""]
+
+
+def test_a_number_far_from_all_else_is_asked_about() -> None:
+    rng = np.random.default_rng(0)
+    ages, weights = rng.integers(0, 100, 1000).tolist(), np.round(rng.normal(70, 10, 1000), 1).tolist()
+    days = [date(2020, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 1000, 1000)]
+    far = {
+        "age": (ages + [-9] * 5 + [999] * 9, "-9 and 999 lie far .*low = 0 and high = 100, missing = true and outside"),
+        "weight": (weights + [9999.0] * 14, r"9999 lies far .*low = \d+\.0 and high = 1\d+\.0, missing"),
+        "answer": ([1, 2, 3, 4, 5] * 200 + [9] * 14, "^9 lies far"),
+        "seen": (days + [date(1900, 1, 1)] * 14, "1900-01-01 lies far .*low = 2020-01-01 and high = 2022-12-31"),
+    }
+    for name, (values, told) in far.items():
+        schema = draft(pa.table({name: values}))
+        asked = schema.remarks[name].partition("public? ")[2].partition("moved to them. ")[2]
+        asked = asked or schema.remarks[name].partition("public? ")[2]
+        assert re.search(told, asked), schema.remarks[name]
+        low, high = (getattr(schema.columns[0], end) for end in ("low", "high"))
+        assert low <= min(values) <= max(values) <= high  # nothing is taken out until someone has said so
+    plain = {
+        "age": ages * 2, "weight": weights * 2, "rare": [*ages, 999], "balance": [a - 50 for a in ages],
+        "sign": [-1, 0, 1] * 50, "cost": np.round(np.exp(rng.normal(5, 1.5, 5000)), 2).tolist(),
+        "heaped": [0] * 900 + rng.integers(1, 100_000, 100).tolist(),
+    }  # fmt: skip
+    for name, values in plain.items():
+        assert "lies far" not in draft(pa.table({name: values})).remarks[name], name
+
+
+def test_words_among_numbers_are_missing_as_after_pandas(tmp_path: Path) -> None:
+    """A file and what pandas makes of it are drafted alike."""
+    rng = np.random.default_rng(0)
+    numbers = [f"{v:.1f}" for v in rng.normal(27, 5, 2000)]
+    numbers[::40], numbers[1::50] = ["unknown"] * 50, ["NA"] * 40
+    (tmp_path / "t.csv").write_text("bmi\n" + "\n".join(numbers) + "\n")
+    frame = pd.read_csv(tmp_path / "t.csv", na_values=["unknown"])
+    frame.to_parquet(tmp_path / "t.parquet")
+    file, parquet = (draft_schema(tmp_path / f"t.{ending}") for ending in ("csv", "parquet"))
+    assert file.columns == parquet.columns
+    assert file.columns[0].kind == "real"
+    assert file.columns[0].missing
+    assert "Among the numbers there is 'unknown', which will count as missing." in file.remarks["bmi"]
+    assert check_table(tmp_path / "t.csv", file).columns[0].unreadable == 90
+    for other in (["unknown"] * 900 + numbers, ["3+", "4+"] * 50 + numbers, ["Ann", "Bo", "Cy", "Di"] * 4 + numbers):
+        assert not [c for c in draft(pa.table({"bmi": other})).columns if c.kind == "real"]

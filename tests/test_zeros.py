@@ -438,8 +438,8 @@ def test_an_impossible_row_changes_counts_and_nothing_else(case: str, tmp_path: 
         source = MemoryTable(schema, codes_of(schema.domain, table))
         release = run_on(CASES[case](schema.domain), source, unit, budget, replay)
         replay.finish()
-        release.save(tmp_path / str(i))
-        left.add(((tmp_path / str(i)).read_bytes(), json.dumps(release.certificate())))
+        release.save(tmp_path / f"{i}.margrave")
+        left.add(((tmp_path / f"{i}.margrave").read_bytes(), json.dumps(release.certificate())))
     assert len(left) == 1
 
 

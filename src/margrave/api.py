@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from margrave.data import read_codes, read_table
+from margrave.data import public_codes, read_table
 from margrave.errors import DataError, InputError, LedgerError, ModelTooLargeError, SchemaError
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.library import given
@@ -118,10 +118,11 @@ def read_public(
     """A public table for mechanisms that take one: a path to CSV or Parquet, or a data frame.
 
     It is encoded by the private table's schema: the same columns or some of them, the same codes, the same policies
-    for values outside. Columns of the schema that it lacks are left out; ``columns`` names the ones to read, and then
-    it must have them. A column that the schema neither has nor ignores is an error. ``attestation`` says where the
-    records come from and why they are public; the certificate quotes it. ``same_records``: they are the private
-    table's own, of which these columns are public.
+    for values outside; ``notes`` of what is returned says of how many values that made others. Columns of the schema
+    that it lacks are left out; ``columns`` names the ones to read, and then it must have them and may have any others.
+    Without, a column that the schema neither has nor ignores is an error. ``attestation`` says where the records come
+    from and why they are public; the certificate quotes it. ``same_records``: they are the private table's own, of
+    which these columns are public.
 
     **Privacy:** none spent, and none given: the records are not protected. Raises ``DataError``, ``SchemaError`` or
     ``InputError``.
@@ -134,7 +135,8 @@ def read_public(
     """
     known = schema if isinstance(schema, Schema) else Schema.load(schema)
     path = path_of(source)
-    return Public(read_codes(source, known, columns), attestation, same_records, None if path is None else str(path))
+    codes, notes = public_codes(source, known, columns)
+    return Public(codes, attestation, same_records, None if path is None else str(path), notes)
 
 
 def mechanism_of(choice: Mechanism | str | None) -> Mechanism:

@@ -38,6 +38,13 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
     return target
 
 
+def check_ending(path: str | Path, ending: str, option: str | None = None) -> None:
+    """A file's ending is what tells people, and other commands, what it is."""
+    if Path(path).suffix.lower() != ending:
+        said = path if option is None else f"{option} {path}"
+        raise InputError(f"{said} does not end in {ending}.", remedy=f"Name it so: {Path(path).stem}{ending}.")
+
+
 def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
     """Whether two names lead to one file, by whatever links, or would if it were there."""
     try:

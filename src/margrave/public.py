@@ -30,6 +30,7 @@ class Public:
     What is protected then is the other columns: replacing a record replaces those.
 
     ``source`` is the file that they were read from, if any: no run takes the private table's own for a public one.
+    ``notes`` say what became of values that the schema does not hold, as counts: of public records these are public.
 
     **Privacy:** whatever is computed from it costs nothing, and is not protected.
 
@@ -43,6 +44,7 @@ class Public:
     attestation: str
     same_records: bool = False
     source: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.attestation, str) or not self.attestation.strip():
@@ -96,14 +98,14 @@ class Public:
         if self.same_records and all(a in self.domain for a in domain):
             raise InputError(
                 "All columns of the private table are taken to be public: nothing would be protected.",
-                remedy="Put the public columns into a file of their own (in Python, name them: columns=[...]).",
+                remedy="Name those that are public: --public-columns (in Python columns=[...]).",
             )
         if not self.same_records and None not in (self.source, table) and same_file(str(self.source), str(table)):
             raise InputError(
                 f"The public table and the private one are the same file, {self.source}: nobody in it would be"
                 " protected.",
-                remedy="Name a table of other records. Where some columns of the private records are public, put these"
-                " into a file of their own and say --same-records (in Python same_records=True).",
+                remedy="Name a table of other records. Where some columns of the private records are public, name these"
+                " with --public-columns, and say --same-records (in Python columns=[...], same_records=True).",
             )
 
     def only(self, attributes: Iterable[Attribute]) -> Public:

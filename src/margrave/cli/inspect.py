@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
-from margrave.cli.output import check_ending, check_outputs, console, facts_table
+from margrave.cli.output import check_outputs, console, facts_table
+from margrave.files import check_ending
 from margrave.release import Release
 from margrave.report import write_report
 
@@ -20,7 +21,7 @@ from margrave.report import write_report
 def report_command(release_path: str, output: str, overwrite: bool, as_json: bool) -> None:
     """Write the report of RELEASE as one HTML page. Nothing is spent."""
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
-    check_ending(output, "-o", ".html")
+    check_ending(output, ".html", "-o")
     write_report(Release.load(release_path), output, overwrite=overwrite)
     if as_json:
         echo_json({"output": output})

@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 OF_MECHANISMS = "Options of single mechanisms, with their defaults"
 SECTIONS = {
     "Books and rules": ("ledger", "dataset", "policy", "journal", "resume", "same_table"),
-    "Public table": ("public", "attestation", "same_records"),
+    "Public table": ("public", "attestation", "public_columns", "same_records"),
 }
 """Sections of a command's help, and the options in each."""
 
@@ -125,12 +125,18 @@ def mechanism_options(command: Command) -> Command:
 
 
 def public_options(command: Command) -> Command:
-    """``--public``, ``--attestation`` and ``--same-records``."""
+    """``--public``, ``--attestation``, ``--public-columns`` and ``--same-records``."""
     for option in (
         click.option(
             "--same-records",
             is_flag=True,
             help="The records of --public are the private ones, of which those columns are public.",
+        ),
+        click.option(
+            "--public-columns",
+            default=None,
+            metavar="COLUMNS",
+            help="Which of its columns to read, such as sex,age; by default all that the schema has.",
         ),
         click.option(
             "--attestation",
@@ -151,14 +157,18 @@ def public_options(command: Command) -> Command:
 
 
 def public_of(
-    name: str, schema: Schema, public: str | None, attestation: str | None, same_records: bool
+    name: str,
+    schema: Schema,
+    public: str | None,
+    attestation: str | None,
+    public_columns: str | None,
+    same_records: bool,
 ) -> Public | None:
-    """The public table that ``--public`` names, for a mechanism that takes one."""
+    """The public table that ``--public`` names, for a mechanism that takes one. What it lost is told on the way."""
     if public is None:
-        if same_records:
-            raise InputError("--same-records is about a public table, and --public names none.", remedy="Name it.")
-        if attestation is not None:
-            raise InputError("--attestation is about a public table, and --public names none.", remedy="Name it.")
+        about = {"same-records": same_records or None, "attestation": attestation, "public-columns": public_columns}
+        for option in (o for o, value in about.items() if value is not None):
+            raise InputError(f"--{option} is about a public table, and --public names none.", remedy="Name it.")
         return None
     if not takes_public(MECHANISMS[name]):
         others = ", ".join(n for n, made in MECHANISMS.items() if takes_public(made))
@@ -171,7 +181,11 @@ def public_of(
             "--public comes without a word on why the table is public.",
             remedy="Say with --attestation where the records come from and who published them.",
         )
-    return read_public(public, schema, attestation=attestation, same_records=same_records)
+    columns = None if public_columns is None else [c.strip() for c in public_columns.split(",")]
+    known = read_public(public, schema, attestation=attestation, columns=columns, same_records=same_records)
+    for note in known.notes:
+        click.echo(f"Note: {note}", err=True)
+    return known
 
 
 def build_mechanism(

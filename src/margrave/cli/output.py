@@ -46,12 +46,6 @@ def check_outputs(
         seen[option] = path
 
 
-def check_ending(path: str | None, option: str, ending: str) -> None:
-    """The file's ending is the one that tells people, and other commands, what it is."""
-    if path is not None and Path(path).suffix.lower() != ending:
-        raise InputError(f"{option} {path} does not end in {ending}.", remedy=f"Name it so: {Path(path).stem}{ending}.")
-
-
 def check_format(path: str | None, option: str = "-o") -> None:
     """The file's ending says how to write it."""
     if path is not None and Path(path).suffix.lower() not in FORMATS:

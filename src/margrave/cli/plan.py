@@ -50,6 +50,7 @@ def plan_command(
     workload: str | None,
     public: str | None,
     attestation: str | None,
+    public_columns: str | None,
     same_records: bool,
     rows: int,
     ledger: str | None,
@@ -70,7 +71,7 @@ def plan_command(
     books = {"ledger": ledger, "dataset": dataset, "journal": None}
     check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation, same_records)
+    known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     made = plan(
         schema.domain,
         build_mechanism(mechanism, wanted, parameters, known),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
-from margrave.cli.output import check_ending, check_outputs, progress_bar
+from margrave.cli.output import check_outputs, progress_bar
+from margrave.files import check_ending
 from margrave.models import FITS
 from margrave.release import Release
 
@@ -44,7 +45,7 @@ def refit_command(
     of codes, a posterior for intervals, a table of rows found by search.
     """
     check_outputs({"--release": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
-    check_ending(output, "--release", ".margrave")
+    check_ending(output, ".margrave", "--release")
     release = Release.load(release_path)
     with progress_bar(quiet=as_json) as progress:
         progress("fitting", 0.0)

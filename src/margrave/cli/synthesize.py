@@ -23,9 +23,9 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import check_ending, check_format, check_outputs, progress_bar, write_table
+from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
 from margrave.errors import InputError
-from margrave.files import same_file
+from margrave.files import check_ending, same_file
 from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
@@ -69,6 +69,7 @@ def synthesize_command(
     workload: str | None,
     public: str | None,
     attestation: str | None,
+    public_columns: str | None,
     same_records: bool,
     rows: int | None,
     output: str | None,
@@ -100,7 +101,7 @@ def synthesize_command(
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation, same_records)
+    known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)
     _check_rows_exist(chosen, output)
     with _advice(journal), progress_bar(quiet=as_json) as progress:
@@ -142,8 +143,9 @@ def _check_outputs(
         raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
     check_format(outputs["-o"])
     check_outputs(outputs, overwrite=overwrite, inputs=inputs)
-    check_ending(outputs["--release"], "--release", ".margrave")
-    check_ending(outputs["--report"], "--report", ".html")
+    for option, ending in (("--release", ".margrave"), ("--report", ".html")):
+        if (path := outputs[option]) is not None:
+            check_ending(path, ending, option)
 
 
 def _journal_of(journal: str | None, others: dict[str, str | None], *, resume: bool) -> str | None:

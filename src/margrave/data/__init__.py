@@ -4,6 +4,7 @@ from margrave.data.files import read_frame
 from margrave.data.reading import (
     check_table,
     draft_schema,
+    public_codes,
     read_codes,
     read_numbers,
     read_synthetic,
@@ -17,6 +18,7 @@ __all__ = [
     "Table",
     "check_table",
     "draft_schema",
+    "public_codes",
     "read_frame",
     "read_codes",
     "read_numbers",

@@ -23,6 +23,7 @@ BATCH = 131_072
 SEPARATORS = ",;\t|"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 OLE = b"\xd0\xcf\x11\xe0"
+DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
 """What other programs write, and the way to a file that is read."""
@@ -65,7 +66,11 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
     path = Path(source)
     try:
         if path.is_dir():
-            raise DataError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
+            raise DataError(
+                f"{path} is a folder.",
+                remedy="Name a CSV or Parquet file. Of a table in several Parquet files, in Python:"
+                " duckdb.read_parquet('folder/*.parquet').",
+            )
         with path.open("rb") as handle:
             magic = handle.read(64)
     except OSError as error:
@@ -87,6 +92,18 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
             f"{path} is not text in UTF-8, but in UTF-16 (as Excel's \"Unicode text\").",
             remedy=f"{EXCEL} Elsewhere: iconv -f UTF-16 -t UTF-8",
         )
+    if magic[8:12] == DUCKDB and b"\0" in magic[12:20]:  # a version, where a header of CSV has text
+        return DataError(
+            f"{path} is a DuckDB database, and no single table.",
+            remedy="In Python: duckdb.connect(file, read_only=True).table(name) is one."
+            " For the command line: COPY name TO 'name.parquet' in DuckDB.",
+        )
+    if magic[:16] == SQLITE:
+        return DataError(
+            f"{path} is an SQLite database, and no single table.",
+            remedy="In DuckDB: COPY (SELECT * FROM sqlite_scan('file', 'name')) TO 'name.parquet'."
+            " In Python: pandas.read_sql(\"SELECT * FROM name\", sqlite3.connect(file)) is one.",
+        )
     workbook = path.suffix.lower() in WORKBOOKS or b"[Content_Types].xml" in magic
     if magic[:4] == OLE or (magic[:2] == b"PK" and workbook):
         return DataError(f"{path} is a workbook of a spreadsheet, and no CSV or Parquet file.", remedy=EXCEL)
@@ -104,14 +121,29 @@ def read_frame(path: str | PathLike[str]) -> pa.Table:
 
 
 def _parquet(path: Path) -> File:
+    columns: list[str] = []
+    written: list[str] = []
     try:
         with duckdb.connect() as connection:
             columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
-    except Exception:
-        columns = None
-    if columns is None:
+            nodes = "SELECT name, num_children FROM parquet_schema(?)"
+            written = _outermost(connection.execute(nodes, [_literal(path)]).fetchall())
+    except Exception:  # an engine's own, which may quote the file
+        columns = []
+    if not columns:
         raise _told(path, "")
+    _named(path, written or columns, "Rename one of the two.")  # as in the file: DuckDB calls the second of two a_1
     return File(path, _named(path, columns))
+
+
+def _outermost(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
+    """The names of a Parquet file's columns, from its tree of fields: the root, then each before its children."""
+    names, inside = [], 0
+    for name, children in nodes[1:]:
+        if inside == 0:
+            names.append(name)
+        inside += (children or 0) - (inside > 0)
+    return names
 
 
 def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
@@ -141,7 +173,10 @@ def _split(header: str, separator: str) -> list[str]:
         return []
 
 
-def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+HEADERLESS = "Rename one of the two; or has the file no header? Its first line must name the columns."
+
+
+def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tuple[str, ...]:
     """The names of the columns, if each has one of its own (to DuckDB, case makes no difference)."""
     seen: dict[str, int] = {}
     for i, name in enumerate(columns, 1):
@@ -150,7 +185,7 @@ def _named(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
         if name.lower() in seen:
             raise DataError(  # not by name: without a header, it would be a value
                 f"Columns {seen[name.lower()]} and {i} of {path} have the same name.",
-                remedy="Rename one of the two; or has the file no header? Its first line must name the columns.",
+                remedy=remedy,
             )
         seen[name.lower()] = i
     if not columns:

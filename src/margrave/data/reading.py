@@ -43,23 +43,64 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
 
 
 def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None) -> Codes:
-    """The codes of a public table that may lack columns: those named, or all that the schema has and the table too.
+    """The codes of a table that may lack columns: those named, or all that the schema has and the table too.
 
     Values, policies and errors are as for ``read_table``, and so is a column that the schema neither has nor ignores.
     The schema's column of persons may be there, and is not read.
     """
-    found = open_file(source, [c.name for c in schema.columns]).columns if _is_path(source) else names_of(source)
+    found = _found(source, schema)
+    wanted = [n for n in schema.domain if n in found] if columns is None else list(schema.domain.clique(columns))
+    ignored = [*_beside(schema), *(schema.domain if columns is not None else ())]
+    match_columns(found, wanted or schema.domain.attributes, ignored)
+    codes, preflight = _some(source, schema, wanted, ignored)
+    preflight.require()
+    return codes
+
+
+def public_codes(
+    source: Any, schema: Schema, columns: Sequence[str] | None = None
+) -> tuple[Codes, tuple[str, ...]]:
+    """The codes of a public table, and what became of values that the schema does not hold, in sentences.
+
+    ``columns`` are those to read, and then it may have any others; without, all that the schema has and the table too,
+    and one that the schema neither has nor ignores is an error: it may be one of them under another name.
+    """
+    found = _found(source, schema)
     wanted = [n for n in schema.domain if n in found] if columns is None else list(schema.domain.clique(columns))
     if not wanted:
         match_columns(found, schema.domain.attributes)  # its words for a table of other columns
         raise DataError("No column of the public table is to be read.", remedy="Name one at least.")
-    person = [] if schema.person is None else [schema.person]
-    ignored = [*schema.ignore, *person, *(schema.domain if columns is not None else ())]
-    match_columns(found, wanted, ignored)
+    absent = [n for n in wanted if n not in found]
+    extra = [n for n in found if n not in schema.domain and n not in _beside(schema)]
+    if absent:
+        raise DataError(
+            f"The public table has no column {_names(absent)}, which is to be read.", remedy="Name those that it has."
+        )
+    if extra and columns is None:
+        raise DataError(
+            f"The schema has no column {_names(extra)}, which the public table holds.",
+            remedy="Call it as the schema does, or take it out of the public table; or name the columns to read:"
+            f" --public-columns {','.join(wanted)} (in Python columns=[...]).",
+        )
+    codes, preflight = _some(source, schema, wanted, [n for n in found if n not in wanted])
+    return codes, preflight.require(public=True).moved
+
+
+def _found(source: Any, schema: Schema) -> Sequence[str]:
+    """The names of the source's columns."""
+    return open_file(source, [c.name for c in schema.columns]).columns if _is_path(source) else names_of(source)
+
+
+def _beside(schema: Schema) -> list[str]:
+    """The columns that a table may have and that are not synthesised."""
+    return [*schema.ignore, *([] if schema.person is None else [schema.person])]
+
+
+def _some(source: Any, schema: Schema, wanted: Sequence[str], ignored: Iterable[str]) -> tuple[Codes, Preflight]:
+    """The codes of some columns, and what is to be known of their values."""
     known = replace(schema.only(wanted), ignore=tuple(n for n in dict.fromkeys(ignored) if n not in wanted))
     pieces, _, preflight = _read(source, known)
-    preflight.require()
-    return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1))
+    return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1)), preflight
 
 
 def read_synthetic(source: Any, schema: Schema) -> MemoryTable:

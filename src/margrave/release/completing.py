@@ -18,7 +18,7 @@ from margrave.schema.frames import collected, columns_of, names_of
 from margrave.schema.numeric import UNITS, Numeric, drawn
 from margrave.schema.ordered import Drawn
 from margrave.schema.values import EPOCH, MARKS, Mask, distinct, plain, unmarked
-from margrave.schema.zeros import violating
+from margrave.schema.zeros import projected, violating
 
 
 def completed(
@@ -29,9 +29,10 @@ def completed(
     given = schema.only(_known(schema, names))
     rows = collected(rows, names)
     codes, preflight = given.read(rows)
-    preflight.require()
+    preflight.require(public=True)
     public = Public(codes, attestation)  # which checks the attestation
     _check(given, codes)
+    _check_possible(schema, codes)
     whole = model.complete(public.codes, rng=rng)
     _check(schema, whole)
     made = schema.decode(whole, rng=rng, known=_points(given, codes, rows, rng))
@@ -69,6 +70,21 @@ def _check(schema: Schema, codes: Codes) -> None:
     if wrong:
         raise InputError(
             f"{wrong:,} of the rows have values that the schema declares impossible together.",
+            remedy="Mend or drop these rows, or mend the schema's constraints and release anew.",
+        )
+
+
+def _check_possible(schema: Schema, codes: Codes) -> None:
+    """Raise ``InputError`` where it rules out every value of the columns that a row lacks.
+
+    Where that takes too large a table, the model says that it has no such records.
+    """
+    zeros = projected(schema.domain.zeros, codes.domain.attributes, schema.domain.size) or ()
+    wrong = int(violating(zeros, codes.column, len(codes)).sum())
+    if wrong:
+        raise InputError(
+            f"{wrong:,} of the rows have values that the schema declares impossible together, whatever the columns are"
+            " that they lack.",
             remedy="Mend or drop these rows, or mend the schema's constraints and release anew.",
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.files import check_ending, check_output
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS, fit_named
@@ -294,8 +295,12 @@ class Release:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
 
+        Its name ends in ``.margrave``, as on the command line: an ``InputError`` where it does not.
+
         **Privacy:** none spent. The file holds the transcript, the model and public facts, and depends on nothing else.
         """
+        check_output(path, overwrite=overwrite)
+        check_ending(path, ".margrave")
         shelf = manifest.Shelf()
         plain = {
             "format": FORMAT,

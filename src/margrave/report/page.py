@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from margrave.files import written_whole
+from margrave.files import check_ending, check_output, written_whole
 from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
@@ -28,10 +28,12 @@ _SEEN_ROWS = 16
 
 
 def write_report(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the page, whole or not at all.
+    """Write the page, whole or not at all, to a file whose name ends in ``.html``.
 
     **Privacy:** none spent: the page shows the transcript, the model and public facts.
     """
+    check_output(path, overwrite=overwrite)
+    check_ending(path, ".html")
     text = render(release)
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8")

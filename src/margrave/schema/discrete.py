@@ -54,6 +54,10 @@ class Categorical:
             categories=checks.categories(name, self.categories),
             outside=checks.policy(name, self.outside or default, allowed, missing=missing, other=other),
         )
+        if other and tuple(self.categories) == (OTHER,):
+            raise checks.fail(
+                name, f"all that it lists is {OTHER!r}, the open category.", "List others, or leave the column out."
+            )
 
     @cached_property
     def _values(self) -> tuple[str, ...]:

@@ -49,10 +49,13 @@ from margrave.schema.questions import (
     TAIL,
     THOUSANDS,
     UNIQUE,
+    far_off,
+    worded,
 )
 from margrave.schema.schema import Schema
+from margrave.schema.sentinels import sentinels, without_words
 from margrave.schema.skew import growing_edges
-from margrave.schema.values import at_midnight, in_utc, number, parser
+from margrave.schema.values import at_midnight, in_utc, number, parser, text
 
 MANY = 100
 """More categories than this are cut to the most frequent, and the rest counted as other."""
@@ -79,7 +82,7 @@ def draft(frame: Any) -> Schema:
     persons: list[Evidence] = []
     names, values = names_of(frame), dict[str, Collection[str]]()
     for name in names:
-        evidence = gather(name, columns_of(frame, [name])[name])
+        evidence, words = without_words(gather(name, columns_of(frame, [name])[name]), _is_number)
         values[name] = evidence.counts.keys() & {name.strip()}
         reason = useless(evidence)
         if reason in (PERSONS, UNIQUE) and of_persons(evidence):
@@ -87,7 +90,7 @@ def draft(frame: Any) -> Schema:
         if reason is None:
             column, remark = propose(evidence)
             columns.append(column)
-            remarks[name] = remark
+            remarks[name] = f"{remark}{worded(words)}"
         else:
             ignore.append(name)
             left_out.append(f"Left out: {name!r} ({reason}).")
@@ -180,15 +183,40 @@ def _proposed(evidence: Evidence) -> tuple[Column, str]:
 
 def _integer(evidence: Evidence) -> tuple[Column, str]:
     values: Counter[int] = Counter()
-    for text, count in evidence.counts.items():
-        values[int(float(text))] += count
+    for written, count in evidence.counts.items():
+        values[int(float(written))] += count
     low, high = (int(v) for v in rounded_outwards(Decimal(min(values)), Decimal(max(values))))
     few = max(values) - min(values) < BINS
     low, high = (min(values), max(values)) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
     atoms = [] if few else _heaps(values, evidence.rows)
     edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
     column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
-    return column, _number_remark(evidence, atoms, edges)
+    return column, _number_remark(evidence, atoms, edges) + _far(values, _whole_bounds)
+
+
+def _whole_bounds(low: int, high: int) -> str:
+    if high - low >= BINS:
+        low, high = (int(v) for v in rounded_outwards(Decimal(low), Decimal(high)))
+    return f"low = {low} and high = {high}"
+
+
+def _real_bounds(low: float, high: float) -> str:
+    down, up = rounded_outwards(Decimal(repr(low)), Decimal(repr(high)))
+    return f"low = {float(down)} and high = {float(up)}"
+
+
+def _day_bounds(low: int, high: int) -> str:
+    first, last = _whole_months(*(datetime.fromordinal(day) for day in (low, high)))
+    return f"low = {first} and high = {last}"
+
+
+def _far(values: Counter[Any], bounds: Callable[[Any, Any], str], shown: Callable[[Any], Any] = text) -> str:
+    """What is asked about numbers that look like marks for a missing value, with the bounds of the others."""
+    marks = sentinels(values)
+    if not marks:
+        return ""
+    rest = [v for v in values if v not in marks]
+    return far_off([str(shown(v)) for v in marks], bounds(min(rest), max(rest)))
 
 
 def _real(evidence: Evidence) -> tuple[Column, str]:
@@ -198,8 +226,8 @@ def _real(evidence: Evidence) -> tuple[Column, str]:
         apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
         low, high = low - apart, high + apart
     values: Counter[float] = Counter()
-    for text, count in evidence.counts.items():
-        values[number(text)] += count
+    for written, count in evidence.counts.items():
+        values[number(written)] += count
     atoms = _heaps(values, evidence.rows)
     places = max(max(0, -int(v.normalize().as_tuple().exponent)) for v in exact)
     fits = places <= 6 and max(abs(low), abs(high)) * 10**places < EXACT
@@ -207,7 +235,8 @@ def _real(evidence: Evidence) -> tuple[Column, str]:
     decimals = places if fits else None
     column = Real(evidence.name, low, high, edges=edges, atoms=atoms, decimals=decimals, missing=evidence.missing)
     thousands = evidence.written and dotted_thousands(evidence.counts) is None
-    return column, _number_remark(evidence, atoms, edges) + (DECIMALS if thousands else "")
+    remark = _number_remark(evidence, atoms, edges) + (DECIMALS if thousands else "")
+    return column, remark + _far(values, _real_bounds)
 
 
 def _dated(evidence: Evidence, pattern: str) -> tuple[Column, str]:
@@ -218,14 +247,20 @@ def _dated(evidence: Evidence, pattern: str) -> tuple[Column, str]:
     asked = f"Are low and high public?{swap if pattern and either_way(pattern, evidence.counts) else ''}"
     asked += CENTURY if "%y" in pattern else ""
     asked += OFFSET if any(m.utcoffset() for m in read) else ""
-    remark, written = _missing_remark(evidence, asked), pattern or None
+    days: Counter[int] = Counter()
+    for written, count in evidence.counts.items():
+        moment = parser(pattern or None)(written)
+        moment = None if moment is None else in_utc(moment)
+        days.update({} if moment is None else {moment.toordinal(): count})
+    far = _far(days, _day_bounds, date.fromordinal)
+    remark, form = _missing_remark(evidence, asked) + far, pattern or None
     if all(m == datetime(m.year, m.month, m.day) for m in moments):
-        return Date(evidence.name, low, high, format=written, missing=evidence.missing), remark
+        return Date(evidence.name, low, high, format=form, missing=evidence.missing), remark
     unit = "second" if any(m.second or m.microsecond for m in moments) else "minute"
     if all(m.minute == 0 and m.second == 0 and m.microsecond == 0 for m in moments):
         unit = "hour"
     start, end = at_midnight(low), at_midnight(high) + timedelta(seconds=86400 - UNITS[unit])
-    return Timestamp(evidence.name, start, end, unit=unit, format=written, missing=evidence.missing), remark
+    return Timestamp(evidence.name, start, end, unit=unit, format=form, missing=evidence.missing), remark
 
 
 def _categorical(evidence: Evidence) -> tuple[Column, str]:

@@ -15,11 +15,24 @@ from margrave.schema.values import arrow_of, chunks
 
 T = TypeVar("T")
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
+
+
+STREAM = "A stream can be read once only. Read it first: reader.read_all()."
+NOT_YET = {
+    "RecordBatchReader": STREAM,
+    "RecordBatch": "Make it a table: pyarrow.Table.from_batches([batch]).",
+    "Dataset": "Read it first: dataset.to_table().",
+    "Scanner": "Read it first: scanner.to_table().",
+    "DuckDBPyConnection": 'Name a table or a query of it: connection.table("visits") or connection.sql("...").',
+    "SparkSession": 'Name a table or a query of it: spark.table("visits") or spark.sql("...").',
+}
+"""Things that hold a table and are none, by the names of their types, with what makes one of them."""
 
 
 def names_of(frame: Any) -> list[str]:
-    """The names of a frame's columns."""
-    return _sealed(lambda: list(_wrapped(frame).collect_schema().names()), frame)
+    """The names of a frame's columns, each of which is there once."""
+    return _sealed(lambda: _names(_wrapped(frame)), frame)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
@@ -48,8 +61,19 @@ def _wrapped(frame: Any) -> Frame:
         raise _NoFrame from None
 
 
+def _names(frame: Frame) -> list[str]:
+    """The names; DuplicateError where two columns have one, of which an engine might give the first for both."""
+    if _places(nw.to_native(frame)) is not None:
+        raise DuplicateError
+    return list(frame.collect_schema().names())
+
+
 def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
+    _names(frame)
     chosen = frame.select(list(names))
+    if frame.implementation in SPARK:  # its times are moments, which it shows in the zone of the session
+        zoned = [n for n, kind in chosen.collect_schema().items() if getattr(kind, "time_zone", None) is not None]
+        chosen = chosen.with_columns(nw.col(n).dt.replace_time_zone(None) for n in zoned)
     eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
     return {name: _pieces(eager[name]) for name in names}
 
@@ -77,14 +101,27 @@ def _of_objects(values: list[Any]) -> pa.Array:
         return arrow_of(values)
 
 
-def _twice(frame: Any) -> str:
+def _places(native: Any, *, blind: bool = False) -> tuple[int, int] | None:
+    """Which two columns have one name, if so; ``blind``: but for case, which makes no difference to some engines."""
+    if nw.dependencies.is_polars_lazyframe(native):  # has no two, and would have to work out its names
+        return None
+    names = getattr(native, "column_names", None)
+    names = list(native.columns if names is None else names)
+    names = [str(n).lower() for n in names] if blind else names
+    first: dict[Any, int] = {}
+    for i, name in enumerate(names, 1):
+        if first.setdefault(name, i) != i:
+            return first[name], i
+    return None
+
+
+def _twice(frame: Any, *, blind: bool = False) -> str:
     """Which columns have one name. Not which name: of a file that was read without a header it would be a value."""
     try:
-        names = [str(n) for n in getattr(frame, "column_names", None) or frame.columns]
-        second = next(i for i, n in enumerate(names) if n in names[:i])
+        found = _places(nw.to_native(frame, pass_through=True), blind=blind)
     except Exception:  # an engine's own
         return ""
-    return f": columns {names.index(names[second]) + 1} and {second + 1} have the same"
+    return "" if found is None else f": columns {found[0]} and {found[1]} have the same"
 
 
 class _NoFrame(Exception):
@@ -96,16 +133,28 @@ def _sealed(work: Callable[[], T], frame: Any) -> T:
     try:
         return work()
     except DuplicateError:
-        failure = DataError(
-            f"This is not a table with distinct column names{_twice(frame)}.", remedy="Rename one of the two."
-        )
+        failure = _duplicate(_twice(frame))
     except _NoFrame:
-        failure = DataError(
-            "This is not a table with distinct column names.",
-            remedy="Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow or DuckDB.",
-        )
+        failure = _no_table(frame)
     except Exception:
-        failure = DataError(
+        twice = _twice(frame, blind=True)
+        failure = _duplicate(f"{twice}, but for case") if twice else DataError(
             "The table could not be read by its engine.", remedy="Try to read all of it there first."
         )
     raise failure
+
+
+def _duplicate(where: str) -> DataError:
+    return DataError(
+        f"This is not a table with distinct column names{where}.", remedy="Rename one of the two, or leave it out."
+    )
+
+
+def _no_table(frame: Any) -> DataError:
+    """What is said of things that are none, with the way to one."""
+    remedy = next((NOT_YET[c.__name__] for c in type(frame).__mro__ if c.__name__ in NOT_YET), None)
+    return DataError(
+        f"This is not a table that can be read: its type is {type(frame).__name__}.",
+        remedy=remedy
+        or "Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow, DuckDB or Spark.",
+    )

@@ -33,6 +33,16 @@ SEVERAL = 10
 """Of so many values one at least should be in the schema's range or list."""
 MANY, LARGE = 20, 0.05
 """A person with so many rows, and more than this share of all of them, is asked about."""
+MOST_PERSONS, BEYOND = 0.99, 10
+"""And one with so many rows, and so many times the rows that this share of the others have at most."""
+
+PUBLIC_TABLE = "The public table"
+RECODE = (
+    "Recode the public table to what the schema has, or leave the column out of it: the schema is that of the private"
+    " table."
+)
+LEAVE_OUT = "Leave these rows, or the column, out of the public table."
+"""What is said of a public table, which has to follow a schema that is not its own."""
 
 
 @dataclass(frozen=True)
@@ -103,26 +113,31 @@ class ColumnCheck:
             return self.policy
         return "missing" if self.home else "refuse"
 
-    def refusals(self) -> Iterator[str]:
-        """What stands in the way of using this column, one sentence each."""
+    def refusals(self, *, public: bool = False) -> Iterator[str]:
+        """What stands in the way of using this column, one sentence each; of a ``public`` table, what to do there."""
+        column = f"{PUBLIC_TABLE}, column {self.name!r}:" if public else f"Column {self.name!r}:"
         if self.useless:
             unread = not self.outside or self.kind == "boolean"
             known = "can be read as its kind" if unread else "is one that the schema knows"
-            yield f"Column {self.name!r}: not one of its values {known}.{self._because or ' ' + _advice(self.kind)}"
+            remedy = f" {RECODE}" if public else self._because or f" {_advice(self.kind)}"
+            yield f"{column} not one of its values {known}.{remedy}"
             return
         if self.outside and self.policy == "refuse":
+            widen = "Widen the schema, or give the column another policy (outside = ...)."
             yield (
-                f"Column {self.name!r}: {_values(self.outside)} outside the schema, and its policy is 'refuse'."
-                f" Widen the schema, or give the column another policy (outside = ...).{self._because}"
+                f"{column} {_values(self.outside)} outside the schema, and its policy is 'refuse'."
+                f" {RECODE if public else widen}{self._because}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
+            correct = "Correct the column's kind, or add missing = true."
             yield (
-                f"Column {self.name!r}: {_values(self.unreadable)} cannot be read as its kind"
+                f"{column} {_values(self.unreadable)} cannot be read as its kind"
                 f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
-                f" Correct the column's kind, or add missing = true.{self._because}"
+                f" {RECODE if public else correct}{self._because}"
             )
         if self.empty and not self.home:
-            yield f"Column {self.name!r}: {_values(self.empty)} missing. Add missing = true to the column."
+            add = "Add missing = true to the column."
+            yield f"{column} {_values(self.empty)} missing. {LEAVE_OUT if public else add}"
 
     def notes(self) -> Iterator[str]:
         """What happens to values that the schema does not hold as they are, one sentence each."""
@@ -174,7 +189,8 @@ def plain_name(written: str) -> str:
 class PersonCheck:
     """How many persons there are, the most rows of one of them, and the share of rows kept by K rows a person.
 
-    ``alike``: so many identifiers equal another but for case, leading zeros or ".0".
+    ``alike``: so many identifiers equal another but for case, leading zeros or ".0"; ``usual``: 99 % of the others have
+    so many rows at most.
     """
 
     persons: int
@@ -182,6 +198,7 @@ class PersonCheck:
     rows: int
     kept: dict[int, float]
     alike: int = 0
+    usual: int = 0
 
     @staticmethod
     def of(persons: AnyArray, names: Iterable[str] = ()) -> PersonCheck:
@@ -191,7 +208,9 @@ class PersonCheck:
         kept = {k: float(np.minimum(each, k).sum() / rows) for k in KEPT if rows}
         often = Counter(map(plain_name, names))
         alike = sum(n for n in often.values() if n > 1)
-        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept, alike)
+        others = np.sort(each)[:-1]
+        usual = int(others[min(int(MOST_PERSONS * len(others)), len(others) - 1)]) if len(others) else 0
+        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept, alike, usual)
 
     def alarms(self) -> Iterator[str]:
         """What to look at first: an identifier with so many rows that it may be nobody's, or several of one person."""
@@ -201,11 +220,13 @@ class PersonCheck:
                 " zeros or '.0'. Each is taken for a person of its own, and a person who has several is not protected"
                 " as one: write them alike in the file."
             )
-        if self.most < MANY or self.most <= LARGE * self.rows:
+        large, beyond = self.most > LARGE * self.rows, 0 < BEYOND * self.usual < self.most
+        if self.most < MANY or not (large or beyond):
             return
+        compared = "" if large else f", and 99 % of the others have {self.usual:,} at most"
         yield (
-            f"One person has {self.most:,} of the {self.rows:,} rows. Is it a person, or a mark for those that are"
-            " not known? Rows of several persons under one identifier are not protected as theirs."
+            f"One person has {self.most:,} of the {self.rows:,} rows{compared}. Is it a person, or a mark for those"
+            " that are not known? Rows of several persons under one identifier are not protected as theirs."
         )
 
     def lines(self) -> list[str]:
@@ -268,16 +289,21 @@ class Preflight:
     @property
     def refusals(self) -> tuple[str, ...]:
         """What stands in the way, one sentence each."""
-        found = [sentence for column in self.columns for sentence in column.refusals()]
+        return self._refusals(public=False)
+
+    def _refusals(self, *, public: bool) -> tuple[str, ...]:
+        found = [sentence for column in self.columns for sentence in column.refusals(public=public)]
         if self.nameless:
             found.append(
                 f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?), or a long"
                 " number that was rounded (1.23E+15). A row without a person cannot be protected: complete it or leave"
                 " the row out; read long numbers as text."
             )
+        whose = f"{PUBLIC_TABLE}: " if public else ""
+        correct = 'Correct the rows or the constraint, or write violating = "keep".'
         found += [
-            f"{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
-            " Correct the rows or the constraint, or write violating = \"keep\"."
+            f"{whose}{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
+            f" {LEAVE_OUT if public else correct}"
             for c in self.constraints
             if c.rows and c.policy == "refuse"
         ]
@@ -307,10 +333,15 @@ class Preflight:
         """Whether nothing stands in the way."""
         return not self.refusals
 
-    def require(self) -> Preflight:
-        """Itself; or ``DataError`` if something stands in the way."""
-        if self.refusals:
-            raise DataError("\n".join(self.refusals))
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """What becomes of values of a public table that the schema does not hold, one sentence each."""
+        return tuple(f"{PUBLIC_TABLE}, c{note[1:]}" for column in self.columns for note in column.notes())
+
+    def require(self, *, public: bool = False) -> Preflight:
+        """Itself; or ``DataError`` if something stands in the way. Of a ``public`` table it says so, and what to do."""
+        if found := self._refusals(public=public):
+            raise DataError("\n".join(found))
         return self
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from margrave.schema.discrete import OTHER
 
 PERSONS = "many codes on a few rows each: identifiers, of persons perhaps"
@@ -38,3 +40,22 @@ HEAD = (
     " from the data and may tell of single persons. For each column, put what is known without looking (a codebook,"
     " the law, common sense) in their place, delete what should not be there, and then set draft = false."
 )
+
+
+def far_off(marks: Sequence[str], bounds: str) -> str:
+    """What is asked about numbers or dates that look like marks for a missing value; ``bounds`` are of the others."""
+    one = len(marks) == 1
+    return (
+        f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
+        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then write {bounds}, missing = true and"
+        f' outside = "missing", which takes {"it" if one else "them"} along; or leave such fields empty in the file and'
+        " draft anew."
+    )
+
+
+def worded(words: Sequence[str]) -> str:
+    """What is said of words among numbers."""
+    if not words:
+        return ""
+    listed = ", ".join(map(repr, words))
+    return f" Among the numbers there {'is' if len(words) == 1 else 'are'} {listed}, which will count as missing."

@@ -84,16 +84,26 @@ def count_possible(zeros: Sequence[StructuralZeros], clique: Clique, size: Size)
 
 
 def any_possible(zeros: Sequence[StructuralZeros], size: Size) -> bool | None:
-    """Whether some record satisfies all declarations; None where finding out takes too large a table.
+    """Whether some record satisfies all declarations; None where finding out takes too large a table."""
+    left = projected(zeros, (), size)
+    return None if left is None else all(bool(z.possible.all()) for z in left)
 
-    Attributes are summed out one by one, the cheapest first: what is left of the tables that name one is what they
-    allow together of the others.
+
+def projected(zeros: Sequence[StructuralZeros], onto: Clique, size: Size) -> list[StructuralZeros] | None:
+    """What all declarations say together of some attributes: which of their codes go with any of the others'.
+
+    The others are summed out one by one, the cheapest first: what is left of the tables that name one is what they
+    allow together of the rest. None where that takes too large a table.
+
+    >>> z = StructuralZeros(("a", "b"), np.array([[True, False], [False, False]]))
+    >>> projected([z], ("a",), {"a": 2, "b": 2}.__getitem__)[0].possible.tolist()
+    [True, False]
     """
     tables = list(zeros)
     while True:
-        names = dict.fromkeys(a for z in tables for a in z.clique)
+        names = dict.fromkeys(a for z in tables for a in z.clique if a not in onto)
         if not names:
-            return all(bool(z.possible.all()) for z in tables)
+            return tables
         scopes = {a: tuple(dict.fromkeys(b for z in tables if a in z.clique for b in z.clique)) for a in names}
         cells = {a: math.prod(map(size, scope)) for a, scope in scopes.items()}
         first = min(names, key=cells.__getitem__)
