@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
+from margrave.mechanisms.checks import check_run, lacks_public
 from margrave.mechanisms.common import CELLS_PER_MB, Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
@@ -71,7 +73,8 @@ class Plan:
     """What is known of a run beforehand. **Privacy:** a function of public inputs.
 
     ``workload``: its number of marginals; None where the mechanism has none. ``unasked``: columns of which nothing will
-    be asked. ``posterior``: the model's posterior is sampled at the end, for which ``seconds`` holds nothing.
+    be asked. ``lacks_public``: a run needs a public table, and none is given yet. ``posterior``: the model's
+    posterior is sampled at the end, for which ``seconds`` holds nothing.
     """
 
     mechanism: str
@@ -93,6 +96,7 @@ class Plan:
     memory_mb: float
     seconds: float
     posterior: bool
+    lacks_public: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""
@@ -117,9 +121,14 @@ def plan(
 ) -> Plan:
     """The noise, the expected errors, the memory and the time of a run. ``rows`` is a guess, for the last two.
 
+    Raises what a run would raise before it reads a row; but a public table may still be missing.
+
     **Privacy:** none spent: no row is read.
     """
+    if not isinstance(domain, Domain):
+        raise InputError(f"The domain is of type {type(domain).__name__}.", remedy="Give schema.domain.")
     unit = unit_of(unit)
+    check_run(domain, mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))
     config = mechanism.config()
     if workload is None and "workload" in config:
@@ -149,6 +158,7 @@ def plan(
         memory_mb=_memory(domain, rows, counted_cells, max_model_mb) + JAX_MB * _fitted_by(config, BY_GRADIENTS),
         seconds=_seconds(domain, rows, reads, steps, max_model_mb),
         posterior=_fitted_by(config, ("MaxEntropyFit",)),
+        lacks_public=lacks_public(mechanism),
     )
 
 

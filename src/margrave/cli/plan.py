@@ -60,15 +60,12 @@ def plan_command(
 ) -> None:
     """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing.
 
-    With --policy or --ledger it fails where the run would be refused.
+    It fails where the run would be refused before it reads a row, with --policy or --ledger by these too.
     """
     schema = load_schema(schema_path)
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)
-    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
-    books = {"ledger": ledger, "dataset": dataset, "journal": None}
-    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, same_records)
     made = plan(
@@ -79,6 +76,9 @@ def plan_command(
         workload=wanted,
         rows=rows,
     )
+    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
+    books = {"ledger": ledger, "dataset": dataset, "journal": None}
+    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
         echo_json({**made.to_dict(), **({} if room is None else {"cap": room.to_dict()})})
@@ -133,6 +133,8 @@ def show_plan(made: Plan) -> None:
     if made.unasked:
         told = f"{nothing_asked(made.unasked, ahead=True)} A --workload that names them would ask."
         out.print(told, markup=False)
+    if made.lacks_public:
+        out.print("A run needs a public table: --public FILE --attestation TEXT.", markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
         " Adaptive mechanisms choose marginals whose error the count reduces.",

@@ -106,6 +106,11 @@ class AdaptiveMeasurements(ABC):
             **fit_config(self.estimator()),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        single = not is_whole(self.granularity)
+        check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -121,8 +126,7 @@ class AdaptiveMeasurements(ABC):
         """The rounds: after each, what share of them is done, and its model."""
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain, fit = private.domain, self.estimator()
-        single = not is_whole(self.granularity)
-        check_fit(fit, domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+        self.check(domain, private.unit)
         rounds, done = self._rounds(domain), 0
         left = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)

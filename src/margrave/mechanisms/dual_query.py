@@ -110,6 +110,10 @@ class DualQuery:
             rounds += 1
         return rounds
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        self._oracle(domain).ready()
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -118,7 +122,7 @@ class DualQuery:
         progress = progress or silent
         domain = private.domain
         queries = asked(domain, self.workload, self.queries)
-        oracle = Oracle(domain, starts=STARTS, nodes=self.nodes)
+        oracle = self._oracle(domain)
         oracle.ready()
         records = begin(private, queries)
         left, rounds = private.remaining, self.rounds or self.affordable(private.remaining, records, private.unit)
@@ -134,6 +138,10 @@ class DualQuery:
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, rows.T), private.transcript.total())
         return release_of(private, model, self.config())
+
+    def _oracle(self, domain: Domain) -> Oracle:
+        """What finds the records."""
+        return Oracle(domain, starts=STARTS, nodes=self.nodes)
 
     def _uniform(self, queries: Queries, rng: np.random.Generator) -> list[tuple[LinearQuery, float]]:
         """The first round's queries and complements: each as likely as any other."""

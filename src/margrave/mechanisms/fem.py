@@ -96,6 +96,10 @@ class FEM:
             "nodes": self.nodes,
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        self._oracle(domain).ready()
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -104,7 +108,7 @@ class FEM:
         progress = progress or silent
         domain = private.domain
         queries = asked(domain, self.workload, self.queries)
-        oracle = Oracle(domain, starts=STARTS, nodes=self.nodes)
+        oracle = self._oracle(domain)
         oracle.ready()
         records = begin(private, queries)
         rounds = self.rounds or planned(private.remaining, records)
@@ -118,6 +122,10 @@ class FEM:
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, np.concatenate(found).T), private.transcript.total())
         return release_of(private, model, self.config())
+
+    def _oracle(self, domain: Domain) -> Oracle:
+        """What finds the records."""
+        return Oracle(domain, starts=STARTS, nodes=self.nodes)
 
     def _leaders(
         self, domain: Domain, oracle: Oracle, chosen: list[tuple[LinearQuery, float]], rng: np.random.Generator
