@@ -100,6 +100,9 @@ def show_plan(made: Plan) -> None:
     """The plan, for a terminal."""
     out = console()
     more = ", and minutes for the posterior" if made.posterior else ""
+    told = "not known: how long the search for records takes, nothing tells beforehand"
+    if made.seconds is not None:
+        told = f"{made.seconds:,.0f} s of processor time with {made.rows:,} rows, on two cores{more}"
     model = "set by its marginals" if made.max_model_mb is None else f"at most {made.max_model_mb:g} MB"
     out.print(
         facts_table(
@@ -114,7 +117,7 @@ def show_plan(made: Plan) -> None:
                 ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
                 ("model", model),
                 ("memory, about", f"{made.memory_mb:,.0f} MB with {made.rows:,} rows"),
-                ("time, at most about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores{more}"),
+                ("time, at most about", told),
             ],
         )
     )

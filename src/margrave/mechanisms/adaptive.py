@@ -28,7 +28,14 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
+from margrave.mechanisms.rounds import (
+    Rounds,
+    best_rounds,
+    check_rounds,
+    exact_alpha,
+    is_whole,
+    queries_config,
+)
 from margrave.models.protocol import Fit, Model, fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -110,6 +117,11 @@ class AdaptiveMeasurements(ABC):
         """Raise what would keep a run from its end, before the table is read."""
         single = not is_whole(self.granularity)
         check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be at most, for so many records."""
+        rounds = self._rounds(domain)
+        return rounds.planned or best_rounds(rho, records, rounds.queries)
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

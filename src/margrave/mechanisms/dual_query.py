@@ -114,6 +114,19 @@ class DualQuery:
         """Raise what would keep a run from its end, before the table is read."""
         self._oracle(domain).ready()
 
+    @property
+    def at_once(self) -> int:
+        """How many queries a round chooses."""
+        return self.samples
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be, for so many records."""
+        return self.rounds or self.affordable(rho, records, unit)
+
+    def seeks(self, domain: Domain, rounds: int) -> int | None:
+        """How many codes are tried, each by each query; None with branch and bound, which nothing foretells."""
+        return None if self.nodes else rounds * self.samples * STARTS * sum(domain.sizes)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:

@@ -100,6 +100,14 @@ class FEM:
         """Raise what would keep a run from its end, before the table is read."""
         self._oracle(domain).ready()
 
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be, for so many records."""
+        return self.rounds or planned(rho, records)
+
+    def seeks(self, domain: Domain, rounds: int) -> int | None:
+        """How many codes are tried, each by each query so far; None with branch and bound, which nothing foretells."""
+        return None if self.nodes else rounds**2 // 2 * self.samples * STARTS * sum(domain.sizes)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:

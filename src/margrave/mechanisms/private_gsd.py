@@ -87,6 +87,10 @@ class PrivateGSD(AdaptiveMeasurements):
         else:
             check_fit(self.fit, domain, self.reads(domain))
 
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """None, where all is measured at once."""
+        return super().turns(domain, rho, records, unit) if self.adaptive else 0
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
