@@ -88,7 +88,7 @@ class PrivateGSD(AdaptiveMeasurements):
             check_fit(self.fit, domain, self.reads(domain))
 
     def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
-        """None, where all is measured at once."""
+        """No rounds, where all is measured at once."""
         return super().turns(domain, rho, records, unit) if self.adaptive else 0
 
     def run(
