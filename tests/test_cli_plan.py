@@ -228,6 +228,11 @@ def test_memory_holds_what_a_choice_among_single_queries_takes() -> None:
     assert many - few > 100 * cells / 2**20
 
 
+def test_memory_holds_a_weight_for_every_cell() -> None:
+    domain = Schema.coded({f"c{i}": 10 for i in range(7)})
+    assert estimate("mwem", schema=domain).memory_mb > estimate("mst", schema=domain).memory_mb + 2 * 8 * 10**7 / 2**20
+
+
 def test_a_time_that_nothing_foretells_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

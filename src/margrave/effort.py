@@ -11,7 +11,15 @@ import numpy as np
 
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import CELLS_PER_MB, Step
-from margrave.models import GeneratorFit, GeneticFit, MaxEntropyFit, ParticleFit, RelaxedFit
+from margrave.models import (
+    EntropyProjectionFit,
+    GeneratorFit,
+    GeneticFit,
+    MaxEntropyFit,
+    MultiplicativeWeightsFit,
+    ParticleFit,
+    RelaxedFit,
+)
 from margrave.privacy import Unit
 from margrave.schema.domain import Domain
 from margrave.typing import Clique
@@ -44,6 +52,7 @@ JAX_MB = 350.0  # more of both, for fits by gradients
 BYTES_PER_VALUE = 22.0  # reading a column, encoding it, and its codes
 BYTES_PER_QUERY = 120.0  # a candidate that is a single query: its number, its score, its chance
 PER_PARTICLE = 3.0  # times what the particles themselves take
+PER_WEIGHT = 3.0  # numbers a cell, where each has a weight
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,8 @@ class Effort:
         fit = self.fit
         if isinstance(fit, ParticleFit):
             return PER_PARTICLE * fit.cells(self.domain, self.reads) / CELLS_PER_MB
+        if isinstance(fit, MultiplicativeWeightsFit | EntropyProjectionFit) and fit.public is None:
+            return PER_WEIGHT * self.domain.cells() / CELLS_PER_MB
         counts = 64 * self.cells / 2**20
         model = min(self.max_model_mb, counts, self.domain.cells() / CELLS_PER_MB)
         return model + JAX_MB * isinstance(fit, GeneratorFit | RelaxedFit | MaxEntropyFit)
