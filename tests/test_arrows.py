@@ -18,7 +18,7 @@ RANK = {
     "transcript": 3, "public": 3,
     "privacy": 4, "models": 4, "release": 4,
     "mechanisms": 5,
-    "evaluate": 6, "inference": 6, "plan": 6,
+    "evaluate": 6, "inference": 6, "effort": 6, "plan": 6,
     "api": 7, "report": 7, "cli": 7,
     "__main__": 8,
 }  # fmt: skip
@@ -27,6 +27,7 @@ RANK = {
 BESIDE = {
     ("schema", "errors"), ("schema", "typing"), ("schema", "files"), ("files", "errors"), ("parameters", "errors"),
     ("release", "models"),  # a saved release names the kind of its model
+    ("plan", "effort"),
     ("cli", "api"), ("cli", "report"),
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from conformance import ALONE
+from margrave.cli import output
 from margrave.cli.bounds import show_bounds
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
@@ -353,11 +355,38 @@ def test_a_workload_too_long_is_refused_at_once() -> None:
         parse_workload("all-3way", wide)
 
 
-def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bar(quiet=False) as progress:
+@pytest.mark.parametrize(("first", "quiet"), [(output.FIRST, False), (0.02, True)], ids=["short", "quiet"])
+def test_progress_is_silent_without_a_terminal_in_short_runs_and_where_asked(
+    first: float, quiet: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "FIRST", first)
+    with progress_bar(quiet=quiet) as progress:
         progress("measuring", 0.5)
+        time.sleep(0.1)
     said: Any = capsys.readouterr()
     assert said.err == said.out == ""
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stage and the share done, also where a fit tells nothing for long; none after the end."""
+    monkeypatch.setattr(output, "FIRST", 0.02)
+    monkeypatch.setattr(output, "EVERY", 0.02)
+    err, patience = "", time.monotonic() + 30
+    with progress_bar(quiet=False) as progress:
+        while "reading, 0% done" not in err and time.monotonic() < patience:
+            time.sleep(0.02)
+            err += capsys.readouterr().err
+        progress("measuring", 0.504)
+        while err.count("measuring, 50% done") < 2 and time.monotonic() < patience:
+            time.sleep(0.02)
+            err += capsys.readouterr().err
+    err += capsys.readouterr().err
+    before, after = (rf"(margrave: {words} done after \d+ s\n)" for words in ("reading, 0%", "measuring, 50%"))
+    assert re.fullmatch(f"{before}+{after}{{2,}}", err)
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("mechanism", "told"), [("fem", "chose "), ("mwem", "counted ")])

@@ -174,3 +174,75 @@ def test_a_plan_is_refused_where_the_run_would_be(
     assert run([*plain, "--epsilon", "1", "--policy", "rules.toml"]) != 0
     assert Path("a.ledger").read_bytes() == before
     assert not list(tmp_path.glob("*.journal"))
+
+
+# What a run takes.
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("fem", {}),
+        ("fem", {"rounds": 3}),
+        ("dual-query", {"nodes": 0}),
+        ("dual-query", {"rounds": 4}),
+        ("mwem", {"granularity": "query"}),
+        ("mwem", {}),
+        ("pep", {"rounds": 2}),
+        ("private-gsd", {"adaptive": True, "rounds": 2}),
+    ],
+)
+def test_the_rounds_that_an_estimate_rests_on_are_those_of_the_run(name: str, given: dict[str, Any]) -> None:
+    """The number of records is public here, so the plan can know all that the run knows."""
+    mechanism: Any = MECHANISMS[name](**given)
+    schema = replace(SCHEMA, ignore=("person",))
+    with protect(read_table(frame(400), schema), unit=ReplaceRow(), budget=BUDGET) as private:
+        transcript = mechanism.run(private, rng=np.random.default_rng(0)).transcript
+    choices = len(transcript.query_selections) or len(transcript.measurements)  # of one marginal nothing is chosen
+    each = mechanism.samples if name == "dual-query" else 1
+    first = name == "dual-query"  # its first round asks nothing
+    assert mechanism.turns(SCHEMA.domain, BUDGET.rho, 400, ReplaceRow()) == choices / each + first
+
+
+def estimate(name: str, rows: int = 1000, schema: Schema = SCHEMA, **given: Any) -> Any:
+    return plan(schema.domain, MECHANISMS[name](**given), budget=BUDGET, unit=AddRemoveRow(), rows=rows)
+
+
+def test_time_follows_what_takes_it() -> None:
+    wide = Schema.coded({f"c{i}": 4 for i in range(60)})
+    assert estimate("fem", rounds=150).seconds > estimate("fem", rounds=20).seconds
+    assert estimate("fem", rows=100_000).seconds > estimate("fem", rows=100).seconds + 0.5, "rounds by the records"
+    assert estimate("mst", schema=wide).seconds > 5 + 59 * 1770 * 50e-6, "every edge scores all pairs"
+    assert estimate("gem").seconds > estimate("mwem-pgm").seconds + 5, "JAX is imported and compiles"
+    assert estimate("gem", rounds=20).seconds > estimate("gem", rounds=2).seconds + 18
+    assert estimate("privpgd", rows=100_000).seconds > 3 * (estimate("privpgd").seconds - 5)
+    assert estimate("privpgd", epochs=2000).seconds > estimate("privpgd").seconds
+    assert estimate("private-gsd", schema=wide).seconds > estimate("private-gsd").seconds + 4
+    assert estimate("gem").memory_mb > estimate("mwem-pgm").memory_mb + 300
+
+
+def test_memory_holds_what_a_choice_among_single_queries_takes() -> None:
+    domain = Schema.coded({f"c{i}": 60 for i in range(6)})
+    cells = 20 * 60**3
+    few, many = (estimate(name, schema=domain).memory_mb for name in ("gaussian", "dual-query"))
+    assert many - few > 100 * cells / 2**20
+
+
+def test_memory_holds_a_weight_for_every_cell() -> None:
+    domain = Schema.coded({f"c{i}": 10 for i in range(7)})
+    assert estimate("mwem", schema=domain).memory_mb > estimate("mst", schema=domain).memory_mb + 2 * 8 * 10**7 / 2**20
+
+
+def test_a_time_that_nothing_foretells_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Branch and bound may end at once or take all that it may."""
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.toml")
+    options = ["plan", "-s", "schema.toml", "--epsilon", "1", "--delta", "1e-9", "-m"]
+    for more, told in ((["dual-query"], False), (["dual-query", "--nodes", "0"], True), (["fem"], True)):
+        assert run([*options, *more]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("not known" in said, "s of processor time" in said) == (not told, told)
+        assert run([*options, *more, "--json"]) == 0
+        assert (json.loads(capsys.readouterr().out)["seconds"] is not None) == told

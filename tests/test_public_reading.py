@@ -23,6 +23,7 @@ from margrave.cli.plan import plan_command
 from margrave.cli.synthesize import synthesize_command
 from margrave.errors import DataError, InputError
 from margrave.mechanisms import MECHANISMS, Independent
+from margrave.mechanisms.checks import check_public
 from margrave.models import MultiplicativeWeightsFit
 from margrave.public import Public
 from margrave.release import Release
@@ -281,9 +282,9 @@ def test_and_in_python_in_a_fit_and_in_part_too(here: Path) -> None:
         with pytest.raises(InputError, match="the same file"):
             api.synthesize("private.csv", schema, epsilon=1.0, delta=1e-6, mechanism=mechanism)
     with pytest.raises(InputError, match="the same file"):
-        api.check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=own)), "private.csv")
+        check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=own)), "private.csv")
     frame = pyarrow.csv.read_csv("private.csv")
-    api.check_public(schema.domain, Fake(public=own), frame)  # a frame says not where it is from, but what it holds
+    check_public(schema.domain, Fake(public=own), frame)  # a frame says not where it is from, but what it holds
     shuffled = frame.take(list(range(len(frame)))[::-1])
     for table, part in itertools.product((frame, shuffled), (own, own.only(["sex"]))):
         with pytest.raises(DataError, match="records are the private ones"):
@@ -296,9 +297,9 @@ def test_columns_of_the_private_records_do_not_get_in_by_a_fit(here: Path) -> No
     some = margrave.read_public("private.csv", schema, attestation=WORD, columns=["sex"], same_records=True)
     whole = margrave.read_public("private.csv", schema, attestation=WORD, same_records=True)
     with pytest.raises(InputError, match="makes no use of"):
-        api.check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=some)))
+        check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=some)))
     with pytest.raises(InputError, match="All columns"):
-        api.check_public(schema.domain, margrave.JAM(public=whole))
+        check_public(schema.domain, margrave.JAM(public=whole))
 
 
 def test_public_columns_of_the_private_records_may_be_in_its_file(here: Path) -> None:

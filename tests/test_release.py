@@ -24,7 +24,7 @@ from margrave.marginal import TOTAL, LinearQuery, Marginal, Queries
 from margrave.models import MODELS, GraphicalFit, MultiplicativeWeightsFit
 from margrave.models.protocol import fit_config
 from margrave.public import Public
-from margrave.release import Release
+from margrave.release import Release, size
 from margrave.schema import Categorical, Coded, Codes, Depends, Integer, Schema
 from margrave.transcript import (
     Answer,
@@ -76,6 +76,27 @@ def test_what_is_no_number_of_rows_is_refused(made: Release, n: Any) -> None:
         with pytest.raises(InputError, match="at least 0"):
             draw(n)
     assert made.sample(np.int64(3)).num_rows == 3  # type: ignore[arg-type]
+
+
+def test_more_rows_than_can_be_held_are_refused(made: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the size of the machine, or where its memory runs out before that."""
+    part = made.condition({"sex": 1})
+    for draw in (made.sample, made.codes, part.sample, lambda n: made.draws(2, rows=n)):
+        with pytest.raises(InputError, match="1,000,000,000,000 rows are more than this machine can hold") as caught:
+            draw(10**12)
+        assert "--rows" in str(caught.value)
+    monkeypatch.setattr(size, "_memory", lambda: 16 * 3 * 1000)
+    assert made.sample(1000).num_rows == 1000
+    with pytest.raises(InputError, match="at most 1,000 of 3 columns"):
+        made.sample(1001)
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(type(made.model), "sample", full)
+    for number in (5, None):
+        with pytest.raises(InputError, match="more than this machine can hold"):
+            made.sample(number)
 
 
 def test_codes_are_those_of_the_sample_of_the_same_seed(made: Release) -> None:

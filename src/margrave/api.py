@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from hashlib import sha256
-from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from margrave.data import public_codes, read_table
-from margrave.errors import DataError, InputError, LedgerError, ModelTooLargeError, SchemaError
+from margrave.errors import DataError, InputError, LedgerError, SchemaError
+from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
-from margrave.mechanisms.library import given
+from margrave.mechanisms.checks import check_domain, check_run, publics_of
 from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
@@ -25,16 +24,10 @@ from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
 from margrave.release.seeds import check_seed
-from margrave.schema import Domain, Schema
+from margrave.schema import Schema, schema_of
 
 METHODS = ("reads", "steps", "run", "config")
 """What a mechanism answers: without one of them a run would fail, and maybe after it has spent."""
-
-MAX_CODES = 1 << 22
-"""The most codes one column may have: more make even its own noisy marginal too large to fit a model to."""
-
-MAX_COUNTED = 1 << 30
-"""The most cells that are counted behind the gate, over all marginals of a run: 8 GiB of counts."""
 
 
 def synthesize(
@@ -78,11 +71,10 @@ def synthesize(
             remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
         )
     budget = Budget.approx(epsilon, delta)
-    confirmed = schema if isinstance(schema, Schema) else Schema.load(schema)
+    confirmed = schema_of(schema)
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
-    check_counts(confirmed.domain, chosen)
-    check_public(confirmed.domain, chosen, table)
+    check_run(confirmed.domain, chosen, unit, table=table)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger, dataset=dataset)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -133,7 +125,7 @@ def read_public(
     >>> read_public(pa.table({"sex": [0, 1, 1]}), schema, attestation="last year's published sample").domain.attributes
     ('sex',)
     """
-    known = schema if isinstance(schema, Schema) else Schema.load(schema)
+    known = schema_of(schema)
     path = path_of(source)
     codes, notes = public_codes(source, known, columns)
     return Public(codes, attestation, same_records, None if path is None else str(path), notes)
@@ -218,62 +210,6 @@ def check_schema(schema: Schema, unit: Unit | str | None) -> Unit:
     return unit
 
 
-def check_domain(domain: Domain) -> None:
-    """Refuse a domain that no model can hold, and name the column."""
-    largest = max(domain.attributes, key=domain.size, default=None)
-    if largest is not None and domain.size(largest) > MAX_CODES:
-        raise ModelTooLargeError(
-            f"Column {largest!r} has {domain.size(largest):,} codes, too many for any model.",
-            remedy="Give it fewer bins or categories in the schema.",
-        )
-
-
-def takes_public(mechanism: Any) -> bool:
-    """Whether a mechanism, or a kind of them, has a field for a public table; then it needs one."""
-    return is_dataclass(mechanism) and any(f.name == "public" for f in fields(mechanism))
-
-
 def gives_records(mechanism: Mechanism) -> bool:
     """Whether its releases have records to draw: not where its fit, which its config names, keeps the answers alone."""
     return mechanism.config().get("fit") != repr(AnswersFit())
-
-
-def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> None:
-    """Refuse a mechanism without the public table that it needs, or with one of other columns or codes.
-
-    And one, of its fit too, that was read from the private ``table``'s own file.
-    """
-    if takes_public(mechanism):
-        public: Public | None = cast(Any, mechanism).public
-        given(public, domain, own_columns=getattr(mechanism, "own_columns", False))
-    private = path_of(table)
-    taken = getattr(mechanism, "public", None)
-    for known in publics_of(mechanism):
-        if known is not taken:
-            given(known, domain)
-        known.check_apart(private, domain)
-
-
-def publics_of(mechanism: Mechanism) -> list[Public]:
-    """The public tables that it starts from: its own and its fit's."""
-    held = [getattr(holder, "public", None) for holder in (mechanism, getattr(mechanism, "fit", None))]
-    return [public for public in held if isinstance(public, Public)]
-
-
-def path_of(table: Any) -> Path | None:
-    """Where a table is read from; None for a frame."""
-    return Path(table) if isinstance(table, str | PathLike) else None
-
-
-def check_counts(domain: Domain, mechanism: Mechanism) -> None:
-    """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
-    reads = set(mechanism.reads(domain))
-    total = sum(domain.cells(r) for r in reads)
-    if total > MAX_COUNTED:
-        weight = {a: sum(domain.cells(r) for r in reads if a in r) for a in domain}
-        widest = max(domain, key=lambda a: (weight[a], domain.size(a)))
-        raise ModelTooLargeError(
-            f"The marginals of this workload have {total:,} cells, more than can be counted; column {widest!r} with"
-            f" {domain.size(widest):,} codes is in the largest of them.",
-            remedy="Give it fewer bins or categories, or name a workload without it.",
-        )

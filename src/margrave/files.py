@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from margrave.errors import InputError
 
@@ -51,6 +52,11 @@ def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
         return os.path.samefile(one, other)
     except (OSError, ValueError):  # one of the two is not there
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def path_of(table: Any) -> Path | None:
+    """Where a table is read from; None for a frame."""
+    return Path(table) if isinstance(table, str | PathLike) else None
 
 
 def _check_replaceable(target: Path) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from margrave.effort import Effort, median_cells
+from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
-from margrave.mechanisms.common import CELLS_PER_MB, Step, total_steps
+from margrave.mechanisms.checks import check_run, lacks_public
+from margrave.mechanisms.common import Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
 from margrave.privacy import Budget, Unit
 from margrave.privacy.unit import unit_of
@@ -21,22 +22,8 @@ from margrave.schema.domain import Domain
 from margrave.typing import Attribute, Clique
 from margrave.workload import Workload
 
-# Measured on two cores of a small server; orders of magnitude, not promises.
-SECONDS_PER_COUNT = 2.5e-9  # one row in one marginal
-SECONDS_PER_NOISE = 15e-6  # one cell, by the exact sampler
-SECONDS_PER_ROUND = 0.05  # choosing and measuring, whatever the model's size
-SECONDS_PER_CELL = 4e-9  # one calibration
-SECONDS_PER_CANDIDATE = 60e-6  # of a round: its score, and the room that there is for it
-CALIBRATIONS = 40  # in a round
-LAST_CALIBRATIONS = 450  # of the model released
-USUAL_ROUNDS = 4  # per column, where the number is adaptive
-BASE_MB = 350.0  # the libraries, and code compiled
-JAX_MB = 250.0  # more of both, for fits by gradients
-BY_GRADIENTS = ("GeneratorFit", "RelaxedFit", "MaxEntropyFit")
 SHOWN = 6
 """Up to how many kinds of noise are listed one by one."""
-
-BYTES_PER_VALUE = 22.0  # reading a column, encoding it, and its codes
 
 
 @dataclass(frozen=True)
@@ -71,7 +58,9 @@ class Plan:
     """What is known of a run beforehand. **Privacy:** a function of public inputs.
 
     ``workload``: its number of marginals; None where the mechanism has none. ``unasked``: columns of which nothing will
-    be asked. ``posterior``: the model's posterior is sampled at the end, for which ``seconds`` holds nothing.
+    be asked. ``seconds``: of processor time at most, about; None where nothing tells. ``lacks_public``: a run needs a
+    public table, and none is given yet. ``posterior``: the model's posterior is sampled at the end, for which
+    ``seconds`` holds nothing.
     """
 
     mechanism: str
@@ -91,8 +80,9 @@ class Plan:
     max_model_mb: float | None
     rows: int
     memory_mb: float
-    seconds: float
+    seconds: float | None
     posterior: bool
+    lacks_public: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""
@@ -117,9 +107,14 @@ def plan(
 ) -> Plan:
     """The noise, the expected errors, the memory and the time of a run. ``rows`` is a guess, for the last two.
 
+    Raises what a run would raise before it reads a row; but a public table may still be missing.
+
     **Privacy:** none spent: no row is read.
     """
+    if not isinstance(domain, Domain):
+        raise InputError(f"The domain is of type {type(domain).__name__}.", remedy="Give schema.domain.")
     unit = unit_of(unit)
+    check_run(domain, mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))
     config = mechanism.config()
     if workload is None and "workload" in config:
@@ -127,8 +122,8 @@ def plan(
     steps = mechanism.steps(domain, budget.rho, unit)
     for_total = total_steps(domain, budget.rho, unit)
     largest = max(reads, key=domain.cells)
-    counted_cells = sum(domain.cells(r) for r in reads)
     max_model_mb = config.get("max_model_mb")
+    effort = Effort(domain, mechanism, reads, steps, budget.rho, unit, rows, max_model_mb or 0.0)
     return Plan(
         mechanism=config["name"],
         unit=str(unit),
@@ -141,14 +136,15 @@ def plan(
         largest_cells=domain.cells(largest),
         workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
-        counted_cells=counted_cells,
+        counted_cells=effort.cells,
         unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], config),
         noise=_noise(domain, steps, reads),
         max_model_mb=max_model_mb,
         rows=rows,
-        memory_mb=_memory(domain, rows, counted_cells, max_model_mb) + JAX_MB * _fitted_by(config, BY_GRADIENTS),
-        seconds=_seconds(domain, rows, reads, steps, max_model_mb),
-        posterior=_fitted_by(config, ("MaxEntropyFit",)),
+        memory_mb=effort.memory_mb,
+        seconds=effort.seconds,
+        posterior=effort.has_posterior,
+        lacks_public=lacks_public(mechanism),
     )
 
 
@@ -166,33 +162,6 @@ def _unasked(
     return left_out(domain, [*told, started_from(config)])
 
 
-def _fitted_by(config: Mapping[str, Any], kinds: tuple[str, ...]) -> bool:
-    """Whether the mechanism's configuration names a fit of these kinds."""
-    return str(config.get("fit", "")).startswith(kinds)
-
-
-def _memory(domain: Domain, rows: int, counted_cells: int, max_model_mb: float | None) -> float:
-    table = rows * len(domain) * BYTES_PER_VALUE / 2**20
-    counts = counted_cells * 8 / 2**20
-    model = min(max_model_mb or 0.0, 8 * counts, domain.cells() * 8 / 2**20)
-    return BASE_MB + table + counts + model
-
-
-def _seconds(
-    domain: Domain, rows: int, reads: Collection[Clique], steps: Sequence[Step], max_model_mb: float | None
-) -> float:
-    """An upper estimate: as if models always filled the share of their size that is open."""
-    cells = sum(s.marginals * _median_cells(domain, s) for s in steps)
-    seconds = 5.0 + rows * len(reads) * SECONDS_PER_COUNT + cells * SECONDS_PER_NOISE
-    rounds = min(sum(s.marginals for s in steps if s.adaptive), USUAL_ROUNDS * len(domain))
-    if rounds:
-        largest = min((max_model_mb or 0.0) * CELLS_PER_MB, domain.cells())
-        scored = max(len(s.cliques) for s in steps if s.adaptive) * SECONDS_PER_CANDIDATE
-        seconds += rounds * (SECONDS_PER_ROUND + scored + CALIBRATIONS * largest / 2 * SECONDS_PER_CELL)
-        seconds += LAST_CALIBRATIONS * largest * SECONDS_PER_CELL
-    return float(seconds)
-
-
 def _noise(domain: Domain, steps: Sequence[Step], reads: Collection[Clique]) -> tuple[Noise, ...]:
     """The steps as they are, or of very many the least noisy, the middle and the noisiest."""
     if len(steps) > SHOWN:
@@ -201,14 +170,7 @@ def _noise(domain: Domain, steps: Sequence[Step], reads: Collection[Clique]) -> 
         steps = [replace(s, what=f"{words}: {s.what}") for words, s in named.items()]
     fewest = min(map(domain.cells, [r for r in reads if len(r) > 1] or reads))
     return tuple(
-        Noise(s.what, s.marginals, s.scale, each * _median_cells(domain, s), s.at_most, each * fewest, s.adaptive)
+        Noise(s.what, s.marginals, s.scale, each * median_cells(domain, s), s.at_most, each * fewest, s.adaptive)
         for s in steps
         for each in [expected_noise(s.scale, 1)]
     )
-
-
-def _median_cells(domain: Domain, step: Step) -> float:
-    """How many counts the median marginal has, or one."""
-    if step.single:
-        return 1.0
-    return float(np.median([domain.cells(c) for c in step.cliques]))

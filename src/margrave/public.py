@@ -85,9 +85,10 @@ class Public:
         self.check(domain)
         lacking = [a for a in domain if a not in self.domain]
         if lacking:
+            other = "JAM" if domain.zeros else "GEM^Pub or JAM"  # networks keep no constraints
             raise InputError(
                 f"The public table has no column {lacking[0]!r}, and {what} needs all columns.",
-                remedy="Use GEM^Pub, which takes public tables that lack columns, or leave the column out.",
+                remedy=f"Use {other}, which takes public tables that lack columns, or leave the column out.",
             )
 
     def check_apart(self, table: str | PathLike[str] | None, domain: Domain) -> None:

@@ -10,9 +10,10 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import click
 
-from margrave.api import read_public, takes_public
+from margrave.api import read_public
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS, Mechanism
+from margrave.mechanisms.checks import takes_public
 from margrave.parameters import check_range
 from margrave.public import Public
 from margrave.schema import Schema

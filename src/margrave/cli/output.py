@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
 
+import click
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -20,6 +23,9 @@ from margrave.files import check_output, same_file, written_whole
 from margrave.schema import Schema, Timestamp
 
 FORMATS = (".parquet", ".csv")
+
+FIRST, EVERY = 5.0, 30.0
+"""Seconds until a line tells of progress where there is no terminal, and from one line to the next."""
 
 
 def check_outputs(
@@ -97,9 +103,16 @@ def console() -> Console:
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error, where that is a terminal. It is told stages and fractions: public values only."""
-    if quiet or not sys.stderr.isatty():
+    """A bar on standard error where that is a terminal, else a line now and then.
+
+    It is told stages and fractions: public values only.
+    """
+    if quiet:
         yield lambda _stage, _done: None
+        return
+    if not sys.stderr.isatty():
+        with _plain_lines() as told:
+            yield told
         return
     columns = (
         TextColumn("{task.description:<28}"),
@@ -110,3 +123,32 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=1.0)
         yield lambda stage, done: bar.update(task, description=stage, completed=min(max(done, 0.0), 1.0))
+
+
+@contextmanager
+def _plain_lines() -> Iterator[Callable[[str, float], None]]:
+    """What was told last, in a line every half minute: silence in a log looks as if nothing went on.
+
+    A thread writes them, since a single fit can take minutes without a word; what ends within seconds writes none.
+    """
+    latest, ended, began = ("reading", 0.0), Event(), time.monotonic()
+
+    def tell(stage: str, done: float) -> None:
+        nonlocal latest
+        latest = stage, min(max(done, 0.0), 1.0)
+
+    def write() -> None:
+        wait = FIRST
+        while not ended.wait(wait):
+            (stage, done), wait = latest, EVERY
+            with suppress(OSError, ValueError):  # whoever read the lines has left
+                seconds = time.monotonic() - began
+                click.echo(f"margrave: {stage}, {100 * done:.0f}% done after {seconds:.0f} s", err=True)
+
+    thread = Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        thread.join(1.0)

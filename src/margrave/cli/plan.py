@@ -61,15 +61,12 @@ def plan_command(
 ) -> None:
     """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing.
 
-    With --policy or --ledger it fails where the run would be refused.
+    It fails where the run would be refused before it reads a row, with --policy or --ledger by these too.
     """
     schema = load_schema(schema_path)
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)
-    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
-    books = {"ledger": ledger, "dataset": dataset, "journal": None}
-    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     made = plan(
@@ -80,6 +77,9 @@ def plan_command(
         workload=wanted,
         rows=rows,
     )
+    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
+    books = {"ledger": ledger, "dataset": dataset, "journal": None}
+    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
         echo_json({**made.to_dict(), **({} if room is None else {"cap": room.to_dict()})})
@@ -101,6 +101,9 @@ def show_plan(made: Plan) -> None:
     """The plan, for a terminal."""
     out = console()
     more = ", and minutes for the posterior" if made.posterior else ""
+    told = "not known: how long the search for records takes, nothing tells beforehand"
+    if made.seconds is not None:
+        told = f"{made.seconds:,.0f} s of processor time with {made.rows:,} rows, on two cores{more}"
     model = "set by its marginals" if made.max_model_mb is None else f"at most {made.max_model_mb:g} MB"
     out.print(
         facts_table(
@@ -115,7 +118,7 @@ def show_plan(made: Plan) -> None:
                 ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
                 ("model", model),
                 ("memory, about", f"{made.memory_mb:,.0f} MB with {made.rows:,} rows"),
-                ("time, at most about", f"{made.seconds:,.0f} s with {made.rows:,} rows, on two cores{more}"),
+                ("time, at most about", told),
             ],
         )
     )
@@ -134,6 +137,8 @@ def show_plan(made: Plan) -> None:
     if made.unasked:
         told = f"{nothing_asked(made.unasked, ahead=True)} A --workload that names them would ask."
         out.print(told, markup=False)
+    if made.lacks_public:
+        out.print("A run needs a public table: --public FILE --attestation TEXT.", markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
         " Adaptive mechanisms choose marginals whose error the count reduces.",

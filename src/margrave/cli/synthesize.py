@@ -29,6 +29,7 @@ from margrave.files import check_ending, same_file
 from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
+from margrave.release.size import check_room
 from margrave.report import write_report
 from margrave.report.words import nothing_asked, related
 
@@ -97,6 +98,8 @@ def synthesize_command(
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     journal = _journal_of(journal, {**outputs, **inputs}, resume=resume)
     schema = load_schema(schema_path)
+    if rows is not None:
+        check_room(rows, len(schema.columns))  # the budget is not spent for rows that cannot be drawn
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
     warn_weak(budget)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from margrave.data.files import open_file, read_frame
 from margrave.data.table import MemoryTable
 from margrave.errors import DataError
-from margrave.schema import Codes, Integer, Preflight, Real, Schema
+from margrave.schema import Codes, Integer, Preflight, Real, Schema, check_schema_given
 from margrave.schema.draft import draft
 from margrave.schema.evidence import gather
 from margrave.schema.frames import collected, columns_of, names_of
@@ -36,6 +36,7 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
 
     **Privacy:** none is given; the table is for the gate. Errors hold counts but no value, for the custodian alone.
     """
+    check_schema_given(schema)
     pieces, persons, found = _read(source, schema)
     found.require()
     values = np.concatenate([p.values for p in pieces], axis=1)
@@ -48,6 +49,7 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     Values, policies and errors are as for ``read_table``, and so is a column that the schema neither has nor ignores.
     The schema's column of persons may be there, and is not read.
     """
+    check_schema_given(schema)
     found = _found(source, schema)
     wanted = [n for n in schema.domain if n in found] if columns is None else list(schema.domain.clique(columns))
     ignored = [*_beside(schema), *(schema.domain if columns is not None else ())]
@@ -118,6 +120,7 @@ def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
 
 def synthetic_codes(source: Any, schema: Schema) -> Codes:
     """The codes of a table that margrave wrote for this schema. See ``read_synthetic``."""
+    check_schema_given(schema)
     return Codes(schema.domain, read_codes(source, schema.of_output(), list(schema.domain)).values)
 
 
@@ -148,6 +151,7 @@ def check_table(source: Any, schema: Schema) -> Preflight:
 
     **Privacy:** NOT private: true counts.
     """
+    check_schema_given(schema)
     numbering = None if schema.person is None else Persons()
     _, persons, found = _read(source, schema, numbering, causes=True)
     names = [c.name for c in schema.columns]

@@ -28,7 +28,14 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.rounds import Rounds, check_rounds, exact_alpha, is_whole, queries_config
+from margrave.mechanisms.rounds import (
+    Rounds,
+    best_rounds,
+    check_rounds,
+    exact_alpha,
+    is_whole,
+    queries_config,
+)
 from margrave.models.protocol import Fit, Model, fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -106,6 +113,16 @@ class AdaptiveMeasurements(ABC):
             **fit_config(self.estimator()),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        single = not is_whole(self.granularity)
+        check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be at most, for so many records."""
+        rounds = self._rounds(domain)
+        return rounds.planned or best_rounds(rho, records, rounds.queries)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -121,8 +138,7 @@ class AdaptiveMeasurements(ABC):
         """The rounds: after each, what share of them is done, and its model."""
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain, fit = private.domain, self.estimator()
-        single = not is_whole(self.granularity)
-        check_fit(fit, domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+        self.check(domain, private.unit)
         rounds, done = self._rounds(domain), 0
         left = rounds.begin(private)
         model = fit(domain, private.transcript, rng=rng)

@@ -100,6 +100,11 @@ class AIM:
             **fit_config(self.fit),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        starts, _ = self._first(domain, workload_or_default(self.workload, domain))
+        check_fit(self.fit, domain, starts, self.max_model_mb, adaptive=True)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -111,7 +116,7 @@ class AIM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         starts, rounds = self._first(domain, workload)
-        check_fit(self.fit, domain, starts, self.max_model_mb, adaptive=True)
+        self.check(domain, private.unit)
         private.prepare(closure)
 
         # the budget of one round; a fourfold budget is half the noise and twice the epsilon

@@ -63,7 +63,11 @@ class Step:
 
 
 class Mechanism(Protocol):
-    """A frozen keyword-only dataclass with a plain ``run`` that reads like its paper's pseudo-code."""
+    """A frozen keyword-only dataclass with a plain ``run`` that reads like its paper's pseudo-code.
+
+    One with ``check(domain, unit)`` is asked before the table is read, and by a dry run: it raises what would keep a
+    run from its end, as far as public inputs tell it. A public table that is not there yet is no matter of ``check``.
+    """
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Every marginal it may ask for, so that one scan of the table serves all."""

@@ -110,6 +110,23 @@ class DualQuery:
             rounds += 1
         return rounds
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        self._oracle(domain).ready()
+
+    @property
+    def at_once(self) -> int:
+        """How many queries a round chooses."""
+        return self.samples
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be, for so many records."""
+        return self.rounds or self.affordable(rho, records, unit)
+
+    def seeks(self, domain: Domain, rounds: int) -> int | None:
+        """How many codes are tried, each by each query; None with branch and bound, which nothing foretells."""
+        return None if self.nodes else rounds * self.samples * STARTS * sum(domain.sizes)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -118,7 +135,7 @@ class DualQuery:
         progress = progress or silent
         domain = private.domain
         queries = asked(domain, self.workload, self.queries)
-        oracle = Oracle(domain, starts=STARTS, nodes=self.nodes)
+        oracle = self._oracle(domain)
         oracle.ready()
         records = begin(private, queries)
         left, rounds = private.remaining, self.rounds or self.affordable(private.remaining, records, private.unit)
@@ -134,6 +151,10 @@ class DualQuery:
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, rows.T), private.transcript.total())
         return release_of(private, model, self.config())
+
+    def _oracle(self, domain: Domain) -> Oracle:
+        """What finds the records."""
+        return Oracle(domain, starts=STARTS, nodes=self.nodes)
 
     def _uniform(self, queries: Queries, rng: np.random.Generator) -> list[tuple[LinearQuery, float]]:
         """The first round's queries and complements: each as likely as any other."""

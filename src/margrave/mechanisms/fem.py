@@ -96,6 +96,18 @@ class FEM:
             "nodes": self.nodes,
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        self._oracle(domain).ready()
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """How many rounds there would be, for so many records."""
+        return self.rounds or planned(rho, records)
+
+    def seeks(self, domain: Domain, rounds: int) -> int | None:
+        """How many codes are tried, each by each query so far; None with branch and bound, which nothing foretells."""
+        return None if self.nodes else rounds**2 // 2 * self.samples * STARTS * sum(domain.sizes)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -104,7 +116,7 @@ class FEM:
         progress = progress or silent
         domain = private.domain
         queries = asked(domain, self.workload, self.queries)
-        oracle = Oracle(domain, starts=STARTS, nodes=self.nodes)
+        oracle = self._oracle(domain)
         oracle.ready()
         records = begin(private, queries)
         rounds = self.rounds or planned(private.remaining, records)
@@ -118,6 +130,10 @@ class FEM:
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, np.concatenate(found).T), private.transcript.total())
         return release_of(private, model, self.config())
+
+    def _oracle(self, domain: Domain) -> Oracle:
+        """What finds the records."""
+        return Oracle(domain, starts=STARTS, nodes=self.nodes)
 
     def _leaders(
         self, domain: Domain, oracle: Oracle, chosen: list[tuple[LinearQuery, float]], rng: np.random.Generator

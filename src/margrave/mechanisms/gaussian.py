@@ -61,6 +61,10 @@ class GaussianMechanism:
         """The parameters."""
         return {"name": "gaussian", "workload": workload_config(self.workload), **fit_config(self.fit)}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        check_fit(self.fit, domain, workload_or_default(self.workload, domain).cliques)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -68,7 +72,7 @@ class GaussianMechanism:
         rng = np.random.default_rng() if rng is None else rng
         domain = private.domain
         shares = self._shares(domain, private.rho)
-        check_fit(self.fit, domain, list(shares))
+        self.check(domain, private.unit)
         private.prepare(shares)
         for i, (clique, rho) in enumerate(shares.items()):
             private.measure([clique], Gaussian(rho=rho))

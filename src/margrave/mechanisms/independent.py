@@ -48,12 +48,16 @@ class Independent:
         """The parameters."""
         return {"name": "independent", "max_model_mb": self.max_model_mb, **fit_config(self.fit)}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        check_fit(self.fit, domain, one_way(domain), self.max_model_mb)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Measure and fit."""
         rng = np.random.default_rng() if rng is None else rng
-        check_fit(self.fit, private.domain, one_way(private.domain), self.max_model_mb)
+        self.check(private.domain, private.unit)
         private.measure(one_way(private.domain), Gaussian(rho=private.rho))
         if progress:
             progress("fitting", 1.0)

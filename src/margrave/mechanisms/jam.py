@@ -26,7 +26,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import Library, given, not_public, pairs_of
+from margrave.mechanisms.library import Library, given, not_public, pairs_of, still_private
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.models.protocol import fit_config
@@ -121,6 +121,13 @@ class JAM:
             **fit_config(self.fit),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        closure = workload_or_default(self.workload, domain).closure()
+        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+        if self.public is not None:
+            still_private(self.public, closure, unit)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -131,7 +138,7 @@ class JAM:
         workload = workload_or_default(self.workload, domain)
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
-        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+        self.check(domain, private.unit)
         public = given(self.public, domain, own_columns=self.own_columns)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]

@@ -109,6 +109,11 @@ class JAMPGM:
             **fit_config(self.fit),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        closure = workload_or_default(self.workload, domain).closure()
+        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -117,7 +122,7 @@ class JAMPGM:
         progress = progress or silent
         domain = private.domain
         closure = workload_or_default(self.workload, domain).closure()
-        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+        self.check(domain, private.unit)
         public = given(self.public, domain)
         private.prepare(self.reads(domain))
         ask_total(private)

@@ -13,7 +13,7 @@ from margrave.errors import InputError
 from margrave.marginal import project_array
 from margrave.marginal.counting import count_cliques
 from margrave.models import FITS, EntropyProjectionFit, Fit, MultiplicativeWeightsFit
-from margrave.privacy import Private, size_is_public
+from margrave.privacy import Private, Unit, size_is_public
 from margrave.public import Public
 from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, PublicReading, Transcript
@@ -247,17 +247,23 @@ def starting_from(fit: Fit, public: Public | None) -> Fit:
 
 def not_public(public: Public, cliques: Iterable[Clique], private: Private) -> tuple[Clique, ...]:
     """The marginals that are not known already: all, unless the public records are the private ones."""
-    if not public.same_records:
-        return tuple(cliques)
-    if not size_is_public(private.unit):
-        raise InputError(
-            "Columns of the private records are public, and so is their number, which this unit of privacy protects.",
-            remedy="Choose a unit that replaces: ReplaceRow(), or --unit replace-row.",
-        )
-    if len(public.codes) != private.transcript.total():
+    found = still_private(public, cliques, private.unit)
+    if public.same_records and len(public.codes) != private.transcript.total():
         raise InputError(
             f"The public columns have {len(public.codes)} records, and the private table has another number of them.",
             remedy="Give the columns of the same records, or leave same_records (--same-records) out.",
+        )
+    return found
+
+
+def still_private(public: Public, cliques: Iterable[Clique], unit: Unit) -> tuple[Clique, ...]:
+    """The same as far as it can be told without the gate: whether the numbers of records agree, that alone tells."""
+    if not public.same_records:
+        return tuple(cliques)
+    if not size_is_public(unit):
+        raise InputError(
+            "Columns of the private records are public, and so is their number, which this unit of privacy protects.",
+            remedy="Choose a unit that replaces: ReplaceRow(), or --unit replace-row.",
         )
     found = tuple(r for r in cliques if any(a not in public.domain for a in r))
     if not found:

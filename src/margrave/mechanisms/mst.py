@@ -71,6 +71,10 @@ class MST:
         """The parameters."""
         return {"name": "mst", "rare": self.rare, "max_model_mb": self.max_model_mb, **fit_config(self.fit)}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        check_fit(self.fit, domain, one_way(domain), self.max_model_mb, adaptive=True)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -78,7 +82,7 @@ class MST:
         rng = np.random.default_rng() if rng is None else rng
         progress = progress or silent
         domain = private.domain
-        check_fit(self.fit, domain, one_way(domain), self.max_model_mb, adaptive=True)
+        self.check(domain, private.unit)
         private.prepare(self.reads(domain))
         third = private.rho / 3 if len(domain) > 1 else private.rho
         singles = private.measure(one_way(domain), Gaussian(rho=third))

@@ -92,6 +92,12 @@ class MWEMPGM:
             **fit_config(self.fit),
         }
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        workload = workload_or_default(self.workload, domain).cliques
+        least = one_way(domain) if self._reads_columns else [min(workload, key=domain.cells)]
+        check_fit(self.fit, domain, least, self.max_model_mb, adaptive=True)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -101,8 +107,7 @@ class MWEMPGM:
         domain = private.domain
         asked = workload_or_default(self.workload, domain)
         workload = asked.cliques
-        least = one_way(domain) if self._reads_columns else [min(workload, key=domain.cells)]
-        check_fit(self.fit, domain, least, self.max_model_mb, adaptive=True)
+        self.check(domain, private.unit)
         private.prepare(self.reads(domain))
         rounds = self.rounds or len(domain)
         rho = private.rho / (rounds + self.start)

@@ -88,14 +88,18 @@ class NAPSUMQ:
             "connect": self.connect, "choosing": str(self.choosing), **fit_config(self.fit),
         }  # fmt: skip
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        self.fit.ready()
+        self._refuse_large(domain)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Measure, choosing what joins the columns where asked to; then find the posterior."""
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain = private.domain
-        self.fit.ready()
-        self._refuse_large(domain)
+        self.check(domain, private.unit)
         private.prepare(self.reads(domain))
         if self._joins(domain):
             given, candidates = self._given(domain), self._candidates(domain)

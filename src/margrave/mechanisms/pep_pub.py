@@ -12,9 +12,10 @@ from margrave.mechanisms.common import Progress, parameter
 from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
-from margrave.privacy import Private
+from margrave.privacy import Private, Unit
 from margrave.public import Public
 from margrave.release import Release
+from margrave.schema.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +62,15 @@ class PEPPub(PEP):
         public = None if self.public is None else self.public.facts()
         return {**super().config(), "shrink": self.shrink, "public": public}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, as far as it can be told: nothing, without the public table."""
+        if self.public is not None:
+            self.public.needs(domain, "PEP^Pub")
+            super().check(domain, unit)
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as PEP does the cells of the domain."""
-        given(self.public, private.domain).needs(private.domain, "PEP^Pub")
+        given(self.public, private.domain)
         return super().run(private, rng=rng, progress=progress)

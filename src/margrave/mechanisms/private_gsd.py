@@ -80,6 +80,17 @@ class PrivateGSD(AdaptiveMeasurements):
         """The parameters."""
         return {**super().config(), "adaptive": self.adaptive}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        if self.adaptive:
+            super().check(domain, unit)
+        else:
+            check_fit(self.fit, domain, self.reads(domain))
+
+    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """No rounds, where all is measured at once."""
+        return super().turns(domain, rho, records, unit) if self.adaptive else 0
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -92,7 +103,7 @@ class PrivateGSD(AdaptiveMeasurements):
         self, private: Private, rng: np.random.Generator | None, progress: Progress | None
     ) -> Release:
         rng, progress, domain = np.random.default_rng() if rng is None else rng, progress or silent, private.domain
-        check_fit(self.fit, domain, self.reads(domain))
+        self.check(domain, private.unit)
         private.prepare(self.reads(domain))
         for clique, rho in self._shares(domain, private.rho).items():
             private.measure([clique], Gaussian(rho=rho))

@@ -107,6 +107,10 @@ class PrivPGD:
         share = {"for_constraints": str(self.for_constraints)} if asks else {}
         return {"name": "privpgd", "workload": workload, **share, **fit_config(fit)}
 
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise what would keep a run from its end, before the table is read."""
+        check_fit(self.estimator(), domain, self.reads(domain))
+
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -114,7 +118,7 @@ class PrivPGD:
         rng, progress = np.random.default_rng() if rng is None else rng, progress or silent
         domain, fit = private.domain, self.estimator()
         cliques, asked, reads = self._measured(domain), self._asked(domain), self.reads(domain)
-        check_fit(fit, domain, reads)
+        self.check(domain, private.unit)
         private.prepare(reads)
         each, rest = self._split(private.rho, len(asked))
         for query in asked:

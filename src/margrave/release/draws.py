@@ -17,7 +17,7 @@ from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.parameters import is_whole
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.release.seeds import check_seed
-from margrave.release.size import check_told
+from margrave.release.size import check_room, check_told
 from margrave.release.together import (
     counted_together,
     known_together,
@@ -168,6 +168,7 @@ def draws_of(
         check_told(release.model.total, release.transcript.total_deviation())
     size = max(1, round(release.model.total)) if rows is None else rows
     _check(m, size, method, seed)
+    check_room(size, len(release.schema.columns))
     chosen = secrets.randbits(63) if seed is None else int(seed)
     asked, tell = without_others(release.transcript, release.config), _onward(progress)
     posterior, why = _source(release, asked, method, tell, _stream(chosen, FIT_STREAM))

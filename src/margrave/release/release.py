@@ -27,7 +27,7 @@ from margrave.release.evidence import Condition, codes_of
 from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
-from margrave.release.size import check_told, is_told
+from margrave.release.size import check_room, check_told, held, is_told
 from margrave.release.together import Together, together_of, unasked
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
@@ -378,7 +378,9 @@ def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> 
 
 def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
     rng = generator(seed)  # sampling is post-processing
-    return schema.decode(_codes(model, n, rng), rng=rng)
+    codes = _codes(model, n, rng)
+    with held(n):
+        return schema.decode(codes, rng=rng)
 
 
 def _codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
@@ -386,8 +388,11 @@ def _codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
         raise InputError(
             f"{n!r} rows cannot be drawn.", remedy="The number of rows n is a whole number, at least 0."
         )
-    codes = model.sample(n, rng=rng)
-    return codes.take(rng.permutation(len(codes)))
+    if n is not None:
+        check_room(n, len(model.domain))
+    with held(n):
+        codes = model.sample(n, rng=rng)
+        return codes.take(rng.permutation(len(codes)))
 
 
 def _is_plain(value: object) -> bool:

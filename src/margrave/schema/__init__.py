@@ -6,7 +6,7 @@ from margrave.schema.discrete import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.domain import Codes, Domain
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
-from margrave.schema.schema import Schema
+from margrave.schema.schema import Schema, check_schema_given, schema_of
 from margrave.schema.zeros import StructuralZeros
 
 __all__ = [
@@ -32,4 +32,6 @@ __all__ = [
     "Schema",
     "StructuralZeros",
     "Timestamp",
+    "check_schema_given",
+    "schema_of",
 ]

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,8 @@ class Schema:
     @staticmethod
     def load(path: str | Path) -> Schema:
         """A schema from a TOML file; ``SchemaError`` for whatever is wrong with it."""
+        if not isinstance(path, str | PathLike):
+            raise _no_schema(path)
         try:
             written = Path(path).read_bytes()
         except OSError as error:
@@ -247,3 +250,21 @@ class Schema:
         ]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
+
+
+def schema_of(given: Schema | str | Path) -> Schema:
+    """A schema as it is, or from its file; an ``InputError`` for anything else."""
+    return given if isinstance(given, Schema) else Schema.load(given)
+
+
+def check_schema_given(given: object) -> None:
+    """Raise ``InputError`` for anything but a schema, where its path is not taken."""
+    if not isinstance(given, Schema):
+        raise _no_schema(given)
+
+
+def _no_schema(given: object) -> InputError:
+    return InputError(
+        f"The schema is of type {type(given).__name__}, which is none.",
+        remedy='Give margrave.Schema.load("schema.toml").',
+    )

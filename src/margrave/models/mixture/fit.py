@@ -210,9 +210,11 @@ def check(domain: Domain, public: Public | None) -> None:
             remedy="Install what is missing: pip install 'margrave[inference]'.",
         )
     if domain.zeros:
+        other = "AIM" if public is None else "JAM"
         raise InputError(
             "The schema declares combinations impossible, and a mixture of products cannot keep them so.",
-            remedy="Use another mechanism or fit, such as AIM with its graphical model, or leave the constraints out.",
+            remedy=f"Use another mechanism or fit, such as {other} with its graphical model, or leave the constraints"
+            " out.",
         )
     if public is not None:
         public.check(domain)

@@ -136,6 +136,10 @@ class ParticleFit:
         for penalty in self.penalties:
             check_penalty(penalty, embedding)
 
+    def count(self, records: float) -> int:
+        """How many particles there are, for so many records."""
+        return self.particles or min(MANY, max(FEW, round(records)))
+
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The memory that fitting takes, at most.
 
@@ -178,7 +182,7 @@ class ParticleFit:
         self, embedding: Embedding, total: float, rng: np.random.Generator, warm: Model | None
     ) -> AnyArray:
         """Anywhere in the cube; with a model, at its records, each a little aside, so that no two are at one point."""
-        count = self.particles or min(MANY, max(FEW, round(total)))
+        count = self.count(total)
         if warm is None:
             return rng.random((embedding.dimensions, count), dtype=np.float32)
         domain = embedding.domain

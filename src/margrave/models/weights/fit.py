@@ -95,7 +95,7 @@ class MultiplicativeWeightsFit:
 
     def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
-        _start(domain, self.public, None)
+        _refuse_impossible(domain, self.public)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many weights there are, whatever is measured; twice as many with their average."""
@@ -168,7 +168,7 @@ class EntropyProjectionFit:
 
     def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
-        _start(domain, self.public, None)
+        _refuse_impossible(domain, self.public)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """How many weights there are, whatever is measured."""
@@ -199,6 +199,12 @@ def _start(domain: Domain, public: Public | None, state: ModelState | None) -> P
         weights = state.arrays["weights"].copy()
         return Grid(domain, weights) if public is None else Records(domain, state.arrays["records"], weights)
     return Grid.uniform(domain) if public is None else Records.of(domain, public)
+
+
+def _refuse_impossible(domain: Domain, public: Public | None) -> None:
+    """Raise where the domain leaves no record possible. Without constraints all are, and a grid can take a gigabyte."""
+    if domain.zeros or public is not None:
+        _start(domain, public, None)
 
 
 def _known(
