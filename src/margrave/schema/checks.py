@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,19 +96,8 @@ def categories(column: str, value: Any) -> tuple[str, ...]:
         raise fail(column, f"category {twice!r} is listed twice.", "List it once.")
     seen: dict[str, str] = {}
     for written in found:
-        if (first := seen.setdefault(_meant(written), written)) != written:
+        if (first := seen.setdefault(written.strip(), written)) != written:
             raise fail(
-                column,
-                f"categories {first!r} and {written!r} cannot be told apart: blanks around a text and zeros that end a"
-                " number's decimals are lost in some files and frames.",
-                "List one of the two.",
+                column, f"categories {first!r} and {written!r} differ by blanks alone, which are not read.", "List one."
             )
     return tuple(found)
-
-
-def _meant(category: str) -> str:
-    """A category as the same value of another type, or in another file, may be written; zeros in front make a code."""
-    short = category.strip()
-    if re.fullmatch(r"-?(0|[1-9]\d*)\.\d+", short, re.ASCII):
-        return short.rstrip("0").rstrip(".")
-    return short

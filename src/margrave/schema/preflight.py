@@ -86,14 +86,15 @@ class ColumnCheck:
         )
 
     @property
-    def useless(self) -> bool:
-        """Whether there are values, and the schema knows not one of them: a mistake in the schema, not in the table.
-
-        A few may well all lie outside; that they cannot be read, not.
-        """
+    def unread(self) -> bool:
+        """Whether there are values, and not one of them can be read: a mistake in the schema, not in the table."""
         unread = self.unreadable + (self.outside if self.kind == "boolean" else 0)
-        values = self.rows - self.empty
-        return 0 < unread == values or self.outside + self.unreadable == values >= SEVERAL
+        return 0 < unread == self.rows - self.empty
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there are several values, and the schema knows not one of them; a few may well lie outside."""
+        return self.outside + self.unreadable == self.rows - self.empty >= SEVERAL
 
     def alarm(self) -> str | None:
         """What to look at first: more than a few values are none that the schema knows, nor marks for missing."""
@@ -116,9 +117,8 @@ class ColumnCheck:
     def refusals(self, *, public: bool = False) -> Iterator[str]:
         """What stands in the way of using this column, one sentence each; of a ``public`` table, what to do there."""
         column = f"{PUBLIC_TABLE}, column {self.name!r}:" if public else f"Column {self.name!r}:"
-        if self.useless:
-            unread = not self.outside or self.kind == "boolean"
-            known = "can be read as its kind" if unread else "is one that the schema knows"
+        if self.unread or (self.unknown and not public):  # public rows may be a chosen part
+            known = "can be read as its kind" if self.unread else "is one that the schema knows"
             remedy = f" {RECODE}" if public else self._because or f" {_advice(self.kind)}"
             yield f"{column} not one of its values {known}.{remedy}"
             return
