@@ -23,7 +23,7 @@ import margrave
 from margrave import api
 from margrave.cli.main import run
 from margrave.cli.output import write_table
-from margrave.data import read_synthetic, read_table
+from margrave.data import check_table, draft_schema, read_synthetic, read_table
 from margrave.errors import DataError, InputError
 from margrave.privacy.budget import Budget, affordable
 from margrave.release.evidence import codes_of, widened
@@ -329,6 +329,20 @@ def test_a_column_of_which_the_schema_knows_no_value_is_refused(column: Any, val
     with pytest.raises(DataError, match="'x': not one of its values is one that the schema knows"):
         read_table(pa.table({"x": values}), Schema([column]))
     assert read_table(pa.table({"x": values[:9]}), Schema([column])).rows() == 9  # so few may well be such
+
+
+def test_the_check_names_columns_that_are_as_drafted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Set draft = false, and nothing else would tell that a bound was read off the rows."""
+    rows = {"age": list(range(23, 71)) * 2, "town": ["York", "Hull", "Bath"] * 32, "ill": [True, False] * 48}
+    pyarrow.csv.write_csv(pa.table(rows), "t.csv")
+    drafted = draft_schema(pa.table(rows))
+    assert check_table(pa.table(rows), drafted).drafted == ()
+    confirmed = drafted.confirmed()
+    assert set(check_table(pa.table(rows), confirmed).drafted) == {"age", "town"}
+    columns = [Integer("age", 0, 120, bins=12) if c.name == "age" else c for c in confirmed.columns]
+    replace(confirmed, columns=columns).save("mine.toml")
+    said = " ".join(ok(capsys, "schema", "check", "t.csv", "-s", "mine.toml").split())
+    assert "Bounds or categories as a draft of these rows has them: town" in said
 
 
 def test_a_table_without_rows_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,20 @@ import pyarrow as pa
 
 from margrave.data.files import open_file, read_frame
 from margrave.data.table import MemoryTable
-from margrave.errors import DataError
-from margrave.schema import Codes, Integer, Preflight, Real, Schema, check_schema_given
+from margrave.errors import DataError, MargraveError
+from margrave.schema import (
+    Categorical,
+    Codes,
+    Column,
+    Date,
+    Integer,
+    Ordinal,
+    Preflight,
+    Real,
+    Schema,
+    Timestamp,
+    check_schema_given,
+)
 from margrave.schema.draft import draft
 from margrave.schema.evidence import gather
 from margrave.schema.frames import collected, columns_of, names_of
@@ -26,6 +38,10 @@ from margrave.typing import AnyArray, FloatArray, IntArray
 
 ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+?\d+")
 """How a long whole number is written once something took it for a float: several numbers become one."""
+
+
+DRAFTED_AT_MOST = 1_000_000
+"""Rows beyond which a check does not draft a schema to compare: that holds the whole table."""
 
 
 def read_table(source: Any, schema: Schema) -> MemoryTable:
@@ -157,9 +173,28 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     names = [c.name for c in schema.columns]
     odd = suspected(schema.columns)
     further = [question(names, odd)] if odd else []
+    found = replace(found, drafted=() if found.rows > DRAFTED_AT_MOST else _drafted(source, schema))
     if persons is None or numbering is None:
         return replace(found, further=(*further, *_overlooked(source, schema)))
     return replace(found, further=tuple(further), persons=PersonCheck.of(persons, numbering.names()))
+
+
+def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
+    """The columns whose bounds or categories are a draft's of the same rows: read off them, maybe."""
+    if schema.draft:  # which says so itself
+        return ()
+    try:
+        fresh = {c.name: _told(c) for c in draft_schema(source).columns}
+    except MargraveError:  # there is nothing to draft
+        return ()
+    return tuple(c.name for c in schema.columns if (what := _told(c)) is not None and what == fresh.get(c.name))
+
+
+def _told(column: Column) -> object:
+    """What a draft reads off the rows, of a column: bounds or categories. None of kinds that have neither."""
+    if isinstance(column, Integer | Real | Date | Timestamp):
+        return type(column), column.low, column.high
+    return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
 
 
 def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:

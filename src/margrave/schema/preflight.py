@@ -271,7 +271,8 @@ class Preflight:
     """What the custodian learns about a table before it is protected. Not for publication.
 
     ``nameless`` counts the rows without a person, where the schema names a column of persons; ``persons`` is about
-    the others. ``further`` are alarms about the table as a whole.
+    the others. ``further`` are alarms about the table as a whole. ``drafted`` are the columns whose bounds or
+    categories are those that a draft of these very rows has.
     """
 
     rows: int
@@ -280,6 +281,7 @@ class Preflight:
     constraints: tuple[ConstraintCheck, ...] = ()
     persons: PersonCheck | None = None
     further: tuple[str, ...] = ()
+    drafted: tuple[str, ...] = ()
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
@@ -326,6 +328,11 @@ class Preflight:
             for c in self.constraints
             if c.rows and c.policy == "keep"
         ]
+        if self.drafted:
+            found.append(
+                f"Bounds or categories as a draft of these rows has them: {', '.join(self.drafted)}. Were they known"
+                " without looking? If not, replace them: what was read off the rows is published as it is."
+            )
         return tuple(found)
 
     @property
