@@ -84,6 +84,8 @@ def test_columns_in_another_order_are_the_same_table() -> None:
     whole = [("b", "a", "c")]
     counts = [read_table(rows.select(order), schema).count(whole) for order in ("abc", "cba", "bca")]
     assert all(np.array_equal(c[whole[0]], counts[0][whole[0]]) for c in counts)
+    codes = [schema.encode(rows.select(order)).values for order in ("abc", "cba", "bca")]
+    assert all(np.array_equal(c, codes[0]) for c in codes)
     assert counts[0][whole[0]].sum() == 4
     assert counts[0][whole[0]][0].sum() == 1  # one row has x in b
 
