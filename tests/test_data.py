@@ -402,6 +402,8 @@ def test_numbers_that_became_floats_name_nobody() -> None:
     frame["who"] = ["1.23457E+15", "1.23457E+15"]
     with pytest.raises(DataError, match="missing in the column of persons"):
         read_table(frame, schema)
+    frame["who"] = ["4E17", "4e17"]  # codes in hexadecimal, say
+    assert read_table(frame, schema).bounded(1).rows() == 2
     frame["who"] = [2**60, 2**60 + 1]
     assert read_table(frame, schema).bounded(1).rows() == 2
 

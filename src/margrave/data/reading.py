@@ -36,8 +36,10 @@ from margrave.schema.preflight import PersonCheck, overlooked
 from margrave.schema.values import MARKS, ODD, distinct
 from margrave.typing import AnyArray, FloatArray, IntArray
 
-ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+?\d+")
-"""How a long whole number is written once something took it for a float: several numbers become one."""
+ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+\d+")
+"""How a long whole number is written once something took it for a float: several numbers become one.
+
+"4E17" is a code."""
 
 
 DRAFTED_AT_MOST = 1_000_000

@@ -258,7 +258,8 @@ def _check_new(books: _Books, name: str, *, replace: bool) -> None:
         alike = next((n for n in books.state.datasets if _folded(n) == _folded(name)), None)
         if alike is not None:
             raise InputError(
-                f"{books.path} has a cap for {alike!r}, which {name!r} differs from by case, blanks or accents alone.",
+                f"{books.path} has a cap for {alike!r}, which {name!r} differs from by case, blanks or the form of its"
+                " letters.",
                 remedy=f"Two caps for one table bound nothing: name it {alike!r}, or give another table another name.",
             )
         return

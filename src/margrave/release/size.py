@@ -12,6 +12,12 @@ TOLD = 4.0
 """How many standard deviations of its noise the number of records must be: it is then known to about a quarter, and an
 empty table passes for one of records three times in a hundred thousand."""
 
+BYTES_DRAWN = 16
+"""Of memory that a value takes at least while rows are drawn: its code twice, and the value."""
+
+UNKNOWN = 1 << 40
+"""Bytes of memory, where the system does not tell."""
+
 
 def is_told(total: float, deviation: float) -> bool:
     """Whether noisy answers tell the number of records, with the standard deviation that their noise gives it."""
@@ -26,13 +32,6 @@ def check_told(total: float, deviation: float) -> None:
             f" {deviation:,.0f}.",
             remedy="Give the number of rows to draw: sample(1000), rows=1000, or --rows 1000.",
         )
-
-
-BYTES_DRAWN = 16
-"""Of memory that a value takes at least while rows are drawn: its code twice, and the value."""
-
-UNKNOWN = 1 << 40
-"""Bytes of memory, where the system does not tell."""
 
 
 def check_room(rows: int, columns: int) -> None:

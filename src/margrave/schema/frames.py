@@ -17,7 +17,6 @@ T = TypeVar("T")
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
 
-
 STREAM = "A stream can be read once only. Read it first: reader.read_all()."
 NOT_YET = {
     "RecordBatchReader": STREAM,

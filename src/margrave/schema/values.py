@@ -90,13 +90,20 @@ def text(value: Any) -> str | None:
             return ODD
     if isinstance(value, int | np.integer):
         return str(int(value))
-    if isinstance(value, WRITTEN_ALIKE) or type(value).__module__.partition(".")[0] == "pandas":
-        if hasattr(value, "closed_left"):  # an interval, whose ends are floats as soon as one is missing in its column
-            ends = f"{text(value.left)}, {text(value.right)}"
-            return f"{'[' if value.closed_left else '('}{ends}{']' if value.closed_right else ')'}"
-        written = str(value)
-        return None if written in ("NaT", "<NA>") else written
-    return ODD
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "pandas":
+        return _pandas_text(value, kind.__name__)
+    return str(value) if isinstance(value, WRITTEN_ALIKE) else ODD
+
+
+def _pandas_text(value: Any, kind: str) -> str | None:
+    """A missing value, a period or an interval; other things of pandas' have no text."""
+    if kind == "NAType":
+        return None
+    if kind == "Interval":  # its ends are floats as soon as one is missing in its column
+        ends = f"{text(value.left)}, {text(value.right)}"
+        return f"{'[' if value.closed_left else '('}{ends}{']' if value.closed_right else ')'}"
+    return str(value) if kind == "Period" else ODD
 
 
 def _number_text(value: float | np.floating | Decimal) -> str | None:
@@ -122,13 +129,12 @@ def _temporal_value(value: date | time | timedelta | np.datetime64 | np.timedelt
     if isinstance(value, timedelta):
         value = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
     if isinstance(value, np.datetime64 | np.timedelta64):
-        unit, kind = np.datetime_data(value.dtype)[0], value.dtype.name.partition("[")[0]
-        if unit not in TICKS:
-            longer = {"D": "s", "W": "s", "h": "s", "m": "s"} if kind == "timedelta64" else {"h": "s", "m": "s"}
-            if kind == "datetime64" and unit in ("Y", "M", "W", "D"):
-                return str(value.astype("datetime64[D]"))
-            unit = longer.get(unit, "")  # a month of seconds there is not
-        if unit not in TICKS:
+        unit = np.datetime_data(value.dtype)[0]
+        kind = "datetime64" if isinstance(value, np.datetime64) else "timedelta64"
+        if kind == "datetime64" and unit in ("Y", "M", "W", "D"):
+            return str(value.astype("datetime64[D]"))
+        unit = "s" if unit in ("W", "D", "h", "m") else unit
+        if unit not in TICKS:  # how many seconds a month has, nobody can say
             return ODD
         written: str | None = _temporal_text(pa.array(np.array([value.astype(f"{kind}[{unit}]")])))[0].as_py()
         return written

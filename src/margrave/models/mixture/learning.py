@@ -40,7 +40,6 @@ LARGEST_LESSON = 1 << 22
 HALF_KNOWN = 20
 """So many answers make half of the anchor: a network that knows little has to go far."""
 
-
 HELD_PUBLIC = 0.5
 """Of the anchor of columns that public records have, so much holds to what these taught, and the rest to the beginning
 of the round: rounds that each stray a little would stray far."""
