@@ -47,6 +47,10 @@ STRONG = 0.35
 model to the end: columns that nearly follow from each other. Where such a one was dropped and what had been measured
 by then left no room to measure it, errors were half as large again."""
 
+ROUNDS = 6
+"""Measurements a column that the budget is meant for at first. With AIM's 16 the first ones are coarse, and take the
+model's room: on tables of many codes little of it is left for what is measured later, and better."""
+
 LOOKED_BACK = 100_000_000
 """The most cells that are computed to see how far estimates were off, at the end. Readings join many marginals, so that
 a few of these would take most of a run; AIM's models need a third of it on such tables, and have no limit."""
@@ -56,7 +60,7 @@ a few of these would take most of a run; AIM's models need a third of it on such
 class JAM:
     """AIM, started from all that public data is expected to tell, and never bound to it.
 
-    1. Every column is measured, as in AIM, for a sixteenth of the budget at most with the default ``rounds``.
+    1. Every column is measured, as in AIM, for a sixth of the budget at most with the default ``rounds``.
     2. Public marginals are raked to the columns, and get a scale for each cell, by chance and by the bias that is seen
        (``Library``). Those expected to bring the estimate closest to the truth are read, w_r · gain_r, a few at a time,
        until none is; two of them never hold the same pair of columns. Nothing is asked of the rows.
@@ -79,7 +83,7 @@ class JAM:
     public: Public | None = None
     workload: Workload | None = None
     max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
-    rounds: int | None = parameter(None, "Rounds the first budget is meant for; by default 16 per column.", above=0)
+    rounds: int | None = parameter(None, "Rounds the first budget is meant for; by default 6 per column.", above=0)
     alpha: Fraction = parameter(Fraction(9, 10), "Share of a round's budget that measures.")
     fit: Fit = field(default_factory=GraphicalFit)
 
@@ -183,7 +187,7 @@ class JAM:
 
     def _first_budget(self, domain: Domain) -> int:
         """How many measurements the budget is meant for, before annealing: more than there are columns."""
-        return max(self.rounds or 16 * len(domain), len(domain) + 1)
+        return max(self.rounds or ROUNDS * len(domain), len(domain) + 1)
 
     def _read(
         self,
