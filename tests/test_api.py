@@ -13,7 +13,7 @@ import margrave
 from conformance import ALONE
 from margrave import MST, Schema
 from margrave.data import read_table
-from margrave.errors import InputError
+from margrave.errors import DataError, InputError
 from margrave.mechanisms import MECHANISMS
 from margrave.plan import plan
 from margrave.privacy import Budget, LedgerFile, ReplaceRow, protect
@@ -59,6 +59,17 @@ def test_a_unit_by_its_name(tmp_path: Path) -> None:
     for wrong, told in (("person", "'person' is no unit"), (5, r"AddRemovePerson\(K\)")):
         with pytest.raises(InputError, match=told):
             margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, unit=wrong)  # type: ignore[arg-type]
+
+
+def test_a_table_that_was_read_is_taken_with_its_schema_and_no_other(tmp_path: Path) -> None:
+    table, book = read_table(TABLE, SCHEMA), tmp_path / "l"
+    release = margrave.synthesize(table, SCHEMA, epsilon=100.0, delta=1e-6, mechanism="independent", unit="replace-row")
+    assert np.allclose(release.model.project(("a",)).values, 45.0, atol=5.0)
+    LedgerFile(book).init("d", unit="add-remove-row", cap=Budget.approx(2.0, 1e-6))
+    with pytest.raises(DataError, match="was read with another schema"):
+        other = Schema.coded({"a": 3, "b": 2})
+        margrave.synthesize(table, other, epsilon=1.0, delta=1e-6, mechanism="independent", ledger=book, dataset="d")
+    assert not LedgerFile(book).datasets()[0].runs
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1"])

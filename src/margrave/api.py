@@ -47,7 +47,7 @@ def synthesize(
     resume: bool = False,
     same_table: bool = False,
 ) -> Release:
-    """A release of a sensitive table: a path to CSV or Parquet, or a data frame.
+    """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
     ``mechanism`` is one, such as ``MST()``, or its name on the command line, such as ``"mst"``; ``AIM()`` without.
     Everything that can be wrong with the arguments is found before the first question is put to the rows. ``seed``
