@@ -66,8 +66,8 @@ def test_a_table_that_was_read_is_taken_with_its_schema_and_no_other(tmp_path: P
     release = margrave.synthesize(table, SCHEMA, epsilon=100.0, delta=1e-6, mechanism="independent", unit="replace-row")
     assert np.allclose(release.model.project(("a",)).values, 45.0, atol=5.0)
     LedgerFile(book).init("d", unit="add-remove-row", cap=Budget.approx(2.0, 1e-6))
+    other = Schema.coded({"a": 3, "b": 2})
     with pytest.raises(DataError, match="was read with another schema"):
-        other = Schema.coded({"a": 3, "b": 2})
         margrave.synthesize(table, other, epsilon=1.0, delta=1e-6, mechanism="independent", ledger=book, dataset="d")
     assert not LedgerFile(book).datasets()[0].runs
 
