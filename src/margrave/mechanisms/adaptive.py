@@ -30,7 +30,6 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import (
     Rounds,
-    best_rounds,
     check_rounds,
     exact_alpha,
     is_whole,
@@ -120,8 +119,7 @@ class AdaptiveMeasurements(ABC):
 
     def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
         """How many rounds there would be at most, for so many records."""
-        rounds = self._rounds(domain)
-        return rounds.planned or best_rounds(rho, records, rounds.queries)
+        return self._rounds(domain).worth(rho, records)
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
@@ -163,5 +161,6 @@ class AdaptiveMeasurements(ABC):
         return workload_or_default(self.workload, domain, ways=self.ways)
 
     def _rounds(self, domain: Domain, **more: Any) -> Rounds:
-        shared = {"count": self.rounds, "alpha": self.share, **more}
+        informed = getattr(self, "public", None) is not None  # those that start from public records have such a field
+        shared = {"count": self.rounds, "alpha": self.share, "informed": informed, **more}
         return Rounds.of(self._workload(domain), domain, self.queries, self.granularity, **shared)

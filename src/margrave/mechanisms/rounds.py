@@ -33,17 +33,21 @@ Fitting = Callable[[Collection[Clique]], list[Clique]]
 MOST_ROUNDS = 400
 """The most rounds that are planned where no number is given."""
 
-def best_rounds(rho: Fraction, records: float, queries: Queries) -> int:
-    """How many rounds a budget is worth: ``T = c · n · sqrt(rho · log|X|) / log|Q|``, from 10 to ``MOST_ROUNDS``.
+
+def best_rounds(rho: Fraction, records: float, queries: Queries, *, informed: bool = False) -> int:
+    """How many rounds a budget is worth: ``T = 3 d / 2 + c · n · sqrt(rho · log|X|) / log|Q|``, d the columns.
 
     T rounds leave an approximation error of about sqrt(log|X| / T) and noise of about sqrt(T / rho) log|Q| / n; the sum
-    is least where T is proportional to the formula. c = 0.065 was found on one table, ADULT (reduced): 15 to 30 rounds
-    of single queries were best at epsilon 0.1, 50 to 75 at 0.25, 100 to 150 at 1; the formula says 14, 36 and 140.
+    is least where T is proportional to the second part. c = 0.065 was found on ADULT (reduced). The first part is for
+    what has to be learned before that counts, the columns themselves; ``informed``: public records have told them.
+    From 10 to ``MOST_ROUNDS``.
 
     **Privacy:** none spent; ``records`` is public, or a noisy answer.
     """
-    cells = sum(math.log(s) for s in queries.domain.sizes)
-    rounds = 0.065 * records * math.sqrt(rho * max(cells, 1.0)) / math.log(max(len(queries), 3))
+    domain = queries.domain
+    cells = sum(math.log(s) for s in domain.sizes)
+    columns = 0.0 if informed else 1.5 * len(domain)
+    rounds = columns + 0.065 * records * math.sqrt(rho * max(cells, 1.0)) / math.log(max(len(queries), 3))
     return int(min(max(rounds, 10.0), MOST_ROUNDS))
 
 
@@ -54,6 +58,7 @@ class Rounds:
     ``alpha`` is the paper's: a round's rho goes to choosing and to measuring as alpha² to (1 − alpha)². Where the
     number of records is private it is asked first, for ``FOR_TOTAL`` of the budget. ``anneal``: where a round taught
     less than its noise, only half of the rounds that were left are left, and each of them gets twice as much.
+    ``informed``: the estimate begins with public records, so that fewer rounds are worth it (``best_rounds``).
     ``weights``: the workload's, which count where whole marginals are chosen; 1 for those that it does not name.
     """
 
@@ -63,6 +68,7 @@ class Rounds:
     each: int = 1
     alpha: Fraction = Fraction(1, 2)
     anneal: bool = False
+    informed: bool = False
     weights: Mapping[Clique, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -134,7 +140,11 @@ class Rounds:
         """Ask for the number of records where it is private; how many rounds there will be."""
         private.prepare(self.reads())
         ask_total(private)
-        return self.planned or best_rounds(private.remaining, private.transcript.total(), self.queries)
+        return self.worth(private.remaining, private.transcript.total())
+
+    def worth(self, rho: Fraction, records: float) -> int:
+        """How many rounds there are for a budget and so many records."""
+        return self.planned or best_rounds(rho, records, self.queries, informed=self.informed)
 
     def ask(
         self,
