@@ -26,7 +26,9 @@ EXTRA = 0.25
 """Added to the records of a cell before its chance variance is taken: an empty cell is not certain either."""
 
 DOUBT = 3.0
-"""How many standard deviations of a comparison must speak against a public column before it is believed less."""
+"""How many standard deviations of a comparison must speak against a public column before it is believed less.
+
+So many where its measurement is far worse than it is by chance: what measures better needs no benefit of the doubt."""
 
 INHERITED = 0.25
 """The share of a column's relative bias that its relations with other columns are taken to have before any is seen."""
@@ -157,17 +159,23 @@ class Library:
     def _column(
         self, a: Attribute, measured: FloatArray | None, variance: float
     ) -> tuple[FloatArray, FloatArray, float]:
-        """A public column scaled up, its scales, and its relative bias: what speaks against it, beyond doubt."""
+        """A public column scaled up, its scales, and its relative bias: what speaks against it, beyond doubt.
+
+        Of a column that is off, no cell is believed further than it is off itself: a bias relative to the whole column
+        is next to nothing in its small cells.
+        """
         counts = self.counts[(a,)]
         values = counts * self.each
         chance = (counts + 0.5) * self.each**2
         if measured is None:
             return values, np.sqrt(chance), 0.0
         expected = variance + chance
-        off = ((values - measured) ** 2 - expected).sum() - DOUBT * np.sqrt(2 * (expected**2).sum())
+        doubt = DOUBT * variance / (variance + float(chance.mean()))
+        apart = np.abs(values - measured)
+        off = (apart**2 - expected).sum() - doubt * np.sqrt(2 * (expected**2).sum())
         bias = float(np.sqrt(max(0.0, off / (values**2).sum())))
-        scales = np.sqrt(chance + (bias * np.maximum(values, measured)) ** 2)
-        return values, scales, bias
+        wrong = np.maximum(bias * np.maximum(values, measured), apart if bias else 0.0)
+        return values, np.sqrt(chance + wrong**2), bias
 
     def _rake(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
         """Public counts fitted to the columns, and their chance."""
