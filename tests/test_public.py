@@ -23,7 +23,7 @@ from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness,
 from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
-from margrave.schema import Codes, Domain
+from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 3}
@@ -320,6 +320,19 @@ def test_cells_that_nobody_public_is_in_say_nothing(population: Any) -> None:
     nothing = Library(Public(public, WORD), DOMAIN, CLOSURE, 20_000.0, noise=1e-6)
     nothing.learn(Transcript())
     assert not len(nothing.readings([("a", "b")]))
+
+
+def test_a_column_that_is_off_is_believed_in_no_cell_further_than_it_is_off() -> None:
+    """Of 20,000 private records 2,400 are in the small cell, by the public ones 400: as far off as the large cell."""
+    domain, truth = Schema.coded({"a": 2, "b": 2}).domain, np.array([17_600, 2_400])
+    public = Codes.of(domain, {"a": np.repeat([0, 1], [1960, 40]), "b": np.arange(2000) % 2})
+    rng, off = np.random.default_rng(0), []
+    for _ in range(50):
+        library = Library(Public(public, WORD), domain, [("a",), ("b",)], 20_000.0, noise=300.0)
+        library.learn(Transcript((_measured(("a",), truth, 300.0, rng),)))
+        values, scales = library.reading(("a",))
+        off.append((values - truth) / scales)
+    assert float(np.sqrt(np.mean(np.square(off)))) < 1.5
 
 
 def test_relations_are_believed_as_far_as_measurements_bear_them_out(population: Any) -> None:
