@@ -71,8 +71,11 @@ class Comparison:
         if not counts["higher"]:
             return "holds" if counts["lower"] else "no difference"
         if not counts["lower"]:
-            return "does not hold"
-        return "holds at " + ", ".join(f"{e:g}" for e, v in self.verdicts.items() if v == "lower") + " only"
+            return f"no difference, but higher at {self._at('higher')}" if counts["equal"] else "does not hold"
+        return f"holds at {self._at('lower')} only"
+
+    def _at(self, wanted: Verdict) -> str:
+        return ", ".join(f"{e:g}" for e, v in self.verdicts.items() if v == wanted)
 
     @property
     def measured(self) -> str:
