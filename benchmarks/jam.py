@@ -217,7 +217,7 @@ def errors(found: Results) -> Iterator[str]:
 def told(lines: list[Facts] | None, best: float) -> str:
     if not lines:
         return ""
-    text = f"{mean(lines):.3f}"
+    text = f"{mean(lines):.3f}" if mean(lines) >= 0.02 else f"{mean(lines):.4f}"
     text = f"**{text}**" if mean(lines) == best else text
     return f"{text} ({len(lines)}; {mean(lines, 'cpu_s'):.0f} s)"
 
