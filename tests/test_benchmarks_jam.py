@@ -58,7 +58,7 @@ def test_the_page_tells_where_jam_is_worse(tmp_path: Path) -> None:
                 jam.append(path, line)
     docs = tmp_path / "docs"
     docs.mkdir()
-    marks = "".join(f"<!-- table: {n} -->\n<!-- end -->\n" for n in ("worst", "held", "errors", "figures"))
+    marks = "".join(f"<!-- table: {n} -->\n<!-- end -->\n" for n in ("worst", "further", "errors", "figures"))
     (docs / "jam.md").write_text(marks)
     jam.write_page(tmp_path / "results", docs)
     page = (docs / "jam.md").read_text()

@@ -19,7 +19,7 @@ from fake_model import TableModel
 from margrave.data import MemoryTable
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import TOTAL, LinearQuery, Queries
-from margrave.mechanisms import AIM, MST, MWEM, MWEMPGM, PEP, RAP, Mechanism, PEPPub, PMWPub
+from margrave.mechanisms import AIM, GEM, MST, MWEM, MWEMPGM, PEP, RAP, GEMPub, Mechanism, PEPPub, PMWPub
 from margrave.mechanisms.common import FOR_TOTAL
 from margrave.mechanisms.rounds import Rounds, best_rounds
 from margrave.models import (
@@ -138,8 +138,11 @@ def test_public_records_spare_the_rounds_that_learn_the_columns() -> None:
     queries = Queries.cells(TABLE.domain, [("c",)])
     more, fewer = (best_rounds(Fraction(1), 500.0, queries, informed=informed) for informed in (False, True))
     assert 10 < fewer == more - 3 * len(TABLE.domain) // 2
-    made_of = PEP(queries=queries, granularity="query"), PEPPub(public=PUBLIC, queries=queries, granularity="query")
-    assert [m.turns(TABLE.domain, Fraction(1), 500.0, AddRemoveRow()) for m in made_of] == [more, fewer]
+    asked: dict[str, Any] = {"queries": queries, "granularity": "query"}
+    uninformed = [kind(**asked) for kind in (PEP, MWEM, GEM)]
+    starting = [kind(public=PUBLIC, **asked) for kind in (PEPPub, PMWPub, GEMPub)]
+    rounds = [m.turns(TABLE.domain, Fraction(1), 500.0, AddRemoveRow()) for m in (*uninformed, *starting)]
+    assert rounds == [more] * 3 + [fewer] * 3
 
 
 @pytest.mark.parametrize("kind", [PMWPub, PEPPub])

@@ -71,11 +71,8 @@ class Comparison:
         if not counts["higher"]:
             return "holds" if counts["lower"] else "no difference"
         if not counts["lower"]:
-            return f"no difference, but higher at {self._at('higher')}" if counts["equal"] else "does not hold"
-        return f"holds at {self._at('lower')} only"
-
-    def _at(self, wanted: Verdict) -> str:
-        return ", ".join(f"{e:g}" for e, v in self.verdicts.items() if v == wanted)
+            return "does not hold"
+        return "holds at " + ", ".join(f"{e:g}" for e, v in self.verdicts.items() if v == "lower") + " only"
 
     @property
     def measured(self) -> str:

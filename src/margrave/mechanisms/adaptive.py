@@ -64,6 +64,8 @@ class AdaptiveMeasurements(ABC):
 
     name: ClassVar[str]
     ways: ClassVar[int] = 3
+    informed: ClassVar[bool] = False
+    """Whether it begins with public records, and plans fewer rounds."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -161,6 +163,5 @@ class AdaptiveMeasurements(ABC):
         return workload_or_default(self.workload, domain, ways=self.ways)
 
     def _rounds(self, domain: Domain, **more: Any) -> Rounds:
-        informed = getattr(self, "public", None) is not None  # those that start from public records have such a field
-        shared = {"count": self.rounds, "alpha": self.share, "informed": informed, **more}
+        shared = {"count": self.rounds, "alpha": self.share, "informed": self.informed, **more}
         return Rounds.of(self._workload(domain), domain, self.queries, self.granularity, **shared)

@@ -82,6 +82,7 @@ class GEMPub(GEM):
     public: Public | None = None
 
     name: ClassVar[str] = "gem-pub"
+    informed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,6 +46,7 @@ class PEPPub(PEP):
     public: Public | None = None
 
     name: ClassVar[str] = "pep-pub"
+    informed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,6 +41,7 @@ class PMWPub(MWEM):
     public: Public | None = None
 
     name: ClassVar[str] = "pmw-pub"
+    informed: ClassVar[bool] = True
 
     def estimator(self) -> Fit:
         """The multiplicative weights of these parameters, or what was given in their place, on the public records."""
