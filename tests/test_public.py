@@ -322,14 +322,20 @@ def test_cells_that_nobody_public_is_in_say_nothing(population: Any) -> None:
     assert not len(nothing.readings([("a", "b")]))
 
 
-def test_a_column_that_is_off_is_believed_in_no_cell_further_than_it_is_off() -> None:
-    """Of 20,000 private records 2,400 are in the small cell, by the public ones 400: as far off as the large cell."""
-    domain, truth = Schema.coded({"a": 2, "b": 2}).domain, np.array([17_600, 2_400])
-    public = Codes.of(domain, {"a": np.repeat([0, 1], [1960, 40]), "b": np.arange(2000) % 2})
+@pytest.mark.parametrize(("small", "public_small", "noise"), [(2400, 40, 300.0), (500, 10, 50.0)])
+def test_a_column_that_is_off_is_believed_in_no_cell_further_than_it_is_off(
+    small: int, public_small: int, noise: float
+) -> None:
+    """Of 20,000 private records so many are in the small cell, and of 2,000 public ones: as far off as the large cell.
+
+    The large cell is off by chance no more than the small one, and hides nothing behind its number of records.
+    """
+    domain, truth = Schema.coded({"a": 2, "b": 2}).domain, np.array([20_000 - small, small])
+    public = Codes.of(domain, {"a": np.repeat([0, 1], [2000 - public_small, public_small]), "b": np.arange(2000) % 2})
     rng, off = np.random.default_rng(0), []
     for _ in range(50):
-        library = Library(Public(public, WORD), domain, [("a",), ("b",)], 20_000.0, noise=300.0)
-        library.learn(Transcript((_measured(("a",), truth, 300.0, rng),)))
+        library = Library(Public(public, WORD), domain, [("a",), ("b",)], 20_000.0, noise=noise)
+        library.learn(Transcript((_measured(("a",), truth, noise, rng),)))
         values, scales = library.reading(("a",))
         off.append((values - truth) / scales)
     assert float(np.sqrt(np.mean(np.square(off)))) < 1.5
@@ -436,6 +442,12 @@ def test_few_rounds_of_jam_measure_the_columns_all_the_same() -> None:
     steps = JAM(public=public, rounds=1).steps(PRIVATE.domain, Fraction(1), ReplaceRow())
     assert (steps[0].what, steps[0].marginals) == ("every column", len(PRIVATE.domain))
     assert release.transcript.measurements[0].scale == pytest.approx(steps[0].scale)
+
+
+@pytest.mark.parametrize(("max_model_mb", "each"), [(80.0, 16), (0.0001, 6)])
+def test_more_measurements_are_meant_where_the_whole_domain_fits(max_model_mb: float, each: int) -> None:
+    steps = JAM(public=public_of(), max_model_mb=max_model_mb).steps(PRIVATE.domain, Fraction(1), ReplaceRow())
+    assert sum(step.marginals for step in steps) == each * len(PRIVATE.domain)
 
 
 def test_a_public_table_inside_a_fit_is_certified() -> None:

@@ -39,7 +39,7 @@ from margrave.transcript import Transcript
 from margrave.typing import Clique
 from margrave.workload import Workload
 
-READ_SHARE = 0.25
+READ_SHARE = 0.1
 """Readings may take so much of the model's size: the rest is for what is measured."""
 
 STRONG = 0.35
@@ -47,9 +47,10 @@ STRONG = 0.35
 model to the end: columns that nearly follow from each other. Where such a one was dropped and what had been measured
 by then left no room to measure it, errors were half as large again."""
 
-ROUNDS = 6
+ROUNDS, AMPLE = 6, 16
 """Measurements a column that the budget is meant for at first. With AIM's 16 the first ones are coarse, and take the
-model's room: on tables of many codes little of it is left for what is measured later, and better."""
+model's room: on tables of many codes little of it is left for what is measured later, and better. Where the whole
+domain fits into the model there is nothing to be saved, and it is AIM's."""
 
 LOOKED_BACK = 100_000_000
 """The most cells that are computed to see how far estimates were off, at the end. Readings join many marginals, so that
@@ -83,7 +84,11 @@ class JAM:
     public: Public | None = None
     workload: Workload | None = None
     max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
-    rounds: int | None = parameter(None, "Rounds the first budget is meant for; by default 6 per column.", above=0)
+    rounds: int | None = parameter(
+        None,
+        "Rounds the first budget is meant for; by default 6 per column, 16 where the whole domain fits into the model.",
+        above=0,
+    )
     alpha: Fraction = parameter(Fraction(9, 10), "Share of a round's budget that measures.")
     fit: Fit = field(default_factory=GraphicalFit)
 
@@ -187,7 +192,8 @@ class JAM:
 
     def _first_budget(self, domain: Domain) -> int:
         """How many measurements the budget is meant for, before annealing: more than there are columns."""
-        return max(self.rounds or ROUNDS * len(domain), len(domain) + 1)
+        each = AMPLE if domain.cells() <= self.max_model_mb * CELLS_PER_MB else ROUNDS
+        return max(self.rounds or each * len(domain), len(domain) + 1)
 
     def _read(
         self,

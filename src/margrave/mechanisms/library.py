@@ -166,7 +166,7 @@ class Library:
         """
         counts = self.counts[(a,)]
         values = counts * self.each
-        chance = (counts + 0.5) * self.each**2
+        chance = (counts * (1 - counts / max(1.0, counts.sum())) + 0.5) * self.each**2  # of shares, not of numbers
         if measured is None:
             return values, np.sqrt(chance), 0.0
         expected = variance + chance

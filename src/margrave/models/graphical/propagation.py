@@ -37,7 +37,9 @@ if hasattr(os, "register_at_fork"):  # a fork has the pool without its threads: 
 
 @cache
 def _workers() -> int:
-    return min(8, os.cpu_count() or 1)
+    """The cores that this process may use: threads beyond them only wait for each other."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(8, mine)
 
 
 def axis_order(tree: JunctionTree) -> Clique:
