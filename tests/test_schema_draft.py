@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -86,6 +87,24 @@ def test_the_file_says_what_must_be_checked() -> None:
     assert "draft = true" in rest
     assert "# Are low and high public?" in rest
     assert Schema.from_toml(text) == draft(a_table())
+
+
+def test_a_query_is_not_run_once_a_column() -> None:
+    """Forty columns in three runs of 16 at most, and the same draft as of the rows themselves."""
+    rows = pa.table({f"c{i:02d}": [f"{i} {k % 3}" for k in range(60)] for i in range(40)})
+    connection = duckdb.connect()
+    connection.register("held", rows)
+    connection.execute("create table kept as select * from held")
+    seen: list[str] = []
+
+    def look(text: str) -> bool:
+        seen.append(text)
+        return True
+
+    connection.create_function("look", look, ["VARCHAR"], "BOOLEAN", side_effects=True)
+    query = connection.sql("select * from kept where look(c00)")
+    assert draft(query) == draft(rows)
+    assert len(seen) == 3 * 60
 
 
 def test_rare_texts_of_a_wide_column_do_not_enter() -> None:

@@ -29,7 +29,7 @@ from margrave.schema import (
 )
 from margrave.schema.draft import draft
 from margrave.schema.evidence import gather
-from margrave.schema.frames import collected, columns_of, names_of
+from margrave.schema.frames import collected, columns_of, each_column, names_of
 from margrave.schema.headers import question, suspected
 from margrave.schema.identity import likeliest, of_persons
 from margrave.schema.preflight import PersonCheck, overlooked
@@ -213,7 +213,7 @@ def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
     if not ignored:
         return ()
     frame = open_file(source).read(ignored) if _is_path(source) else source
-    person = likeliest([e for n in ignored if of_persons(e := gather(n, columns_of(frame, [n])[n]))])
+    person = likeliest([e for n, pieces in each_column(frame, ignored) if of_persons(e := gather(n, pieces))])
     return () if person is None else (overlooked(person),)
 
 

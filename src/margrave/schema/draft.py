@@ -19,7 +19,7 @@ from margrave.schema.cells import EXACT
 from margrave.schema.column import Column
 from margrave.schema.discrete import OTHER, Boolean, Categorical
 from margrave.schema.evidence import FEW, Evidence, gather
-from margrave.schema.frames import columns_of, names_of
+from margrave.schema.frames import each_column, names_of
 from margrave.schema.headers import question, suspects
 from margrave.schema.identity import identifies, likeliest, names_persons, of_persons
 from margrave.schema.looks import (
@@ -81,8 +81,8 @@ def draft(frame: Any) -> Schema:
     left_out = []
     persons: list[Evidence] = []
     names, values = names_of(frame), dict[str, Collection[str]]()
-    for name in names:
-        evidence, words = without_words(gather(name, columns_of(frame, [name])[name]), _is_number)
+    for name, pieces in each_column(frame, names):
+        evidence, words = without_words(gather(name, pieces), _is_number)
         values[name] = evidence.counts.keys() & {name.strip()}
         reason = useless(evidence)
         if reason in (PERSONS, UNIQUE) and of_persons(evidence):

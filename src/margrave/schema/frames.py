@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -15,6 +15,8 @@ from margrave.schema.values import arrow_of, chunks
 
 T = TypeVar("T")
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+TOGETHER = 16
+"""So many columns of a query are held at a time where each is looked at by itself: it is run once for all of these."""
 SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
 
 STREAM = "A stream can be read once only. Read it first: reader.read_all()."
@@ -44,6 +46,14 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
             remedy="Add it to the table, or take it out of the schema.",
         )
     return _sealed(lambda: _read(_wrapped(frame), names), frame)
+
+
+def each_column(frame: Any, names: Sequence[str] | None = None) -> Iterator[tuple[str, list[pa.Array]]]:
+    """The named columns, or all of them, in turn; those of a query ``TOGETHER`` at a time: it is run each time."""
+    wanted = names_of(frame) if names is None else names
+    size = TOGETHER if _sealed(lambda: isinstance(_wrapped(frame), nw.LazyFrame), frame) else 1
+    for start in range(0, len(wanted), size):
+        yield from columns_of(frame, wanted[start : start + size]).items()
 
 
 def collected(frame: Any, names: Sequence[str]) -> pa.Table:
