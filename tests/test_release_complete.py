@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 from fake_model import release as fake_release
+from margrave.cli.main import run
 from margrave.data import read_table
 from margrave.errors import DataError, InputError, MargraveError, ModelTooLargeError, ReleaseError
 from margrave.mechanisms import AIM, MST
@@ -282,6 +284,21 @@ def test_what_the_schema_cannot_hold_comes_out_as_it_was_given() -> None:
     assert whole["discharged"].to_pylist() == rows["discharged"].to_pylist()
     assert all(d.year == 2024 for d in whole["admitted"].to_pylist())  # what is drawn keeps to the schema
     assert whole["admitted"].to_pylist()[0] <= date(2024, 5, 1)
+
+
+def test_the_command_tells_what_the_schema_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema([Integer("age", 0, 99, bins=5), Categorical("town", ["York", "Hull"])])
+    rows = read_table(pa.table({"age": np.arange(100), "town": ["York", "Hull"] * 50}), schema)
+    with protect(rows, unit=AddRemoveRow(), budget=Budget.zcdp(1)) as private:
+        MST().run(private).save(tmp_path / "r.margrave")
+    for name, ages in (("beyond", [12, 130, -4]), ("inside", [12, 13, 14])):
+        pa.csv.write_csv(pa.table({"age": ages}), tmp_path / f"{name}.csv")
+        files = [str(tmp_path / f) for f in ("r.margrave", f"{name}.csv", f"{name}.out.csv")]
+        said = ["--complete", files[1], "--attestation", "the public register"]
+        assert run(["sample", files[0], "-o", files[2], *said]) == 0
+        told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note:")]
+        assert len(told) == (name == "beyond")
+        assert all("'age': 2 values outside the schema" in line and "keep their own" in line for line in told)
 
 
 MIXED = Schema(

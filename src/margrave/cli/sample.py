@@ -7,6 +7,7 @@ import click
 from margrave.cli.options import echo_json, json_option, overwrite_option
 from margrave.cli.output import check_format, check_outputs, write_table
 from margrave.data.files import read_frame
+from margrave.data.reading import public_codes
 from margrave.errors import InputError
 from margrave.release import Release
 from margrave.release.evidence import Condition, Value, widened
@@ -51,7 +52,11 @@ def sample_command(
     release = Release.load(release_path)
     conditions = dict(parse_where(text) for text in where)
     if complete is not None:
-        table = release.complete(read_frame(complete), attestation=attestation or "", seed=seed)
+        known = read_frame(complete)
+        table = release.complete(known, attestation=attestation or "", seed=seed)
+        _, moved = public_codes(known, release.schema, [a for a in release.schema.domain if a in known.column_names])
+        for note in moved:
+            click.echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
     else:
         source = release.condition(conditions) if conditions else release
         table = source.sample(rows, seed=seed)
