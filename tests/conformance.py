@@ -226,6 +226,7 @@ CASES: dict[str, Make] = {
     "jam": lambda d: JAM(public=partly_published(d)),
     "jam pairs": lambda d: JAM(public=published(d), workload=pairs(d), rounds=9, max_model_mb=tight(d)),
     "jam-pgm": lambda d: JAMPGM(public=published(d), rounds=6),
+    "jam-pgm surviving": lambda d: JAMPGM(public=published(d), rounds=5, penalty="surviving"),
     "jam-pgm paper": lambda d: JAMPGM(public=partly_published(d), workload=uneven(d), rounds=5, equal_weights=True),
     "pep-pub": lambda d: PEPPub(public=published(d), rounds=3),
     "pep-pub queries": lambda d: PEPPub(public=published(d), workload=pairs(d), rounds=9, granularity="query"),

@@ -437,6 +437,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "jam": [("a", "b", "c")],
     "jam pairs": [("a",), ("b", "c")],
     "jam-pgm": [("a",)],
+    "jam-pgm surviving": [("a",)],
     "jam-pgm paper": [("a",)],
     "pep-pub queries": [],
     "pep-pub paper": [("a",)],

@@ -18,7 +18,7 @@ from margrave.mechanisms import AIM, MWEM, GEMPub, PEPPub, PMWPub
 from margrave.mechanisms.jam import JAM
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.library import Library, scaled
-from margrave.models import EntropyProjectionFit, GraphicalFit
+from margrave.models import EntropyProjectionFit, GraphicalFit, surviving_noise
 from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, SystemRandomness, protect
 from margrave.public import Public
 from margrave.release import Release
@@ -154,6 +154,24 @@ def test_equal_weights_are_the_model_s_alone() -> None:
 
     assert len({e.scale for e in alike.transcript.evidence}) > 1
     assert moved(alike) > 100 * moved(weighed)
+
+
+@pytest.mark.parametrize("penalty", ["full", "surviving"])
+def test_the_noise_that_counts_against_measuring_is_the_papers_or_what_is_left_of_it(penalty: str) -> None:
+    """In the first round, when the estimate is that all cells are alike."""
+    jam, budget = JAMPGM(public=public_of(), rounds=8, penalty=penalty), Budget.zcdp(Fraction(1, 5_000_000))
+    first = run_on(jam, PRIVATE, ReplaceRow(), budget, SeededRandomness(2)).transcript.selections[0]
+    (scale,) = (step.scale for step in jam.steps(DOMAIN, Fraction(1, 5_000_000), ReplaceRow()))
+    alike = {r: np.full(DOMAIN.shape(r), 3000 / DOMAIN.cells(r)) for r in first.candidates}
+    left, all_of_it = surviving_noise(alike, scale, DOMAIN), [DOMAIN.cells(r) * scale for r in first.candidates]
+    expected = list(left.values()) if penalty == "surviving" else np.sqrt(2 / np.pi) * np.array(all_of_it)
+    assert first.terms["penalty"] == pytest.approx(np.array(expected), rel=1e-6)
+    assert sum(left.values()) < 0.9 * np.sqrt(2 / np.pi) * sum(all_of_it)
+
+
+def test_a_penalty_that_is_none() -> None:
+    with pytest.raises(InputError, match="penalty is 'half'"):
+        JAMPGM(penalty="half")
 
 
 @MECHANISM

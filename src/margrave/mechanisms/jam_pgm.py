@@ -26,7 +26,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.mechanisms.library import given, scaled
-from margrave.mechanisms.penalty import expected_noise
+from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
 from margrave.models.protocol import fit_config
@@ -56,8 +56,9 @@ class JAMPGM:
     three-way marginals, which count alike whatever their weights. ``rounds``: None means four per column. ``alpha``:
     the share of a round that measures. ``equal_weights``: the paper's form, in which the estimate trusts all it knows
     alike; without, a measurement counts by its noise and a reading as if it had the noise of the round in which it was
-    preferred to a measurement. ``max_model_mb`` bounds the model; a share of it is open, as much as of the budget was
-    spent.
+    preferred to a measurement. ``penalty``: what is subtracted from the score of measuring, all of the noise as above,
+    or, with ``"surviving"``, what is left of it in an estimate, as in ``AIM``. ``max_model_mb`` bounds the model; a
+    share of it is open, as much as of the budget was spent.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
 
@@ -73,12 +74,14 @@ class JAMPGM:
     rounds: int | None = parameter(None, "Rounds; by default four per column.", above=0)
     alpha: Fraction = parameter(Fraction(4, 5), "Share of a round's budget that measures.")
     equal_weights: bool = parameter(False, "Whether the estimate trusts all it knows alike, as the paper does.")
+    penalty: str = parameter(FULL, 'Noise that counts against measuring: "full", as the paper, or "surviving".')
     max_model_mb: float = parameter(80.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     def __post_init__(self) -> None:
         check_parameters(self)
         object.__setattr__(self, "alpha", exact_alpha(self.alpha))
+        check_penalty(self.penalty)
         check_rounds(self.rounds, "JAM-PGM")
 
     def reads(self, domain: Domain) -> Collection[Clique]:
@@ -105,6 +108,7 @@ class JAMPGM:
             "rounds": self.rounds,
             "alpha": float(self.alpha),
             "equal_weights": self.equal_weights,
+            "penalty": self.penalty,
             "max_model_mb": self.max_model_mb,
             **fit_config(self.fit),
         }
@@ -140,7 +144,7 @@ class JAMPGM:
                 estimates,
                 publics={r: publics[r] for r in candidates if r in publics},
                 weights=dict.fromkeys(candidates, 1.0),
-                penalties={r: expected_noise(scale, domain.possible(r)) for r in candidates},
+                penalties=noise_of(self.penalty, estimates, scale, domain),
             )
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
             to_read = private.transcript.selections[-1].public
