@@ -162,7 +162,11 @@ class Library:
         """A public column scaled up, its scales, and its relative bias: what speaks against it, beyond doubt.
 
         Of a column that is off, no cell is believed further than it is off itself: a bias relative to the whole column
-        is next to nothing in its small cells.
+        is next to nothing in its small cells. Nor is one further off than the comparison says beyond doubt: a
+        measurement of great noise that is barely too far away would otherwise count for all.
+
+        Σ (difference)² is nearly a multiple of a chi-square of k = (Σ v)² / Σ v² degrees, v the expected squares, and
+        its cube root nearly normal (Satterthwaite; Wilson and Hilferty): the tail is long where codes are few.
         """
         counts = self.counts[(a,)]
         values = counts * self.each
@@ -170,11 +174,14 @@ class Library:
         if measured is None:
             return values, np.sqrt(chance), 0.0
         expected = variance + chance
-        doubt = DOUBT * variance / (variance + float(chance.mean()))
+        usual, degrees = expected.sum(), expected.sum() ** 2 / (expected**2).sum()
+        likely = usual * (1 - 2 / (9 * degrees) + DOUBT * np.sqrt(2 / (9 * degrees))) ** 3
+        doubt = variance / (variance + float(chance.mean()))
         apart = np.abs(values - measured)
-        off = (apart**2 - expected).sum() - doubt * np.sqrt(2 * (expected**2).sum())
-        bias = float(np.sqrt(max(0.0, off / (values**2).sum())))
-        wrong = np.maximum(bias * np.maximum(values, measured), apart if bias else 0.0)
+        found = (apart**2).sum()
+        off = max(0.0, found - usual - doubt * (likely - usual))
+        bias = float(np.sqrt(off / (values**2).sum()))
+        wrong = np.maximum(bias * values, apart * np.sqrt(off / max(1.0, found)))
         return values, np.sqrt(chance + wrong**2), bias
 
     def _rake(self, clique: Clique) -> tuple[FloatArray, FloatArray]:
