@@ -359,6 +359,21 @@ def test_a_column_that_is_off_is_believed_in_no_cell_further_than_it_is_off(
     assert float(np.sqrt(np.mean(np.square(off)))) < 1.5
 
 
+@pytest.mark.parametrize("codes", [2, 4, 40])
+def test_a_fair_column_is_doubted_as_seldom_as_three_deviations_say_and_not_wholly(codes: int) -> None:
+    """Squares of few codes have a long tail; and what is barely beyond it takes little from what is public."""
+    domain, rng = Schema.coded({"a": codes}).domain, np.random.default_rng(1)
+    library = Library(Public(Codes.of(domain, {"a": np.arange(2000) % codes}), WORD), domain, [("a",)], 2e4, 5000.0)
+    truth, doubted = np.full(codes, 20_000 / codes), []
+    for _ in range(3000):
+        measured = truth + rng.normal(0, 5000.0, codes)
+        _, scales, bias = library._column("a", measured, 5000.0**2)
+        if bias:
+            doubted.append(float(np.median(scales / np.abs(measured - truth))))
+    assert len(doubted) <= 15
+    assert not doubted or np.median(doubted) < 0.7
+
+
 def test_relations_are_believed_as_far_as_measurements_bear_them_out(population: Any) -> None:
     """Columns a and b are torn apart in the public table, each right by itself."""
     codes, truth = population
