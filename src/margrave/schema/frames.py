@@ -48,12 +48,11 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     return _sealed(lambda: _read(_wrapped(frame), names), frame)
 
 
-def each_column(frame: Any, names: Sequence[str] | None = None) -> Iterator[tuple[str, list[pa.Array]]]:
-    """The named columns, or all of them, in turn; those of a query ``TOGETHER`` at a time: it is run each time."""
-    wanted = names_of(frame) if names is None else names
+def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa.Array]]]:
+    """The named columns in turn; those of a query ``TOGETHER`` at a time: it is run each time."""
     size = TOGETHER if _sealed(lambda: isinstance(_wrapped(frame), nw.LazyFrame), frame) else 1
-    for start in range(0, len(wanted), size):
-        yield from columns_of(frame, wanted[start : start + size]).items()
+    for start in range(0, len(names), size):
+        yield from columns_of(frame, names[start : start + size]).items()
 
 
 def collected(frame: Any, names: Sequence[str]) -> pa.Table:
