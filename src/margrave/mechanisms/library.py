@@ -26,7 +26,7 @@ EXTRA = 0.25
 """Added to the records of a cell before its chance variance is taken: an empty cell is not certain either."""
 
 DOUBT = 3.0
-"""How many standard deviations of a comparison must speak against a public column before it is believed less.
+"""As seldom as so many standard deviations is what must speak against a public column before it is believed less.
 
 So many where its measurement is far worse than it is by chance: what measures better needs no benefit of the doubt."""
 
