@@ -467,6 +467,22 @@ def test_nothing_is_measured_that_would_take_the_room_of_what_is_strong() -> Non
     assert bound == [("c", "d"), ("c",)]  # b, c would join three columns
 
 
+def test_the_model_opens_as_the_root_of_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fortieth of the budget each for the columns, but for what would choose them, and for the first round."""
+    opened: list[float] = []
+    candidates = JAM._candidates
+
+    def recorded(jam: JAM, domain: Any, askable: Any, measured: Any, read: Any, open_share: float, keep: Any) -> Any:
+        opened.append(open_share)
+        return candidates(jam, domain, askable, measured, read, open_share, keep)
+
+    monkeypatch.setattr(JAM, "_candidates", recorded)
+    run_on(JAM(public=public_of(), rounds=40), PRIVATE, ReplaceRow(), Budget.zcdp(1), SeededRandomness(3))
+    assert opened[0] == pytest.approx(((0.9 * len(PRIVATE.domain) + 1) / 40) ** 0.5)
+    assert opened[-1] == 1.0
+    assert opened == sorted(opened)
+
+
 def test_few_rounds_of_jam_measure_the_columns_all_the_same() -> None:
     """The budget of a round is meant for more measurements than there are columns, or they would cost more than it."""
     public = public_of()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,8 @@ from margrave.typing import Clique
 from margrave.workload import Workload
 
 READ_SHARE = 0.1
-"""Readings may take so much of the model's size: the rest is for what is measured."""
+"""Readings may take so much of the model's size: the rest is for what is measured. They keep it until so much of the
+budget is spent."""
 
 STRONG = 0.35
 """A reading that is expected to bring the estimate closer by so many records, as a share of all, keeps its room in the
@@ -165,11 +167,14 @@ class JAM:
         while private.remaining > 0:
             if private.remaining <= 2 * rho:
                 rho = private.remaining
-            open_share = 1 - (private.remaining - rho) / private.rho
+            spent = float(1 - (private.remaining - rho) / private.rho)
+            # AIM opens as much of the model as of the budget is spent. Rounds here are fewer and dearer, and most of it
+            # would go to what is small instead of what is missed most
+            open_share = sqrt(spent)
             measured = private.transcript.cliques
-            # what is known exactly or tells most keeps its room, and so do others until as much is open to measurements
-            keep = [r for r in read if library.exact or open_share <= READ_SHARE or r in strong]
-            candidates = self._candidates(domain, askable, measured, read, float(open_share), keep)
+            # what is known exactly or tells most keeps its room, and so do others for a while
+            keep = [r for r in read if library.exact or spent <= READ_SHARE or r in strong]
+            candidates = self._candidates(domain, askable, measured, read, open_share, keep)
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = surviving_noise(estimates, scale, domain)
@@ -180,7 +185,7 @@ class JAM:
             memory.note(estimates, private.transcript)
             library.learn(private.transcript)
             keep, read = library.still_open(keep), library.still_open(read)
-            read = self._that_fit(domain, private.transcript.cliques, read, float(open_share), keep)
+            read = self._that_fit(domain, private.transcript.cliques, read, open_share, keep)
             model = self.fit(domain, private.transcript + library.readings(read), rng=rng, warm=model)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
             if learned <= noise[chosen]:
