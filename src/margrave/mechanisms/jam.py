@@ -67,9 +67,10 @@ class JAM:
     2. Public marginals are raked to the columns, and get a scale for each cell, by chance and by the bias that is seen
        (``Library``). Those expected to bring the estimate closest to the truth are read, w_r · gain_r, a few at a time,
        until none is; two of them never hold the same pair of columns. Nothing is asked of the rows.
-    3. AIM's rounds follow: what the estimate misses most is measured. A reading counts in the estimate by its scales,
-       which are taken anew with every measurement, so that what is measured well overrules it, and no longer once
-       all of its pairs of columns have been measured.
+    3. AIM's rounds follow: what the estimate misses most is measured, in a model of at most sqrt(share of the budget
+       that is spent) · ``max_model_mb``. A reading counts in the estimate by its scales, which are taken anew with
+       every measurement, so that what is measured well overrules it, and no longer once all of its pairs of columns
+       have been measured.
 
     JAM-PGM asks the rows in every round whether to measure or to read, with twice the sensitivity, and reads marginals
     as the public table has them.
