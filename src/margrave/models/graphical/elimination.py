@@ -221,9 +221,15 @@ def _cells_with(adjacency, log_sizes, members, starts, cells):  # type: ignore[n
     work = adjacency.copy()
     for c in range(len(starts) - 1):
         clique = members[starts[c] : starts[c + 1]]
-        touched = np.zeros(len(is_tree), np.uint8)
+        touched, joined = np.zeros(len(is_tree), np.uint8), True
         for v in clique:
             touched[part[v]] = 1
+        for i in clique:
+            for j in clique:
+                joined = joined and (i == j or adjacency[i, j] != 0)
+        if joined:  # the same graph
+            cells[c] = min(before[0].sum(), before[1].sum())
+            continue
         if forest and len(clique) == 2 and touched.sum() == 2:
             cells[c] = before[1].sum() + np.exp(log_sizes[clique[0]] + log_sizes[clique[1]])
             for v in clique:

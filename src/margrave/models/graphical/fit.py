@@ -43,6 +43,11 @@ Such problems are stiff: the last digits take most of the steps, and choices mad
 units JAM's errors were larger by a few percent.
 """
 
+BETWEEN = 60
+"""After so many calibrations such an estimate stops wherever it is: most take a tenth to a half of that, some hundreds,
+where what was measured contradicts what was read. The next one goes on from there, and the last starts from nothing.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphicalFit:
@@ -58,8 +63,8 @@ class GraphicalFit:
 
     ``tolerance`` is the certified gap to the optimum at which a step stops, per measured cell: at the optimum the loss
     itself is about a half per cell. Of several steps the last stops at 0.3 times that, the one before it at 3 times,
-    others at 30 times; a warm start from readings whose cells have scales of their own stops at 3 times.
-    ``max_calibrations`` bounds the passes over the junction tree in each step.
+    others at 30 times; a warm start from readings whose cells have scales of their own stops at 3 times, or after 60
+    passes. ``max_calibrations`` bounds the passes over the junction tree in each step.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
@@ -98,16 +103,18 @@ class GraphicalFit:
         problem = Problem(domain, terms, total, pull / widest)
         steps = self.steps if warm is None else 1
         gap = 1.0 if steps == 1 else _gap(steps - 1)
+        most = self.max_calibrations
         if warm is not None and not all(np.ptp(t.scales) == 0.0 for t in terms):
             gap = ROUGH
-        point = self._step(problem, problem.start(warm), gap).point
+            most = min(most, BETWEEN)
+        point = self._step(problem, problem.start(warm), gap, most).point
         potentials = problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)
         return GraphicalModel(domain, total, potentials, problem.program)
 
-    def _step(self, problem: Problem, start: FloatArray, gap: float) -> Solution:
-        """One minimisation, up to a gap in units of the tolerance."""
+    def _step(self, problem: Problem, start: FloatArray, gap: float, most: int) -> Solution:
+        """One minimisation, up to a gap in units of the tolerance or so many calibrations."""
         gap *= self.tolerance * max(1, problem.measured)
-        return minimise(problem.objective, start, gap=gap, max_calibrations=self.max_calibrations)
+        return minimise(problem.objective, start, gap=gap, max_calibrations=most)
 
     def _towards_least_squares(self, problem: Problem, point: FloatArray) -> dict[Clique, FloatArray]:
         """The proximal steps after the first; the potentials with the least loss of all."""
@@ -116,7 +123,7 @@ class GraphicalFit:
             problem.recentre(point)
             if problem.hopeless():
                 break
-            solution = self._step(problem, np.zeros_like(point), _gap(left))
+            solution = self._step(problem, np.zeros_like(point), _gap(left), self.max_calibrations)
             point = solution.point
             loss = problem.loss_at(point)
             if loss < best_loss:
