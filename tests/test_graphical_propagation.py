@@ -224,6 +224,34 @@ def test_split_and_unsplit_walks_agree_on_a_larger_model(seed: int, monkeypatch:
         assert split[clique].sum() == pytest.approx(TOTAL)
 
 
+@pytest.mark.parametrize("sizes", [[2] * 14, [2, 3] * 5, [1, 2, 3, 40, 2, 1]])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_short_axes_taken_for_one_give_what_each_alone_gives(
+    sizes: list[int], parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(len(sizes))
+    domain = domain_of(sizes)
+    triples = list(combinations(domain.attributes, 3))
+    cliques = [triples[i] for i in rng.choice(len(triples), 14, replace=False)]
+    potentials = random_potentials(domain, cliques, rng, spread=1.0, impossible=0.05)
+    monkeypatch.setattr(propagation, "SHORT", 1)
+    alone, log_alone = calibrated(domain, potentials)
+    if parts > 1:
+        monkeypatch.setattr(propagation, "_workers", lambda: parts)
+        monkeypatch.setattr(propagation, "LARGE", 1)
+    for short, longest in ((8, 12), (32, 256), (10**6, 10**6)):
+        monkeypatch.setattr(propagation, "SHORT", short)
+        monkeypatch.setattr(propagation, "LONGEST", longest)
+        program = Program(JunctionTree.of(domain, cliques), cliques)
+        lengths = [int(w.dims[-1]) for w in program.walks]
+        assert max(lengths) > max(sizes) or short <= max(sizes)
+        together, log_together = calibrated(domain, potentials)
+        assert log_together == pytest.approx(log_alone, rel=1e-12)
+        for clique in cliques:
+            close(together[clique], alone[clique], rtol=1e-10)
+            assert together[clique].sum() == pytest.approx(TOTAL)
+
+
 def test_marginals_that_share_columns_agree_on_a_larger_model() -> None:
     domain, potentials = a_larger_model(2)
     marginals, _ = calibrated(domain, potentials)

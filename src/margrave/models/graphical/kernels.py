@@ -3,9 +3,10 @@
 A clique's table is never stored. Its cells are visited once; the factors inside it (exponentiated potentials and
 messages) are multiplied, and each product is added into every output (a separator, measured marginals). Factors and
 outputs are flat runs of one buffer, with a stride for each of the clique's axes, 0 where an axis is absent. The
-innermost axis is a plain vector loop. A factor that does not vary along the inner axes is multiplied in further out, an
-output that does not is added to further out, and a product that is zero further out (a structural zero) skips all cells
-under it. One compiled program serves every structure.
+innermost axis is a plain vector loop; where axes have few codes, several of them are taken for one, and what varies
+along some of these only is looked up by a list of places. A factor that does not vary along the inner axes is
+multiplied in further out, an output that does not is added to further out, and a product that is zero further out (a
+structural zero) skips all cells under it. One compiled program serves every structure.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)
-def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignore[no-untyped-def]
+def walk(depth, dims, offsets, strides, places, n_in, buffer, low, high):  # type: ignore[no-untyped-def]
     """Walk the cells whose outermost index is in [low, high) and return the sum of all products.
 
     ``dims`` has ``depth`` >= 2 axes. The first ``n_in`` rows of ``offsets`` and ``strides`` are the factors, the rest
-    the outputs, which are added to (the caller clears them).
+    the outputs, which are added to (the caller clears them). Along the innermost axis a row's stride is 0, 1, or −1:
+    its cells then lie at ``places``, which may repeat.
 
     A row is *long* if it varies along the innermost axis, else *short*; its level is the deepest other axis along
     which it varies, −1 if there is none. Factors are multiplied in, and outputs added to, at their level: short ones
@@ -63,7 +65,7 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
                 product[0] *= buffer[offsets[f]]
             else:
                 for j in range(length):
-                    ahead[0, j] *= buffer[offsets[f] + j * step[f]]
+                    ahead[0, j] *= buffer[offsets[f] + (j if step[f] == 1 else places[f, j])]
     if product[0] == 0.0:
         return 0.0
     index[0] = low
@@ -78,8 +80,13 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
                     if step[f] == 0:
                         buffer[a] += mass[level]
                     else:
-                        for j in range(length):
-                            buffer[a + j * step[f]] += behind[level, j]
+                        if step[f] == 1:
+                            run = buffer[a : a + length]
+                            for j in range(length):
+                                run[j] += behind[level, j]
+                        else:
+                            for j in range(length):
+                                buffer[a + places[f, j]] += behind[level, j]
             if level == 0:
                 return mass[0]
             mass[level - 1] += mass[level]
@@ -112,8 +119,13 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
                 f = rows[q]
                 if f < n_in and step[f] != 0:
                     a = at[level + 1, f]
-                    for j in range(length):
-                        ahead[level + 1, j] = ahead[here, j] * buffer[a + j * step[f]]
+                    if step[f] == 1:
+                        run = buffer[a : a + length]
+                        for j in range(length):
+                            ahead[level + 1, j] = ahead[here, j] * run[j]
+                    else:
+                        for j in range(length):
+                            ahead[level + 1, j] = ahead[here, j] * buffer[a + places[f, j]]
                     here = level + 1
             source[level + 1] = here
             level += 1
@@ -132,7 +144,7 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
                         cell[j] *= run[j]
                 else:
                     for j in range(length):
-                        cell[j] *= buffer[a + j * step[f]]
+                        cell[j] *= buffer[a + places[f, j]]
         total = 0.0
         for j in range(length):
             total += cell[j]
@@ -153,7 +165,7 @@ def walk(depth, dims, offsets, strides, n_in, buffer, low, high):  # type: ignor
                             run[j] += cell[j]
                     else:
                         for j in range(length):
-                            buffer[a + j * step[f]] += cell[j]
+                            buffer[a + places[f, j]] += cell[j]
         index[level] += 1
 
 

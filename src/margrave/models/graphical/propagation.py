@@ -17,6 +17,7 @@ import numpy as np
 
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.kernels import DOWN, ROOT, UP, after, before, walk
+from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray, IntArray
 
 LARGE = 150_000
@@ -122,7 +123,7 @@ class Program:
         self._schedule(orders)
         self.room = self.length + max(
             (
-                spare_cells(shape.dims, shape.strides, shape.n_in)
+                spare_cells(shape.spans)
                 for shape in self.walks
                 if shape.cells >= LARGE
             ),
@@ -213,7 +214,7 @@ class Program:
         ]
         shape = describe(self.tree, order, self.known[node], outputs)
         room = int(starts[-1]) - self.length
-        spare = spare_cells(shape.dims, shape.strides, shape.n_in) if shape.cells >= LARGE else 0
+        spare = spare_cells(shape.spans) if shape.cells >= LARGE else 0
         wide = np.zeros(self.length + room + spare)
         wide[: self.length] = buffer[: self.length]
         split_walk(shape, wide, self.length + room)
@@ -227,35 +228,64 @@ class Program:
         return results
 
 
+SHORT = 32
+"""Innermost axes are taken for one until it has so many cells: a loop over two costs hardly less than over thirty."""
+
+LONGEST = 256
+"""But not beyond so many: the vectors along it are to stay in the fastest memory."""
+
+
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets and strides.
+    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets, strides and places.
 
-    ``cells`` is how many cells no structural zero rules out.
+    The innermost axis may stand for several. ``spans`` is how far each output reaches in the buffer, ``cells`` how many
+    cells no structural zero rules out.
     """
 
     dims: IntArray
     offsets: IntArray
     strides: IntArray
+    places: IntArray
     n_in: int
+    spans: IntArray
     cells: int
 
 
 def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> Walk:
-    """A walk over a node's axes in the given order; a node of one axis gets an outer axis of length one."""
+    """A walk over a node's axes in the given order; where all are taken for one, or there is one, an outer is added."""
     domain = tree.domain
-    dims = [domain.size(a) for a in order]
-    pad = 2 - len(dims) if len(dims) < 2 else 0
-    strides = np.zeros((len(inputs) + len(outputs), pad + len(dims)), dtype=np.int64)
+    dims = np.array([domain.size(a) for a in order], dtype=np.int64)
+    strides = np.zeros((len(inputs) + len(outputs), len(dims)), dtype=np.int64)
     for row, slot in enumerate((*inputs, *outputs)):
         step = 1
         for attribute in reversed(slot.axes):
-            strides[row, pad + order.index(attribute)] = step
+            strides[row, order.index(attribute)] = step
             step *= domain.size(attribute)
     offsets = np.array([s.offset for s in (*inputs, *outputs)], dtype=np.int64)
-    assert strides.size == 0 or strides[:, -1].max() <= 1, "an array's last axis is the walk's"
+    spans = 1 + (strides[len(inputs) :] * (dims - 1)).sum(axis=1)
+    outer = len(dims) - _taken_for_one(domain, dims)
+    inner = np.indices(tuple(dims[outer:])).reshape(len(dims) - outer, -1)
+    places = np.ascontiguousarray(strides[:, outer:] @ inner)
+    length = places.shape[1]
+    along = np.where((places == np.arange(length)).all(axis=1), 1, -1)
+    along[~places.any(axis=1)] = 0
+    pad = 1 if outer == 0 else 0
+    dims = np.concatenate([np.ones(pad, dtype=np.int64), dims[:outer], [length]])
+    strides = np.hstack([np.zeros((len(places), pad), dtype=np.int64), strides[:, :outer], along[:, None]])
     cells = domain.possible(domain.clique(order))
-    return Walk(np.array([1] * pad + dims, dtype=np.int64), offsets, strides, len(inputs), cells)
+    return Walk(dims, offsets, strides, places, len(inputs), spans, cells)
+
+
+def _taken_for_one(domain: Domain, dims: IntArray) -> int:
+    """How many innermost axes of a walk are walked as one. With structural zeros one: what is impossible is skipped."""
+    if domain.zeros:
+        return 1
+    taken, length = 1, int(dims[-1])
+    while taken < len(dims) and length < SHORT and length * int(dims[-1 - taken]) <= LONGEST:
+        length *= int(dims[-1 - taken])
+        taken += 1
+    return taken
 
 
 def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
@@ -265,17 +295,17 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
 
     The sums of the parts are added in a fixed order, so the result does not depend on which thread was first.
     """
-    dims, offsets, strides, n_in = shape.dims, shape.offsets, shape.strides, shape.n_in
+    dims, offsets, strides, places, n_in = shape.dims, shape.offsets, shape.strides, shape.places, shape.n_in
     if shape.cells < LARGE:
-        return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
+        return float(walk(len(dims), dims, offsets, strides, places, n_in, buffer, 0, dims[0]))
     parts = min(_workers(), int(dims[:-1].max()))
     if parts == 1:
-        return float(walk(len(dims), dims, offsets, strides, n_in, buffer, 0, dims[0]))
+        return float(walk(len(dims), dims, offsets, strides, places, n_in, buffer, 0, dims[0]))
     axis = _split_axis(dims, parts)
     order = [axis, *(i for i in range(len(dims)) if i != axis)]
     dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
     cuts = np.linspace(0, dims[0], parts + 1).astype(int)
-    spans = 1 + (strides[n_in:] * (dims - 1)).sum(axis=1)
+    spans = shape.spans
     private = int(spans.sum())
     jobs = []
     for part in range(parts):
@@ -286,7 +316,7 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
             shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
         jobs.append(
             _threads().submit(
-                walk, len(dims), dims, shifted, strides, n_in, buffer, cuts[part], cuts[part + 1]
+                walk, len(dims), dims, shifted, strides, places, n_in, buffer, cuts[part], cuts[part + 1]
             )
         )
     mass = float(sum(job.result() for job in jobs))
@@ -309,7 +339,6 @@ def _split_axis(dims: IntArray, parts: int) -> int:
     return int(even[0] if even.size else np.argmax(dims[:-1]))
 
 
-def spare_cells(dims: IntArray, strides: IntArray, n_in: int) -> int:
+def spare_cells(spans: IntArray) -> int:
     """How much room behind a buffer ``split_walk`` needs for the threads' own outputs."""
-    spans = 1 + (strides[n_in:] * (dims - 1)).sum(axis=1)
     return int(spans.sum()) * (_workers() - 1)
