@@ -48,6 +48,29 @@ def test_what_is_stored_is_not_run_again(
     assert not capsys.readouterr().out
 
 
+def test_times_are_taken_side_by_side(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["jam.py", "times", "titanic", "--epsilon", "1", "--runs", "2"]
+    monkeypatch.setattr(sys, "argv", [*words, "--data", str(data), "--results", str(tmp_path)])
+    jam.main()
+    jam.main()  # nothing is taken twice
+    lines = [json.loads(x) for x in (tmp_path / "times.jsonl").read_text().splitlines()]
+    assert [(x["table"], x["epsilon"], x["run"]) for x in lines] == [("titanic", 1.0, 0), ("titanic", 1.0, 1)]
+    assert all(x["cpu_s"]["aim"] > 0 and x["cpu_s"]["jam"] > 0 for x in lines)
+
+
+def test_the_page_tells_how_much_longer_jam_takes() -> None:
+    def line(table: str, epsilon: float, aim: float, own: float) -> dict[str, Any]:
+        return {"table": table, "epsilon": epsilon, "cpu_s": {"aim": aim, "jam": own}}
+
+    lines = [line("titanic", 1.0, 0.5, 1.5), line("titanic", 1.0, 1.5, 2.5), line("fire", 0.1, 1.0, 4.0)]
+    lines.append(line("fire", 10.0, 10.0, 9.0))
+    text = jam.longer(lines)
+    assert text.startswith("Side by side at 3 settings of the paper's tables, JAM takes 2.00 times")
+    assert "and 1.25 times for all together" in text  # 15 s against 12
+    assert text.endswith("More than twice: FIRE at ε = 0.1 (4.0, 3.0 s more).")
+    assert jam.longer([]) == "Not run yet."
+
+
 def test_the_page_tells_where_jam_is_worse(tmp_path: Path) -> None:
     made = {("titanic", 0.1): (0.4, 0.3, 0.2), ("titanic", 1.0): (0.2, 0.25, 0.3), ("adult_050", 1.0): (0.4, 0.1, 0.1)}
     for (table, epsilon), values in made.items():

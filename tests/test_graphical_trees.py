@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import log
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from margrave.models import GraphicalFit
-from margrave.models.graphical.elimination import RULES, _eliminate, adjacency_of, cells_with, log_sizes
+from margrave.models.graphical.elimination import RULES, Sizes, cells_with, graph_of, members_of
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.schema.domain import Domain, StructuralZeros
 from margrave.typing import Clique
@@ -100,7 +101,7 @@ def greedy_by_hand(domain: Domain, cliques: list[Clique], rule: int) -> list[set
     while left:
 
         def cost(v: str) -> float:
-            weight = float(np.log(domain.cells((v, *ties[v]))))
+            weight = log(domain.cells((v, *ties[v])))
             fill = sum(
                 np.log(domain.size(a)) * np.log(domain.size(b))
                 for a, b in combinations(sorted(ties[v]), 2)
@@ -122,11 +123,23 @@ def greedy_by_hand(domain: Domain, cliques: list[Clique], rule: int) -> list[set
 def test_the_kernel_is_the_greedy_rule(rule: int, rng: np.random.Generator) -> None:
     """Sizes are distinct primes: two costs are equal only where it makes no difference which is taken first."""
     domain = domain_of(rng.permutation([2, 3, 5, 7, 11, 13, 17, 19, 23])[: rng.integers(1, 10)].tolist())
-    cliques = some_cliques(domain, rng, 12, 4)
-    n = len(domain)
-    order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
-    cells = _eliminate(adjacency_of(domain, cliques), log_sizes(domain), rule, order, neighbours)
-    own = [{domain.attributes[u] for u in (v, *np.flatnonzero(neighbours[v]))} for v in order]
+    _check_greedy(domain, some_cliques(domain, rng, 12, 4), rule)
+
+
+@pytest.mark.parametrize("rule", range(RULES))
+@pytest.mark.parametrize("columns", [64, 65, 130])
+def test_the_kernel_is_the_greedy_rule_beyond_a_word(rule: int, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    primes = [p for p in range(2, 800) if all(p % q for q in range(2, p))][:columns]
+    domain = domain_of(rng.permutation(primes).tolist())
+    for most in (30, 90):
+        _check_greedy(domain, some_cliques(domain, rng, most, 3), rule)
+
+
+def _check_greedy(domain: Domain, cliques: list[Clique], rule: int) -> None:
+    order, joined = np.empty(len(domain), np.int64), graph_of(domain, cliques)
+    cells = Sizes(domain).eliminated(joined, rule, order)
+    own = [{domain.attributes[u] for u in (v, *members_of(joined[v]))} for v in order]
     kept = [c for c in own if not any(c < d for d in own)]
     assert cells == pytest.approx(sum(domain.cells(c) for c in kept), rel=1e-9)
     assert sorted(map(sorted, kept)) == sorted(map(sorted, greedy_by_hand(domain, cliques, rule)))
@@ -179,8 +192,7 @@ def test_sizes_by_connected_parts_are_those_of_the_whole_graph(least: int) -> No
         candidates = [c for k in (1, 2, 3) for c in combinations(domain.attributes, k)]
         expected = []
         for candidate in candidates:
-            adjacency = adjacency_of(domain, [*cliques, candidate])
-            order, neighbours = np.empty(d, np.int64), np.empty((d, d), np.uint8)
-            sizes = [_eliminate(adjacency.copy(), log_sizes(domain), r, order, neighbours) for r in range(RULES)]
+            graph, order = graph_of(domain, [*cliques, candidate]), np.empty(d, np.int64)
+            sizes = [Sizes(domain).eliminated(graph.copy(), r, order) for r in range(RULES)]
             expected.append(round(min(sizes)))
         assert cells_with(domain, cliques, candidates).tolist() == expected

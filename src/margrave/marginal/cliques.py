@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, groupby
 
 from margrave.typing import Clique
 
@@ -28,17 +28,20 @@ def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     (('a', 'b'), ('c',))
     """
     distinct = list(dict.fromkeys(cliques))
-    sets = [frozenset(c) for c in distinct]
-    by_attribute: dict[str, list[int]] = {}
-    for i, members in enumerate(sets):
-        for a in members:
-            by_attribute.setdefault(a, []).append(i)
-    kept = []
-    for i, clique in enumerate(distinct):
-        rivals = min((by_attribute[a] for a in clique), key=len, default=range(len(sets)))
-        if not any(j != i and sets[i] < sets[j] for j in rivals):
-            kept.append(clique)
-    return tuple(kept)
+    holding: dict[str, list[frozenset[str]]] = {}  # those kept so far, by attribute: all larger than what comes
+    kept: dict[Clique, frozenset[str]] = {}
+    for _, same in groupby(sorted(distinct, key=len, reverse=True), key=len):
+        new = {}
+        for clique in same:
+            members = frozenset(clique)
+            larger = min((holding.get(a, []) for a in members), key=len) if members else list(kept.values())
+            if not any(members < c for c in larger):
+                new[clique] = members
+        kept |= new
+        for members in new.values():
+            for a in members:
+                holding.setdefault(a, []).append(members)
+    return tuple(c for c in distinct if c in kept)
 
 
 def covers(cliques: Iterable[Clique], clique: Clique) -> bool:

@@ -7,8 +7,7 @@ Both are tried and the smaller tree is kept. Everything here is a function of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import permutations
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numba import njit
@@ -17,158 +16,204 @@ from numpy.typing import NDArray
 from margrave.schema.domain import Domain
 from margrave.typing import Clique, FloatArray
 
-Adjacency = NDArray[np.uint8]
+Masks = NDArray[np.uint64]
+"""Sets of attributes: attribute v is bit v % 64 of word v // 64. Of a graph, row v holds what v is joined to."""
 
 RULES = 2
 
+NONE, ONE = np.uint64(0), np.uint64(1)
+
+_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
+"""A de Bruijn sequence: every six bits in a row are others, so that its product with a power of two tells which."""
+
+_PLACES = np.zeros(64, dtype=np.int64)
+for _i in range(64):
+    _PLACES[((int(_SEQUENCE) << _i) & (2**64 - 1)) >> 58] = _i
+
 
 @njit(cache=True, nogil=True)
-def _eliminate(adjacency, log_sizes, rule, order, neighbours):  # type: ignore[no-untyped-def]
-    """Greedy elimination; fills ``order`` and ``neighbours`` and returns the cells of all maximal cliques.
+def _first(word):  # type: ignore[no-untyped-def]
+    """The place of the lowest bit that is set; some must be."""
+    return _PLACES[((word & (~word + ONE)) * _SEQUENCE) >> np.uint64(58)]
 
-    ``adjacency`` is overwritten. ``neighbours[v]`` marks the neighbours of v when it was eliminated.
+
+@njit(cache=True, nogil=True)
+def _bit(v):  # type: ignore[no-untyped-def]
+    """The word of v alone."""
+    return ONE << np.uint64(v & 63)
+
+
+@njit(cache=True, nogil=True)
+def _cost(v, joined, log_sizes, rule):  # type: ignore[no-untyped-def]
+    """What a rule holds against eliminating v next: the log-size of its clique, or its fill weighted by log-sizes."""
+    words = joined.shape[1]
+    weight, fill = log_sizes[v], 0.0
+    for k in range(words):
+        rest = joined[v, k]
+        while rest != NONE:
+            i = 64 * k + _first(rest)
+            rest &= rest - ONE
+            weight += log_sizes[i]
+            if rule == 1:
+                for m in range(k, words):
+                    apart = (rest if m == k else joined[v, m]) & ~joined[i, m]
+                    while apart != NONE:
+                        fill += log_sizes[i] * log_sizes[64 * m + _first(apart)]
+                        apart &= apart - ONE
+    # ties, above all those without fill, go to the smaller clique
+    return fill + 1e-3 * weight if rule == 1 else weight
+
+
+@njit(cache=True, nogil=True)
+def _eliminate(joined, log_sizes, rule, left, cost, stale, order):  # type: ignore[no-untyped-def]
+    """Greedy elimination of the attributes ``left``; fills ``order``, returns the cells of all maximal cliques.
+
+    Afterwards ``joined[v]`` is what v was joined to when it was eliminated. ``left`` is used up, and so are ``cost``,
+    which holds those of all attributes that are not ``stale``, and ``stale``.
     """
-    n = len(log_sizes)
-    done = np.zeros(n, np.uint8)
-    stale = np.ones(n, np.uint8)
-    cost = np.zeros(n)
-    members = np.empty(n, np.int64)
-    for step in range(n):
+    words = joined.shape[1]
+    placed = 0
+    while True:
         best = -1
-        for v in range(n):
-            if done[v]:
-                continue
-            if stale[v]:
-                weight = log_sizes[v]
-                count = 0
-                for u in range(n):
-                    if adjacency[v, u]:
-                        members[count] = u
-                        count += 1
-                        weight += log_sizes[u]
-                if rule == 1:
-                    fill = 0.0
-                    for i in range(count):
-                        for j in range(i + 1, count):
-                            if not adjacency[members[i], members[j]]:
-                                fill += log_sizes[members[i]] * log_sizes[members[j]]
-                    # ties, above all those without fill, go to the smaller clique
-                    cost[v] = fill + 1e-3 * weight
-                else:
-                    cost[v] = weight
-                stale[v] = 0
-            if best < 0 or cost[v] < cost[best]:
-                best = v
-        order[step] = best
-        done[best] = 1
-        count = 0
-        for u in range(n):
-            neighbours[best, u] = adjacency[best, u]
-            if adjacency[best, u]:
-                members[count] = u
-                count += 1
-        for i in range(count):
-            u = members[i]
-            adjacency[u, best] = 0
-            adjacency[best, u] = 0
-            stale[u] = 1
-            for j in range(count):
-                if i != j and not adjacency[u, members[j]]:
-                    adjacency[u, members[j]] = 1
-                    if rule == 1:  # fill of common neighbours changed
-                        for w in range(n):
-                            if adjacency[u, w] and adjacency[members[j], w]:
-                                stale[w] = 1
-    return _maximal_cells(order, neighbours, log_sizes)
+        for k in range(words):
+            rest = left[k]
+            while rest != NONE:
+                v = 64 * k + _first(rest)
+                if stale[k] & rest & (~rest + ONE) != NONE:
+                    cost[v] = _cost(v, joined, log_sizes, rule)
+                rest &= rest - ONE
+                if best < 0 or cost[v] < cost[best]:
+                    best = v
+        if best < 0:
+            return _maximal_cells(order[:placed], joined, log_sizes)
+        order[placed] = best
+        placed += 1
+        left[best >> 6] &= ~_bit(best)
+        around = joined[best]
+        for k in range(words):
+            stale[k] = around[k]
+        if rule == 1:  # fill of what two newly joined neighbours have in common changes too
+            for k in range(words):
+                rest = around[k]
+                while rest != NONE:
+                    u = 64 * k + _first(rest)
+                    rest &= rest - ONE
+                    for m in range(k, words):
+                        apart = (rest if m == k else around[m]) & ~joined[u, m]
+                        while apart != NONE:
+                            w = 64 * m + _first(apart)
+                            apart &= apart - ONE
+                            for i in range(words):
+                                stale[i] |= joined[u, i] & joined[w, i]
+        for k in range(words):
+            rest = around[k]
+            while rest != NONE:
+                u = 64 * k + _first(rest)
+                rest &= rest - ONE
+                for m in range(words):
+                    joined[u, m] |= around[m]
+                joined[u, u >> 6] &= ~_bit(u)
+                joined[u, best >> 6] &= ~_bit(best)
 
 
 @njit(cache=True, nogil=True)
-def _absorbed(order, neighbours):  # type: ignore[no-untyped-def]
-    """Which cliques {v} ∪ neighbours(v) lie in an earlier one, and the next attribute that each v's clique takes up.
+def _absorbed(order, joined):  # type: ignore[no-untyped-def]
+    """Which cliques {v} ∪ joined(v) lie in an earlier one, and the next attribute that each v's clique takes up.
+
+    What is not in ``order`` counts as such.
 
     A clique lies in an earlier one exactly if some v whose next-eliminated neighbour it belongs to has one member
     more (Blair and Peyton 1993). The first such v in the order takes it up; −1 where v takes up none.
     """
-    n = len(order)
+    n, words = joined.shape
     position = np.empty(n, np.int64)
-    for i in range(n):
+    for i in range(len(order)):
         position[order[i]] = i
     degree = np.zeros(n, np.int64)
-    for v in range(n):
-        for u in range(n):
-            degree[v] += neighbours[v, u]
-    absorbed = np.zeros(n, np.uint8)
+    parent = np.full(n, -1, np.int64)
+    for v in order:
+        for k in range(words):
+            rest = joined[v, k]
+            while rest != NONE:
+                u = 64 * k + _first(rest)
+                rest &= rest - ONE
+                degree[v] += 1
+                if parent[v] < 0 or position[u] < position[parent[v]]:
+                    parent[v] = u
+    absorbed = np.ones(n, np.uint8)
+    absorbed[order] = 0
     following = np.full(n, -1, np.int64)
-    for i in range(n):
-        v, parent = order[i], -1
-        for u in range(n):
-            if neighbours[v, u] and (parent < 0 or position[u] < position[parent]):
-                parent = u
-        if parent >= 0 and degree[v] == degree[parent] + 1 and not absorbed[parent]:
-            absorbed[parent] = 1
-            following[v] = parent
+    for v in order:
+        up = parent[v]
+        if up >= 0 and degree[v] == degree[up] + 1 and not absorbed[up]:
+            absorbed[up] = 1
+            following[v] = up
     return absorbed, following
 
 
 @njit(cache=True, nogil=True)
-def _maximal_cells(order, neighbours, log_sizes):  # type: ignore[no-untyped-def]
-    """Sum of the cells of the cliques {v} ∪ neighbours(v) that lie in no earlier one."""
-    n = len(order)
-    absorbed, _ = _absorbed(order, neighbours)
+def _weight(v, joined, log_sizes):  # type: ignore[no-untyped-def]
+    """The log-size of the clique {v} ∪ joined(v)."""
+    weight = log_sizes[v]
+    for k in range(joined.shape[1]):
+        rest = joined[v, k]
+        while rest != NONE:
+            weight += log_sizes[64 * k + _first(rest)]
+            rest &= rest - ONE
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _maximal_cells(order, joined, log_sizes):  # type: ignore[no-untyped-def]
+    """Sum of the cells of the cliques {v} ∪ joined(v) that lie in no earlier one."""
+    absorbed, _ = _absorbed(order, joined)
     total = 0.0
-    for v in range(n):
+    for v in range(len(joined)):
         if not absorbed[v]:
-            weight = log_sizes[v]
-            for u in range(n):
-                if neighbours[v, u]:
-                    weight += log_sizes[u]
-            total += np.exp(weight)
+            total += np.exp(_weight(v, joined, log_sizes))
     return total
 
 
 @njit(cache=True, nogil=True)
-def _constrained(order, neighbours, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
+def _constrained(order, joined, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
     """The maximal cliques that hold a whole row of ``zeros``, and their separators that do; the cells of other cliques.
 
-    Rows of the last two arguments mark members. A clique takes the eliminated variables that it absorbs, one after the
-    other; what the last of them still borders on is its separator.
+    A clique takes the eliminated variables that it absorbs, one after the other; what the last of them is still joined
+    to is its separator.
     """
-    n = len(order)
-    absorbed, following = _absorbed(order, neighbours)
+    words = joined.shape[1]
+    absorbed, following = _absorbed(order, joined)
     n_cliques, n_separators, total = 0, 0, 0.0
-    for v in range(n):
+    for v in range(len(joined)):
         if absorbed[v]:
             continue
         last = v
         while following[last] >= 0:
             last = following[last]
-        inside, shared, weight = False, False, log_sizes[v]
-        for u in range(n):
-            if neighbours[v, u]:
-                weight += log_sizes[u]
+        clique = joined[v].copy()
+        clique[v >> 6] |= _bit(v)
+        inside, shared = False, False
         for z in range(len(zeros)):
             whole, split = True, True
-            for u in range(n):
-                if zeros[z, u]:
-                    whole = whole and (u == v or neighbours[v, u] != 0)
-                    split = split and neighbours[last, u] != 0
+            for k in range(words):
+                whole = whole and zeros[z, k] & ~clique[k] == NONE
+                split = split and zeros[z, k] & ~joined[last, k] == NONE
             inside, shared = inside or whole, shared or split
         if not inside:
-            total += np.exp(weight)
+            total += np.exp(_weight(v, joined, log_sizes))
             continue
-        cliques[n_cliques] = neighbours[v]
-        cliques[n_cliques, v] = 1
+        cliques[n_cliques] = clique
         n_cliques += 1
         if shared:
-            separators[n_separators] = neighbours[last]
+            separators[n_separators] = joined[last]
             n_separators += 1
     return n_cliques, n_separators, total
 
 
 @njit(cache=True, nogil=True)
-def _parts(adjacency):  # type: ignore[no-untyped-def]
+def _parts(joined):  # type: ignore[no-untyped-def]
     """Which connected part of the graph each attribute is in, and which parts are trees."""
-    n = len(adjacency)
+    n, words = joined.shape
     part, waiting = np.full(n, -1, np.int64), np.empty(n, np.int64)
     is_tree = np.zeros(n, np.uint8)
     parts = 0
@@ -180,8 +225,11 @@ def _parts(adjacency):  # type: ignore[no-untyped-def]
         while seen < reached:
             v = waiting[seen]
             seen += 1
-            for u in range(n):
-                if adjacency[v, u]:
+            for k in range(words):
+                rest = joined[v, k]
+                while rest != NONE:
+                    u = 64 * k + _first(rest)
+                    rest &= rest - ONE
                     ends += 1
                     if part[u] < 0:
                         part[u] = parts
@@ -193,69 +241,112 @@ def _parts(adjacency):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cells_of(adjacency, log_sizes, rule, inside):  # type: ignore[no-untyped-def]
-    """The size of the junction tree of some attributes that no other is joined to."""
-    places = np.flatnonzero(inside)
-    work = np.empty((len(places), len(places)), np.uint8)
-    for i in range(len(places)):
-        for j in range(len(places)):
-            work[i, j] = adjacency[places[i], places[j]]
-    order, neighbours = np.empty(len(places), np.int64), np.empty(work.shape, np.uint8)
-    return _eliminate(work, log_sizes[places], rule, order, neighbours)
-
-
-@njit(cache=True, nogil=True)
-def _cells_with(adjacency, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
+def _cells_with(joined, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
     """The size of the junction tree with each candidate clique added in turn.
 
     Parts of the graph that a candidate does not touch keep theirs. Where all are trees, least fill keeps them so, and
     an edge between two makes one clique more, which takes up the ends that stood alone. (Columns of one code cost no
-    fill: there it may not keep them.)
+    fill: there it may not keep them.) Costs at the start are those without the candidate, but near it. Candidates that
+    join the same two attributes, and no others, lead to the same graph.
     """
-    part, is_tree = _parts(adjacency)
-    before = np.empty((2, len(is_tree)))
-    for p in range(len(is_tree)):
-        for rule in range(2):
-            before[rule, p] = _cells_of(adjacency, log_sizes, rule, part == p)
+    n, words = joined.shape
+    part, is_tree = _parts(joined)
+    within = np.zeros((len(is_tree), words), np.uint64)
+    for v in range(n):
+        within[part[v], v >> 6] |= _bit(v)
+    costs = np.empty((RULES, n))
+    before = np.empty((RULES, len(is_tree)))
+    work, cost, order = joined.copy(), np.empty(n), np.empty(n, np.int64)
+    left, stale = np.empty(words, np.uint64), np.zeros(words, np.uint64)
+    for rule in range(RULES):
+        for v in range(n):
+            costs[rule, v] = _cost(v, joined, log_sizes, rule)
+        for p in range(len(is_tree)):
+            work[:] = joined
+            cost[:] = costs[rule]
+            left[:] = within[p]
+            stale[:] = NONE
+            before[rule, p] = _eliminate(work, log_sizes, rule, left, cost, stale, order)
     forest = is_tree.all() and log_sizes.min() > 0.0
-    work = adjacency.copy()
+    touched, near, inside = np.empty(len(is_tree), np.bool_), np.empty(words, np.uint64), np.empty(words, np.uint64)
+    with_edge = np.zeros((n, n))  # the size with one edge more, where it is known
     for c in range(len(starts) - 1):
         clique = members[starts[c] : starts[c + 1]]
-        touched, joined = np.zeros(len(is_tree), np.uint8), True
-        for v in clique:
-            touched[part[v]] = 1
+        touched[:] = False
+        near[:] = NONE
+        edges, first, second = 0, 0, 0
+        for i in clique:
+            touched[part[i]] = True
+            near[i >> 6] |= _bit(i)
         for i in clique:
             for j in clique:
-                joined = joined and (i == j or adjacency[i, j] != 0)
-        if joined:  # the same graph
+                if i < j and joined[i, j >> 6] & _bit(j) == NONE:
+                    edges, first, second = edges + 1, i, j
+                    for k in range(words):
+                        near[k] |= joined[i, k] & joined[j, k]
+        if edges == 0:  # the same graph
             cells[c] = min(before[0].sum(), before[1].sum())
+            continue
+        if edges == 1 and with_edge[first, second] > 0.0:
+            cells[c] = with_edge[first, second]
             continue
         if forest and len(clique) == 2 and touched.sum() == 2:
             cells[c] = before[1].sum() + np.exp(log_sizes[clique[0]] + log_sizes[clique[1]])
             for v in clique:
-                if not adjacency[v].any():
+                if not joined[v].any():
                     cells[c] -= np.exp(log_sizes[v])
             continue
-        for i in clique:
-            for j in clique:
-                work[i, j] = i != j
-        inside = touched[part] > 0
+        inside[:] = NONE
+        for p in range(len(is_tree)):
+            if touched[p]:
+                inside |= within[p]
         cells[c] = np.inf
-        for rule in range(2):
-            apart = before[rule][touched == 0].sum()
-            cells[c] = min(cells[c], apart + _cells_of(work, log_sizes, rule, inside))
-        for i in clique:
-            for j in clique:
-                work[i, j] = adjacency[i, j]
+        for rule in range(RULES):
+            work[:] = joined
+            for i in clique:
+                for j in clique:
+                    if i != j:
+                        work[i, j >> 6] |= _bit(j)
+            cost[:] = costs[rule]
+            left[:] = inside
+            stale[:] = near
+            size = _eliminate(work, log_sizes, rule, left, cost, stale, order)
+            for p in range(len(is_tree)):
+                if not touched[p]:
+                    size += before[rule, p]
+            cells[c] = min(cells[c], size)
+        if edges == 1:
+            with_edge[first, second] = cells[c]
 
 
-def adjacency_of(domain: Domain, cliques: Collection[Clique]) -> Adjacency:
+def graph_of(domain: Domain, cliques: Collection[Clique]) -> Masks:
     """The graph in which the attributes of a clique, measured or structurally constrained, are joined."""
-    adjacency = np.zeros((len(domain), len(domain)), dtype=np.uint8)
+    n = len(domain)
+    joined = [0] * n
     for clique in (*cliques, *(z.clique for z in domain.zeros)):
-        for i, j in permutations([domain.index(a) for a in clique], 2):  # few: an index of arrays takes longer to make
-            adjacency[i, j] = 1
-    return adjacency
+        index = [domain.index(a) for a in clique]
+        for i in index:
+            joined[i] |= sum(1 << j for j in index) & ~(1 << i)
+    return _words(joined, n)
+
+
+def mask_of(members: Iterable[int], n: int) -> Masks:
+    """The set of some of n attributes."""
+    return _words([sum(1 << v for v in members)], n).ravel()
+
+
+def _words(rows: Sequence[int], n: int) -> Masks:
+    """Rows of n bits each, cut into words."""
+    size = 8 * -(-n // 64)
+    data = b"".join(row.to_bytes(size, "little") for row in rows)
+    return np.array(np.frombuffer(data, "<u8"), np.uint64).reshape(len(rows), size // 8)
+
+
+def members_of(mask: Masks) -> list[int]:
+    """The attributes of one set, in order."""
+    bits = np.unpackbits(mask.astype("<u8").view(np.uint8), bitorder="little")
+    found: list[int] = np.flatnonzero(bits).tolist()
+    return found
 
 
 def log_sizes(domain: Domain) -> FloatArray:
@@ -270,31 +361,31 @@ class Sizes:
     """
 
     def __init__(self, domain: Domain) -> None:
-        n = len(domain)
         self.domain, self.log_sizes = domain, log_sizes(domain)
-        self.zeros = np.zeros((len(domain.zeros), n), np.uint8)
+        n = len(domain)
+        self.every = mask_of(range(n), n)
+        self.zeros = np.zeros((len(domain.zeros), len(self.every)), np.uint64)
         for i, z in enumerate(domain.zeros):
-            self.zeros[i, [domain.index(a) for a in z.clique]] = 1
-        self._cliques, self._separators = np.empty((n, n), np.uint8), np.empty((n, n), np.uint8)
+            self.zeros[i] = mask_of([domain.index(a) for a in z.clique], n)
+        self._cliques, self._separators = np.empty((2, n, len(self.every)), np.uint64)
         self._known: dict[tuple[bool, bytes], float] = {}
 
-    def eliminated(
-        self, adjacency: Adjacency, rule: int, order: NDArray[np.int64], neighbours: Adjacency
-    ) -> float:
-        """Eliminate by a rule; ``adjacency`` is overwritten, ``order`` and ``neighbours`` are filled."""
-        cells = float(_eliminate(adjacency, self.log_sizes, rule, order, neighbours))
+    def eliminated(self, joined: Masks, rule: int, order: NDArray[np.int64]) -> float:
+        """Eliminate by a rule: ``order`` is filled, ``joined`` holds what each was joined to when its turn came."""
+        left, stale, cost = self.every.copy(), self.every.copy(), np.empty(len(order))
+        cells = float(_eliminate(joined, self.log_sizes, rule, left, cost, stale, order))
         if not len(self.zeros):
             return cells
         n_cliques, n_separators, total = _constrained(
-            order, neighbours, self.log_sizes, self.zeros, self._cliques, self._separators
+            order, joined, self.log_sizes, self.zeros, self._cliques, self._separators
         )
         total += sum(self._cells(row, separator=False) for row in self._cliques[:n_cliques])
         return float(total + sum(self._cells(row, separator=True) for row in self._separators[:n_separators]))
 
-    def _cells(self, row: NDArray[np.uint8], *, separator: bool) -> float:
+    def _cells(self, row: Masks, *, separator: bool) -> float:
         key = (separator, row.tobytes())
         if key not in self._known:
-            clique = tuple(self.domain.attributes[i] for i in np.flatnonzero(row))
+            clique = tuple(self.domain.attributes[i] for i in members_of(row))
             self._known[key] = float(counted_cells(self.domain, clique, separator=separator))
         return self._known[key]
 
@@ -315,17 +406,16 @@ def eliminate(
     domain: Domain, cliques: Collection[Clique]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
-    n = len(domain)
-    sizes, adjacency = Sizes(domain), adjacency_of(domain, cliques)
-    best: tuple[float, NDArray[np.int64], Adjacency] | None = None
+    sizes, graph = Sizes(domain), graph_of(domain, cliques)
+    best: tuple[float, NDArray[np.int64], Masks] | None = None
     for rule in range(RULES):
-        order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
-        cells = sizes.eliminated(adjacency.copy(), rule, order, neighbours)
+        order, joined = np.empty(len(domain), np.int64), graph.copy()
+        cells = sizes.eliminated(joined, rule, order)
         if best is None or cells < best[0]:
-            best = (cells, order, neighbours)
+            best = (cells, order, joined)
     assert best is not None
-    _, order, neighbours = best
-    return tuple(order.tolist()), tuple(tuple(np.flatnonzero(row).tolist()) for row in neighbours)
+    _, order, joined = best
+    return tuple(order.tolist()), tuple(tuple(members_of(row)) for row in joined)
 
 
 def cells_with(domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
@@ -338,23 +428,17 @@ def cells_with(domain: Domain, cliques: Collection[Clique], candidates: Sequence
     cells = np.empty(len(candidates))
     members = np.array([domain.index(a) for c in candidates for a in c], dtype=np.int64)
     starts = np.cumsum([0, *(len(c) for c in candidates)], dtype=np.int64)
-    _cells_with(adjacency_of(domain, cliques), log_sizes(domain), members, starts, cells)
+    _cells_with(graph_of(domain, cliques), log_sizes(domain), members, starts, cells)
     return np.round(cells)
 
 
 def _cells_with_zeros(
     domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
 ) -> FloatArray:
-    n = len(domain)
-    sizes, before = Sizes(domain), adjacency_of(domain, cliques)
-    order, neighbours = np.empty(n, np.int64), np.empty((n, n), np.uint8)
+    sizes, before = Sizes(domain), graph_of(domain, cliques)
+    order = np.empty(len(domain), np.int64)
     found = []
     for candidate in candidates:
-        index = [domain.index(a) for a in candidate]
-        joined = before.copy()
-        joined[np.ix_(index, index)] = 1
-        np.fill_diagonal(joined, 0)
-        found.append(
-            min(sizes.eliminated(joined.copy(), rule, order, neighbours) for rule in range(RULES))
-        )
+        joined = before | graph_of(domain, [candidate])
+        found.append(min(sizes.eliminated(joined.copy(), rule, order) for rule in range(RULES)))
     return np.asarray(np.round(found), dtype=np.float64)
