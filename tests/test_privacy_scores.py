@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, Query, closure
 from margrave.privacy import Improvement, MarginalGap, sensitivity
-from margrave.privacy.scores import LARGEST_TOTAL, grid_gap
+from margrave.privacy.scores import LARGEST_TOTAL, grid_gaps
+from margrave.typing import FloatArray, IntArray
 from tiny_table import UNITS, TinyTable, neighbours, tiny_domain
 
 DOMAIN = tiny_domain()
@@ -96,6 +97,10 @@ def test_the_sensitivity_is_attained(unit: object) -> None:
     assert reached == limit
 
 
+def grid_gap(counts: IntArray, model: FloatArray) -> int:
+    return grid_gaps([counts], [model])[0]
+
+
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=200, deadline=None)
 def test_order_of_rows_and_cells_does_not_matter(seed: int) -> None:
@@ -108,6 +113,20 @@ def test_order_of_rows_and_cells_does_not_matter(seed: int) -> None:
         assert grid_gap(counts, model) == grid_gap(
             np.asfortranarray(counts.reshape(2, -1)), np.asfortranarray(model.reshape(2, -1))
         )
+
+
+def test_marginals_are_taken_many_at_a_time_as_each_alone() -> None:
+    """Small ones between large ones, which take several pieces, and the exact sums in whole numbers beside them."""
+    rng = np.random.default_rng(1)
+    sizes = [1, 3, 40_000, 2, 16_384, 16_383, 1, 1, 7, 50_000, 27]
+    counts = [rng.integers(0, 1000, n) for n in sizes]
+    models = [rng.normal(500, 300, n) for n in sizes]
+    exact = [
+        int(np.abs(1024 * x - np.rint(1024 * m).astype(np.int64)).sum()) for x, m in zip(counts, models, strict=True)
+    ]
+    assert grid_gaps(counts, models) == exact
+    assert [grid_gap(x, m) for x, m in zip(counts, models, strict=True)] == exact
+    assert grid_gaps([], []) == []
 
 
 def test_exact_up_to_the_largest_totals() -> None:
@@ -150,6 +169,7 @@ def test_what_is_right_passes() -> None:
         ("estimates", np.full((2, 3), math.nan)),
         ("estimates", np.array([[0, 0, 0], [0, math.inf, 0]])),
         ("estimates", np.full((2, 3), LARGEST_TOTAL / 5)),
+        ("estimates", np.full((2, 3), 1e308)),
     ],
 )
 def test_what_is_wrong_is_said_beforehand(part: str, value: object) -> None:

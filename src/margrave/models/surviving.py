@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
@@ -20,6 +20,8 @@ OCTAVES = 13
 BINS = OCTAVES * PER_OCTAVE + 1
 PER_RECORD = 1 << 10
 """What is found is a multiple of 1 / this, as scores are: their grid then tells nothing."""
+TOGETHER = 1 << 20
+"""Cells that are copied side by side: one call for many small marginals."""
 FINE, REACH = 256, 12
 """The table of E max(x + z, 0): points per unit, and how far it goes either way."""
 
@@ -70,8 +72,7 @@ def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
         shift = (low + high) / 2
         gained = -shift * large
         for b in range(len(cells)):
-            if cells[b]:
-                gained += cells[b] * (_positive(means[b] - shift, above) - means[b])
+            gained += cells[b] * (_positive(means[b] - shift, above) - means[b])
         if gained > 0.0:
             low = shift
         else:
@@ -80,9 +81,37 @@ def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
     over, under = _positive(-shift, above), _positive(shift, above)
     error = large * (over + under)
     for b in range(len(cells)):
-        if cells[b]:
-            error += cells[b] * (over + under - _positive(shift - means[b], above))
+        error += cells[b] * (over + under - _positive(shift - means[b], above))
     return error
+
+
+@njit(cache=True, nogil=True)
+def _survives(values, bits, sizes, impossible, base, centres, scale, above, errors):  # type: ignore[no-untyped-def]
+    """The expected error of each of the marginals whose cells follow one another."""
+    cells, means = np.empty(BINS, np.int64), centres.copy()
+    start = 0
+    for m in range(len(sizes)):
+        stop = start + sizes[m]
+        cells[:] = 0
+        near = _histogram(values[start:stop], bits[start:stop], base, cells)
+        cells[0] = max(0, cells[0] - impossible[m])
+        means[0] = max(near, 0.0) / scale / max(1, cells[0])
+        held = np.flatnonzero(cells[:-1])
+        errors[m] = scale * _left(cells[held], means[held], cells[-1], above)
+        start = stop
+
+
+def _by_cells(estimates: Mapping[Clique, FloatArray]) -> Iterator[list[Clique]]:
+    """Marginals in runs of so many cells together, or of one alone."""
+    run, cells = list[Clique](), 0
+    for clique, values in estimates.items():
+        if run and cells + values.size > TOGETHER:
+            yield run
+            run, cells = [], 0
+        run.append(clique)
+        cells += values.size
+    if run:
+        yield run
 
 
 def surviving_noise(estimates: Mapping[Clique, FloatArray], scale: float, domain: Domain) -> dict[Clique, float]:
@@ -103,13 +132,13 @@ def surviving_noise(estimates: Mapping[Clique, FloatArray], scale: float, domain
     smallest = np.float64(scale) / 2 ** (OCTAVES - 3)
     base = int(smallest.view(np.int64)) >> BITS
     floors = (np.arange(base, base + BINS + 1, dtype=np.int64) << BITS).view(np.float64)
-    means, found = np.sqrt(floors[:-1] * floors[1:]) / scale, {}
-    for clique, values in estimates.items():
-        cells = np.zeros(BINS, dtype=np.int64)
-        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
-        near = _histogram(flat, flat.view(np.int64), base, cells)
-        cells[0] = max(0, int(cells[0]) - (values.size - domain.possible(clique)))  # the impossible ones are known
-        means[0] = max(near, 0.0) / scale / max(1, int(cells[0]))
-        error = scale * float(_left(cells[:-1], means[:-1], int(cells[-1]), above))
-        found[clique] = round(error * PER_RECORD) / PER_RECORD
+    centres = np.sqrt(floors[:-1] * floors[1:]) / scale
+    found: dict[Clique, float] = {}
+    for together in _by_cells(estimates):
+        values = np.concatenate([estimates[c].reshape(-1) for c in together], dtype=np.float64)
+        sizes = np.array([estimates[c].size for c in together])
+        impossible = sizes - np.array([domain.possible(c) for c in together])  # these are known to be 0
+        errors = np.empty(len(together))
+        _survives(values, values.view(np.int64), sizes, impossible, base, centres, scale, above, errors)
+        found |= zip(together, (np.round(errors * PER_RECORD) / PER_RECORD).tolist(), strict=True)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Protocol
@@ -102,9 +102,11 @@ class MarginalGap:
                 raise InputError(f"The weight or the penalty of ({name}) is not a positive or finite number.")
             if self.estimates[clique].shape != answers.shape(clique):
                 raise InputError(f"The estimate of ({name}) does not have the shape of the answer.")
-            if not _l1_bound(self.estimates[clique]) < LARGEST_TOTAL:
+        totals = _l1_norms([self.estimates[c] for c in candidates])
+        for clique, total in zip(candidates, totals, strict=True):
+            if not total < LARGEST_TOTAL:
                 raise InputError(
-                    f"The estimate of ({name}) is not finite, or above {LARGEST_TOTAL:g} records."
+                    f"The estimate of ({', '.join(clique)}) is not finite, or above {LARGEST_TOTAL:g} records."
                 )
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
@@ -124,7 +126,7 @@ class MarginalGap:
 
     def gaps(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> list[int]:
         """The L1 distances alone, in units of 2^-10."""
-        return [grid_gap(self.query.apply(c, counts[c]), self.estimates[c]) for c in candidates]
+        return grid_gaps([self.query.apply(c, counts[c]) for c in candidates], [self.estimates[c] for c in candidates])
 
     def scores(self, candidates: Sequence[Clique], gaps: Sequence[int]) -> GridScores:
         """The scores of candidates whose distances are known."""
@@ -251,34 +253,65 @@ def on_grid_of(counts: IntArray) -> FloatArray:
     return np.asarray(counts * float(1 << _GRID_BITS), dtype=np.float64)
 
 
-def grid_gap(counts: IntArray, estimate: FloatArray) -> int:
-    """``Σ |2^10 x − round(2^10 m)|``: the L1 distance in units of 2^-10, exactly.
+def grid_gaps(counts: Sequence[IntArray], estimates: Sequence[FloatArray]) -> list[int]:
+    """``Σ |2^10 x − round(2^10 m)|`` for each pair: the L1 distance in units of 2^-10, exactly.
 
     Floats hold the integers here without loss: counts and estimates sum to less than 2^41 each, so every term and
-    every partial sum, in whatever order, stays below 2^53.
+    every partial sum, in whatever order, stays below 2^53. Small marginals are taken many at a time.
     """
-    flat, model = counts.reshape(-1), estimate.reshape(-1)
-    if int(flat.sum()) >= LARGEST_TOTAL:
-        raise InputError("The table has too many rows for an exact score.")
-    total = 0
-    for start in range(0, flat.size, _CHUNK):
-        gap = model[start : start + _CHUNK] * float(1 << _GRID_BITS)
+    flat, model = [x.reshape(-1) for x in counts], [m.reshape(-1) for m in estimates]
+    gaps, rows = [0] * len(flat), [0] * len(flat)
+    for pieces, starts in _batches([x.size for x in flat]):
+        cells = np.concatenate([flat[i][low:high] for i, low, high in pieces])
+        gap = np.concatenate([model[i][low:high] for i, low, high in pieces]) * float(1 << _GRID_BITS)
         np.rint(gap, out=gap)
-        gap -= flat[start : start + _CHUNK] * float(1 << _GRID_BITS)
+        gap -= cells * float(1 << _GRID_BITS)
         np.abs(gap, out=gap)
-        total += int(gap.sum())
-    return total
+        sums, totals = np.add.reduceat(gap, starts), np.add.reduceat(cells, starts)
+        for (i, _, _), part, total in zip(pieces, sums.tolist(), totals.tolist(), strict=True):
+            gaps[i] += int(part)
+            rows[i] += total
+    if max(rows, default=0) >= LARGEST_TOTAL:
+        raise InputError("The table has too many rows for an exact score.")
+    return gaps
+
+
+def _l1_norms(estimates: Sequence[FloatArray]) -> list[float]:
+    """``‖m‖₁`` of each estimate; NaN or infinite where m is."""
+    model = [m.reshape(-1) for m in estimates]
+    norms = [0.0] * len(model)
+    for pieces, starts in _batches([m.size for m in model]):
+        cells = np.abs(np.concatenate([model[i][low:high] for i, low, high in pieces]))
+        with np.errstate(over="ignore"):
+            sums = np.add.reduceat(cells, starts)
+        for (i, _, _), part in zip(pieces, sums.tolist(), strict=True):
+            norms[i] += part
+    return norms
+
+
+Pieces = list[tuple[int, int, int]]
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[tuple[Pieces, list[int]]]:
+    """Runs of cells (array, first, last + 1) of at most ``_CHUNK`` together, with the place where each begins."""
+    pieces: Pieces = []
+    starts, together = list[int](), 0
+    for i, size in enumerate(sizes):
+        for low in range(0, size, _CHUNK):
+            high = min(size, low + _CHUNK)
+            if together + high - low > _CHUNK:
+                yield pieces, starts
+                pieces, starts, together = [], [], 0
+            pieces.append((i, low, high))
+            starts.append(together)
+            together += high - low
+    if pieces:
+        yield pieces, starts
 
 
 def on_grid(estimate: FloatArray) -> FloatArray:
     """The estimate as ``MarginalGap`` compares it: rounded to multiples of 2^-10, half to even."""
     return np.asarray(np.rint(estimate * float(1 << _GRID_BITS)) / float(1 << _GRID_BITS), dtype=np.float64)
-
-
-def _l1_bound(estimate: FloatArray) -> float:
-    """At least ``‖m‖₁``, from the extremes where that is enough; NaN or infinite where m is."""
-    quick = max(float(estimate.max()), -float(estimate.min())) * estimate.size
-    return quick if quick < LARGEST_TOTAL else float(np.abs(estimate).sum())
 
 
 def _common(values: Sequence[float]) -> tuple[list[int], int]:
