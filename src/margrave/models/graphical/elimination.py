@@ -26,14 +26,12 @@ NONE, ONE = np.uint64(0), np.uint64(1)
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
 """A de Bruijn sequence: every six bits in a row are others, so that its product with a power of two tells which."""
 
-_PLACES = np.zeros(64, dtype=np.int64)
-for _i in range(64):
-    _PLACES[((int(_SEQUENCE) << _i) & (2**64 - 1)) >> 58] = _i
+_PLACES = np.argsort([((int(_SEQUENCE) << i) % 2**64) >> 58 for i in range(64)])
 
 
 @njit(cache=True, nogil=True)
 def _first(word):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit that is set; some must be."""
+    """The place of the lowest bit that is set; there must be one."""
     return _PLACES[((word & (~word + ONE)) * _SEQUENCE) >> np.uint64(58)]
 
 
