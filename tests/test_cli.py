@@ -400,7 +400,9 @@ def test_certificates_tell_choices_of_single_counts_and_their_answers(
     shown = " ".join(ok(capsys, "certificate", "r.margrave").split())
     words = [e.chosen.words for e in Release.load("r.margrave").transcript.query_selections]
     assert len(words) == 3
-    assert all(f"chose {w} of 24" in shown for w in words)
+    signs = [e.sign for e in Release.load("r.margrave").transcript.query_selections]
+    named = [f"the complement of {w}" if sign < 0 else w for w, sign in zip(words, signs, strict=True)]
+    assert all(f"chose {w} of {48 if mechanism == 'fem' else 24}" in shown for w in named)  # with the complements
     assert "counted all records: noise" in shown
     assert told in shown
     assert "single counts" in ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +147,16 @@ def test_the_endings_are_those_that_are_named(
 ) -> None:
     said = refused(here, capsys, *command.split())
     assert f"does not end in {ending}. Name it so: x{ending}." in said
+
+
+def test_what_compiled_libraries_print_is_no_output(tmp_path: Path) -> None:
+    """SciPy's solver prints a line now and then, which --json must not hold."""
+    code = (
+        "import os; from margrave.cli.main import own_output; own_output();"
+        " os.write(1, b'a line of a library\\n'); print('the result')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "the result\n"
+    assert "a line of a library" in done.stderr
+    closed = subprocess.run(["/bin/sh", "-c", f'{sys.executable} -c "{code}" 2>&-'], capture_output=True, text=True)
+    assert "the result" in closed.stdout

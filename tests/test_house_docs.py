@@ -167,7 +167,7 @@ def test_the_public_table_of_the_guide_is_recoded(tmp_path: Path, monkeypatch: p
     exec(recoding, names)
     assert names["public"].codes.column("sex").tolist() == [1, 0]
     assert names["public"].notes == (
-        "The public table, column 'income': 1 value outside the schema, moved to the nearest cell.",
+        "The public table, column 'income': 1 of 2 values outside the schema, moved to the nearest cell.",
     )
 
 

@@ -14,8 +14,24 @@ from margrave.cli.main import run
 from margrave.data import check_table
 from margrave.errors import InputError, MargraveError, ModelTooLargeError
 from margrave.evaluate import evaluate
-from margrave.mechanisms import JAM, MECHANISMS, MWEM, NAPSUMQ, Mechanism, PEPPub, PMWPub, PrivateGSD
-from margrave.models import AnswersFit, ParticleFit, RelaxedFit
+from margrave.marginal import Queries
+from margrave.mechanisms import (
+    FEM,
+    GEM,
+    JAM,
+    JAMPGM,
+    MECHANISMS,
+    MWEM,
+    NAPSUMQ,
+    PEP,
+    RAP,
+    DualQuery,
+    Mechanism,
+    PEPPub,
+    PMWPub,
+    PrivateGSD,
+)
+from margrave.models import AnswersFit, MaxEntropyFit, ParticleFit, RelaxedFit
 from margrave.plan import plan
 from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.public import Public
@@ -71,6 +87,24 @@ REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
     "a fit without constraints": (
         TIED, PrivateGSD(fit=RelaxedFit()), AddRemoveRow(), InputError, "mixture of products",
     ),
+    **{
+        f"queries of another domain, {kind.__name__} {more.get('granularity', '')}": (
+            FREE, kind(queries=Queries.cells(Schema.coded({"a": 3, "b": 9}).domain, [("a", "b")]), **more),
+            AddRemoveRow(), InputError, "another domain",
+        )
+        for kind, more in (
+            *((kind, {"granularity": g}) for kind in (MWEM, PEP, GEM, RAP) for g in ("query", "marginal")),
+            (DualQuery, {}), (FEM, {}),
+        )
+    },
+    **{
+        f"a posterior of {name}": (FREE, mechanism, AddRemoveRow(), InputError, "single queries or public readings")
+        for name, mechanism in (
+            ("readings, jam", JAM(public=public_of(FREE), fit=MaxEntropyFit())),
+            ("readings, jam-pgm", JAMPGM(public=public_of(FREE), fit=MaxEntropyFit())),
+            ("single counts", PEP(granularity="query", fit=MaxEntropyFit())),
+        )
+    },
     "too many counts": (
         WIDE, MECHANISMS["gaussian"](workload=Workload.of(WIDE.domain, [tuple(WIDE.domain)])), AddRemoveRow(),
         ModelTooLargeError, "more than can be counted",

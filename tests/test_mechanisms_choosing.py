@@ -357,3 +357,32 @@ def test_no_query_is_counted_twice() -> None:
     rows = np.array(ROWS[:7])
     expected = np.mean([on(row, queries) for row in rows], axis=0)
     assert choices.shares_of(queries, rows) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [DualQuery, FEM])
+def test_a_workload_or_queries(kind: Any) -> None:
+    with pytest.raises(InputError, match="both given"):
+        kind(workload=Workload.all_kway(TABLE.domain, 2), queries=Queries.cells(TABLE.domain, [("a", "b")]))
+
+
+def test_eta_or_rounds() -> None:
+    with pytest.raises(InputError, match="Give one of them"):
+        DualQuery(eta=5.0, rounds=3)
+
+
+@EVERY_UNIT
+@pytest.mark.parametrize("more", [{"eta": 0.01}, {"eta": 50.0}, {"eta": 1.0, "samples": 3}, {"rounds": 4}])
+def test_the_certificate_tells_the_eta_that_the_budget_made(unit: Unit, more: Any) -> None:
+    """P ∝ exp(eta (t − 1) / n · (q(D) − …)): epsilon / (2 s) of each choice, by which it is drawn."""
+    release = run_on(DualQuery(nodes=0, **more), table_for(unit), unit, BUDGET, SeededRandomness(4))
+    told, records = release.config["eta_used"], release.transcript.total()
+    samples = DualQuery(**more).samples
+    choices_made = release.transcript.query_selections
+    rounds = 1 + len(choices_made) // samples
+    for i, choice in enumerate(choices_made):
+        t = 1 + i // samples
+        assert choice.epsilon / (2 * choice.sensitivity) == pytest.approx(told * t / records, rel=1e-9)
+    if "eta" in more:
+        assert release.config["eta"] == more["eta"]
+        assert (told < more["eta"]) <= (rounds == 2)
+    assert release.certificate()["mechanism"]["eta_used"] == told

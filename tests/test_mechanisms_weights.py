@@ -185,6 +185,52 @@ def test_a_certificate_names_the_public_table() -> None:
 # A start that is worth something.
 
 
+def test_where_a_round_measures_all_there_is_nothing_is_paid_for_choosing() -> None:
+    queries = Queries.cells(TABLE.domain, [("a", "b"), ("c",), ("d",)])
+    for each, chosen in ((2, 4), (3, 0), (9, 0)):
+        release = run_on(
+            RAP(queries=queries, rounds=2, each=each), TABLE, ReplaceRow(), Budget.zcdp(1), SeededRandomness(1)
+        )
+        assert len(release.transcript.selections) == chosen
+        assert len(release.transcript.measurements) == 2 * min(each, 3)
+        assert sum(d.rho for d in release.account.debits) == 1
+    whole = Rounds(queries=queries, whole=True, each=3)
+    assert whole.choosing == 0
+    assert whole.steps(Fraction(1), ReplaceRow())[-1].scale == Gaussian.scale_for(
+        Fraction(1, 3 * (whole.planned or 0)), ReplaceRow()
+    )
+
+
+@pytest.mark.parametrize("more", [{"each": 2.5}, {"count": 2.0}, {"each": 0}, {"count": 0}, {"alpha": Fraction(1)}])
+def test_rounds_are_counted_in_whole_numbers(more: Any) -> None:
+    with pytest.raises(InputError, match="whole count of at least 1"):
+        Rounds(queries=Queries.cells(TABLE.domain, [("a", "b")]), whole=False, **more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_certificate_tells_no_parameters_of_weights_that_another_fit_replaced(kind: Any) -> None:
+    own = {"passes", "average", "gamma", "max_iterations", "shrink"}
+    public = {"public": PUBLIC} if kind in (PMWPub, PEPPub) else {}
+    fit = MultiplicativeWeightsFit(passes=3, public=public.get("public"))
+    assert own & set(kind(**public).config())
+    assert not own & set(kind(fit=fit, **public).config())
+    assert "passes=3" in kind(fit=fit, **public).config()["fit"]
+
+
+@pytest.mark.parametrize("kind", [MWEM, PEP])
+def test_the_average_is_released_and_refitted_whoever_keeps_it(kind: Any) -> None:
+    fit = MultiplicativeWeightsFit(passes=0, average=True)
+    budget = Budget.zcdp(Fraction(1, 4))
+    one, last = (made(kind, budget, granularity="query", rounds=6, fit=replace(fit, average=a)) for a in (True, False))
+    clique = ("a", "b", "c")
+    assert one.transcript.to_dict() == last.transcript.to_dict()
+    averages, lasts = (r.model.project(clique).values for r in (one, last))
+    assert np.abs(averages - lasts).max() > 1e-3
+    np.testing.assert_allclose(one.refit(fit, seed=1).model.project(clique).values, averages, rtol=1e-9)
+    again = one.refit(replace(fit, average=False), seed=1)
+    np.testing.assert_allclose(again.model.project(clique).values, lasts, rtol=1e-9)
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_rounds_halve_where_one_taught_less_than_its_noise(whole: bool) -> None:
     """By AIM's rule: |new − old| summed over what was measured, against sqrt(2/pi) · scale a cell."""

@@ -256,8 +256,9 @@ def nothing_of(question: Callable[[Private], object], error: type[Exception], ma
 class FixedScore:
     """A score of zeros with a stated sensitivity."""
 
-    def __init__(self, lipschitz: float = 1.0) -> None:
+    def __init__(self, lipschitz: float = 1.0, *terms: str) -> None:
         self.lipschitz = lipschitz
+        self.names = terms
 
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
         """Nothing to check."""
@@ -266,7 +267,7 @@ class FixedScore:
         return ()
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-        return {}
+        return {name: np.ones(len(candidates)) for name in self.names}
 
     def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
         return GridScores((0,) * len(candidates), Fraction(1))
@@ -306,6 +307,9 @@ REFUSED: list[tuple[Callable[[Private], object], type[Exception], str]] = [
     (lambda p: p.select([A], FixedScore(float("nan")), rho=Fraction(1)), InputError, "lipschitz"),
     (lambda p: p.select([A], FixedScore(float("inf")), rho=Fraction(1)), InputError, "lipschitz"),
     (lambda p: p.select([A], FixedScore(1e308), rho=Fraction(1)), InputError, "lipschitz"),
+    (lambda p: p.select([A], FixedScore(None), rho=Fraction(1)), InputError, "lipschitz"),  # type: ignore[arg-type]
+    # a bound would be made of them as if they were MarginalGap's, which they are not
+    (lambda p: p.select([A], FixedScore(1.0, "weight", "penalty"), rho=Fraction(1)), InputError, "are named"),
     (lambda p: p.prepare([("nope",)]), InputError, "nope"),
 ]
 
@@ -733,3 +737,9 @@ def test_what_was_spent_before_an_error_is_told() -> None:
     with pytest.raises(ValueError, match="mine") as caught:
         failing(Fraction(0))
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_score_of_another_formula_names_its_terms_otherwise() -> None:
+    with opened() as private:
+        private.select([A, B], FixedScore(1.0, "gap"), rho=Fraction(1, 9))
+        assert private.transcript.selections[-1].terms["gap"].tolist() == [1.0, 1.0]

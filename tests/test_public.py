@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from conformance import codes_of, memory_table, run_on, some_rows
+from margrave.data import MemoryTable
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
 from margrave.mechanisms import AIM, MWEM, GEMPub, PEPPub, PMWPub
@@ -23,7 +25,7 @@ from margrave.privacy import AddRemoveRow, Budget, ReplaceRow, SeededRandomness,
 from margrave.public import Public
 from margrave.release import Release
 from margrave.report import render
-from margrave.schema import Codes, Domain, Schema
+from margrave.schema import Codes, Domain, Impossible, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 3}
@@ -258,7 +260,7 @@ def test_mechanisms_that_would_blur_what_is_known_name_the_one_that_does_not(mec
 
 def test_scaling_up_keeps_the_private_order_of_columns() -> None:
     public = public_of(columns=("c", "a"))
-    found = scaled(public, [("a", "c"), ("a",), ("a", "b")], 4000.0)
+    found = scaled(public.codes, [("a", "c"), ("a",), ("a", "b")], 4000.0)
     counts = count_cliques(public.codes, [public.domain.clique(("a", "c"))])
     (values,) = counts.values()
     expected = values if next(iter(counts))[0] == "a" else values.T
@@ -298,7 +300,7 @@ def test_a_table_with_the_wrong_shares_is_set_right(population: Any) -> None:
     codes, truth = population
     rates = np.array([0.02, 0.2, 0.1, 0.3])[codes.values[2]]
     public = Codes(DOMAIN, codes.values[:, np.random.default_rng(2).random(len(codes)) < rates])
-    library, biased = _library(public, SINGLE, truth, 3.0), scaled(Public(public, WORD), CLOSURE, 20_000.0)
+    library, biased = _library(public, SINGLE, truth, 3.0), scaled(public, CLOSURE, 20_000.0)
     for r in [c for c in CLOSURE if "c" in c and len(c) > 1]:
         values, _ = library.reading(r)
         for i, a in enumerate(r):
@@ -510,3 +512,59 @@ def test_a_public_table_inside_a_fit_is_certified() -> None:
     again = plain.refit(EntropyProjectionFit(public=public), seed=1)
     assert any(public.sha256 in told for told in again.certificate()["public_inputs"])
     assert again.config["first_fit"] == plain.config["fit"] != again.config["fit"]
+
+
+# Records that constraints call impossible.
+
+SCHEMA_TIED = replace(
+    Schema.coded({"age": 4, "marital": 3, "ill": 2}), constraints=(Impossible({"age": [0], "marital": [1, 2]}),)
+)
+TIED = SCHEMA_TIED.domain
+
+
+def _people(rows: int, seed: int, marital: int) -> Codes:
+    """One in seven a child, who is never married; of a survey that calls children otherwise, ``marital`` is 1."""
+    rng = np.random.default_rng(seed)
+    age = rng.choice(4, rows, p=[0.15, 0.3, 0.3, 0.25])
+    status = np.where(age == 0, marital, rng.choice(3, rows, p=[0.3, 0.5, 0.2]))
+    return Codes(TIED, np.array([age, status, rng.random(rows) < 0.1 + 0.2 * age]).astype(np.uint16))
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@MECHANISM
+def test_public_records_that_cannot_be_take_nobody_away(name: str, share: float) -> None:
+    """Read as they stand they say that the possible cells of a group are empty, and the group is gone."""
+    codes = _people(3000, 1, 0).values.copy()
+    odd = (codes[0] == 0) & (np.random.default_rng(2).random(3000) < share)
+    codes[1, odd] = 1
+    table = MemoryTable(SCHEMA_TIED, _people(4000, 0, 0))
+    public = Public(Codes(TIED, codes), WORD)
+    for seed in range(3):
+        release = run_on(MAKE[name](public), table, ReplaceRow(), Budget.approx(1.0, 1e-9), SeededRandomness(seed))
+        found = release.model.project(("age", "marital")).values / 4000
+        assert found[0, 1:].sum() == 0
+        assert abs(found[0].sum() - 0.15) < 0.03
+
+
+def test_what_cannot_be_says_nothing_in_a_library() -> None:
+    codes = _people(3000, 1, 0).values.copy()
+    codes[1, :1000][codes[0, :1000] == 0] = 1
+    cliques = [("age",), ("marital",), ("age", "marital")]
+    library = Library(Public(Codes(TIED, codes), WORD), TIED, cliques, 3000.0, 50.0)
+    library.learn(Transcript())
+    assert library.counts["age", "marital"][0, 1:].sum() == 0
+    values, scales = library.reading(("age", "marital"))
+    assert np.isinf(scales[0, 1:]).all()
+    assert (values[0, 1:] == 0).all()
+    assert np.isfinite(scales[1:]).any()
+    assert np.isfinite(values).all()
+
+
+@MECHANISM
+def test_a_table_of_which_no_record_can_be(name: str) -> None:
+    codes = Codes(TIED, np.array([[0] * 9, [1] * 9, [0] * 9], dtype=np.uint16))
+    with pytest.raises(InputError, match="Every record of the public table"):
+        run_on(
+            MAKE[name](Public(codes, WORD)), MemoryTable(SCHEMA_TIED, _people(99, 0, 0)), ReplaceRow(),
+            Budget.approx(1.0, 1e-9), SeededRandomness(0),
+        )  # fmt: skip

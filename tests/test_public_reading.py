@@ -102,8 +102,8 @@ def test_named_columns_are_read_beside_any_others_and_what_is_moved_is_told(tmp_
     public = read(frame, columns=["age", "job"])
     assert public.codes.values.tolist() == [[0, 9, 0], [0, 1, 2]]
     assert public.notes == (
-        "The public table, column 'age': 2 values outside the schema, moved to the nearest cell.",
-        "The public table, column 'job': 1 value outside the schema, counted as the open category.",
+        "The public table, column 'age': 2 of 3 values outside the schema, moved to the nearest cell.",
+        "The public table, column 'job': 1 of 3 values outside the schema, counted as the open category.",
     )
     assert public.only(["age"]).sha256 == read(frame, columns=["age"]).sha256
     assert not read(rows(age=[5], note=["x"])).notes
@@ -207,7 +207,7 @@ def test_its_columns_are_named_on_the_command_line_and_what_it_lost_is_told(
     assert "take it out of the public table; or name the columns" in " ".join(capsys.readouterr().err.split())
     more = ["--public-columns", "age", "--release", "r.margrave"]
     assert run(command("synthesize", *words, *more)) == 0, capsys.readouterr().err
-    assert "Note: The public table, column 'age': 1 value outside the schema, moved" in capsys.readouterr().err
+    assert "Note: The public table, column 'age': 1 of 2 values outside the schema, moved" in capsys.readouterr().err
     assert Release.load("r.margrave").certificate()["mechanism"]["public"]["columns"] == ["age"]
     assert run(command("plan", *words, "--public-columns", "nope")) == 2
 
@@ -325,3 +325,71 @@ def test_public_columns_of_the_private_records_on_the_command_line(
     assert run(command("synthesize", "-m", "jam", *words, "--release", "r.margrave")) == 0, capsys.readouterr().err
     assert run(command("synthesize", "-m", "gem-pub", *words, "--release", "s.margrave")) == 2
     assert "makes no use of" in " ".join(capsys.readouterr().err.split())
+
+
+def test_codes_that_mean_something_else_are_refused() -> None:
+    """As many codes, in another order or of other bins: read by another schema."""
+    other = Schema([Categorical("sex", ["M", "F"]), Integer("age", low=0, high=99, bins=10)])
+    shifted = Schema([Categorical("sex", ["F", "M"]), Integer("age", low=20, high=119, bins=10)])
+    mine = Schema([Categorical("sex", ["F", "M"]), Integer("age", low=0, high=99, bins=10)])
+    frame = rows(sex=["F", "M"] * 20, age=list(range(25, 65)))
+    table = rows(sex=["F", "M", "M"] * 20, age=list(range(22, 82)))
+    for schema, column in ((other, "sex"), (shifted, "age")):
+        public = margrave.read_public(frame, schema, attestation=WORD)
+        for name in ("jam", "jam-pgm", "pmw-pub", "pep-pub", "gem-pub"):
+            chosen: Any = MECHANISMS[name]
+            with pytest.raises(InputError, match=f"'{column}' was read by another schema"):
+                margrave.synthesize(table, mine, epsilon=1.0, delta=1e-9, mechanism=chosen(public=public))
+            source = margrave.read_table(table, mine)
+            budget = margrave.Budget.approx(1.0, 1e-9)
+            with margrave.protect(source, unit=margrave.AddRemoveRow(), budget=budget) as gate:
+                with pytest.raises(InputError, match=f"'{column}' was read by another schema"):
+                    chosen(public=public).run(gate, rng=np.random.default_rng(0))
+                assert gate.remaining == gate.rho
+    same = margrave.read_public(frame, replace(mine, ignore=("note",)), attestation=WORD)
+    assert same.meanings == mine.meanings
+    by_hand = Public(mine.encode(frame), WORD)  # of which nobody knows by what it was read
+    for public in (same, by_hand):
+        margrave.synthesize(table, mine, epsilon=1.0, delta=1e-9, mechanism=MECHANISMS["jam-pgm"](public=public))  # type: ignore[call-arg]
+
+
+def test_a_register_of_others_is_not_taken_for_exact() -> None:
+    schema = Schema([Categorical("sex", ["F", "M"]), Integer("age", low=0, high=99, bins=10)])
+    table = rows(sex=["F", "M", "M"] * 20, age=list(range(22, 82)))
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "unit": margrave.ReplaceRow()}
+    for ages, fine in ((list(range(81, 21, -1)), True), (list(range(32, 92)), False), (list(range(22, 81)), False)):
+        public = margrave.read_public(rows(age=ages), schema, attestation=WORD, same_records=True)
+        mechanism: Any = MECHANISMS["jam"]
+        if fine:  # the same records, in another order
+            assert margrave.synthesize(table, schema, mechanism=mechanism(public=public), **options).misfits == ()
+            continue
+        with pytest.raises(DataError, match=r"not those of the private table's records.*Nothing was spent"):
+            margrave.synthesize(table, schema, mechanism=mechanism(public=public), **options)
+
+
+@pytest.mark.parametrize("times", [1, 2, 30])
+def test_a_table_expanded_by_weights_is_noticed(times: int) -> None:
+    ages = [5, 15, 15, 25, 35, 45]
+    public = read(rows(age=ages * times, sex=["F", "M", "F", "F", "M", "M"] * times))
+    assert public.repeats == times
+    told = [n for n in public.notes if "expanded by weights" in n]
+    assert len(told) == (times > 1)
+    assert public.facts().get("notes", []) == list(public.notes)
+    if told:
+        assert f"stands in it {times} times" in told[0]
+
+
+def test_of_a_year_that_the_schema_lacks_no_column_is_read() -> None:
+    """A few values outside are moved; where all are, the public table is of another year, or in another unit."""
+    frame = rows(age=[200] * 12, sex=["F"] * 12)
+    with pytest.raises(DataError, match=r"not one of its values is one that the schema knows. The schema has: 0 to 9"):
+        read(frame)
+    with pytest.raises(DataError, match=r"The schema has: F, M\..*Recode"):
+        read(rows(sex=["female"] * 12))
+    much = read(rows(age=[200] * 11 + [50], sex=["F"] * 12)).notes
+    assert much[0].startswith("LOOK AT THIS FIRST. The public table, column 'age': 11 of 12 values outside")
+
+
+def test_a_frame_is_read_by_a_schema() -> None:
+    with pytest.raises(InputError, match=r"read_public\(table, schema"):
+        Public(rows(age=[1]), WORD)  # type: ignore[arg-type]

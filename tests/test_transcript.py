@@ -114,7 +114,7 @@ def test_every_entry_is_plain_data_with_what_was_answered() -> None:
     assert (smoothly["value"], smoothly["scale"]) == (2.5, 4.0)  # in records, not in millionths of one
     assert (choice["selected"], choice["candidates"]) == (["a", "b"], 2)
     assert (read["selected"], read["to_read"], read["readable"]) == (["a"], True, 1)
-    assert (signed["selected"], signed["candidates"], signed["sign"]) == ("a 1, b 2", 4, -1)
+    assert (signed["selected"], signed["candidates"], signed["sign"]) == ("a 1, b 2", 8, -1)
     assert unsigned["candidates"] == 6
     assert "sign" not in unsigned
     assert (reading["values"], reading["scales"], reading["source"]) == ([30.5, 19.5], [2.0, None], "c0ffee")

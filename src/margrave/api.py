@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,8 @@ def synthesize(
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
+    for public in publics_of(chosen):
+        public.check_meanings(confirmed.meanings)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger, dataset=dataset)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -88,6 +91,12 @@ def synthesize(
     if not source.rows():  # a failure of reading, for the custodian: the gate itself takes an empty table
         raise DataError("The table has no rows: the budget would be spent on nothing.", remedy="Is it the right file?")
     for public in publics_of(chosen):
+        if public.same_records and not source.holds(public.codes):  # these columns are public, says the attestation
+            raise DataError(
+                "The public columns are not those of the private table's records, and would be taken for exact.",
+                remedy="Give the columns of the same records, read by the same schema, or leave --same-records out (in"
+                " Python same_records). Nothing was spent.",
+            )
         if not public.same_records and source.holds(public.codes):
             raise DataError(
                 "The public table's records are the private ones: nobody in it would be protected.",
@@ -128,7 +137,14 @@ def read_public(
     known = schema_of(schema)
     path = path_of(source)
     codes, notes = public_codes(source, known, columns)
-    return Public(codes, attestation, same_records, None if path is None else str(path), notes)
+    public = Public(codes, attestation, same_records, None if path is None else str(path), notes, known.meanings)
+    if same_records or public.repeats == 1:
+        return public
+    expanded = (
+        f"The public table: every record stands in it {public.repeats:,} times. Was it expanded by weights? Repeats are"
+        " taken for so many records, and believed accordingly: give each once, or draw by the weights."
+    )
+    return replace(public, notes=(*notes, expanded))
 
 
 def mechanism_of(choice: Mechanism | str | None) -> Mechanism:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
@@ -31,6 +31,8 @@ class Public:
 
     ``source`` is the file that they were read from, if any: no run takes the private table's own for a public one.
     ``notes`` say what became of values that the schema does not hold, as counts: of public records these are public.
+    ``meanings`` are ``Schema.meanings`` of the schema that they were read by, if any: a table of another schema, whose
+    codes mean something else, takes none of them.
 
     **Privacy:** whatever is computed from it costs nothing, and is not protected.
 
@@ -45,8 +47,14 @@ class Public:
     same_records: bool = False
     source: str | None = None
     notes: tuple[str, ...] = ()
+    meanings: Mapping[Attribute, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.codes, Codes):
+            raise InputError(
+                f"A public table is made of codes, and this is a {type(self.codes).__name__}.",
+                remedy="Read a file or a frame by the schema: margrave.read_public(table, schema, attestation=...).",
+            )
         if not isinstance(self.attestation, str) or not self.attestation.strip():
             raise InputError(
                 "The public table comes without a word on why it is public.",
@@ -79,6 +87,24 @@ class Public:
                     f"The public table's column {attribute!r} is not the private table's, or has other codes.",
                     remedy="Encode both with one schema.",
                 )
+
+    def check_meanings(self, meanings: Mapping[Attribute, str]) -> None:
+        """Raise ``InputError`` where it was read by a schema in which a column's codes mean something else."""
+        for attribute in self.domain:
+            if self.meanings.get(attribute, meanings.get(attribute)) != meanings.get(attribute):
+                raise InputError(
+                    f"The public table's column {attribute!r} was read by another schema, and its codes mean something"
+                    " else.",
+                    remedy="Read it by the private table's: margrave.read_public(table, schema, attestation=...).",
+                )
+
+    @cached_property
+    def repeats(self) -> int:
+        """How many times each record stands in it at least, all of them by one factor: 1, unless it was expanded."""
+        with np.errstate(over="ignore"):
+            signs = np.random.default_rng(0).integers(1, 2**63, len(self.domain), dtype=np.uint64)
+            marks = (self.codes.values.astype(np.uint64) * signs[:, None]).sum(axis=0, dtype=np.uint64)
+        return int(np.gcd.reduce(np.unique(marks, return_counts=True)[1]))
 
     def needs(self, domain: Domain, what: str) -> None:
         """Raise ``InputError`` unless it covers every column of the domain, as ``what`` needs."""
@@ -122,6 +148,7 @@ class Public:
             "columns": list(self.domain),
             "sha256": self.sha256,
             "attestation": self.attestation,
+            **({"notes": list(self.notes)} if self.notes else {}),
             **({"same_records": True} if self.same_records else {}),
         }
 

@@ -128,18 +128,19 @@ class QuerySelection:
         return self.queries[self.number]
 
     def facts(self) -> Plain:
-        """What was chosen, in words, among how many, and at what price."""
+        """What was chosen, in words, among how many, and at what price; with its sign where that was chosen too."""
         return {
             "selected": self.chosen.words,
-            "candidates": len(self.queries) - len(self.without),
+            **({"sign": self.sign} if self.signed else {}),
+            "candidates": (len(self.queries) - len(self.without)) * (2 if self.signed else 1),
             "epsilon": self.epsilon,
             "sensitivity": self.sensitivity,
             "rho": float(self.rho),
         }
 
     def to_dict(self) -> Plain:
-        """The facts, what defines the query, and its sign where that was chosen too."""
-        return {**self.facts(), "query": self.chosen.plain(), **({"sign": self.sign} if self.signed else {})}
+        """The facts, and what defines the query."""
+        return {**self.facts(), "query": self.chosen.plain()}
 
 
 @dataclass(frozen=True, eq=False)

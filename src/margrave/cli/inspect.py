@@ -99,5 +99,6 @@ def _line(number: int, entry: dict[str, Any]) -> tuple[str, str]:
     else:
         chosen = entry["selected"]
         named = chosen if isinstance(chosen, str) else ", ".join(chosen)
+        named = f"the complement of {named}" if entry.get("sign") == -1 else named
         words = f"chose {named} of {entry['candidates']}, epsilon {entry['epsilon']:.4g}"
     return str(number), f"{words}, rho {entry['rho']:.4g}"

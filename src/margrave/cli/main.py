@@ -61,7 +61,24 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code: 0, an error's own code, 2 for wrong usage, 70 for a fault of margrave's."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    own_output()
     sys.exit(run(arguments))
+
+
+def own_output() -> None:
+    """Keep standard output for what commands say: what compiled libraries print there goes to standard error.
+
+    The solver behind SciPy's ``milp`` prints a line now and then whatever it is told, which would spoil ``--json``.
+    """
+    try:
+        if sys.stdout.fileno() != 1:
+            return
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # one of them is closed, or no file
+        return
+    encoding, errors = sys.stdout.encoding, sys.stdout.errors
+    sys.stdout = os.fdopen(own, "w", encoding=encoding, errors=errors, buffering=1 if os.isatty(own) else -1)
 
 
 def run(arguments: list[str]) -> int:

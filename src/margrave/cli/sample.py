@@ -54,7 +54,8 @@ def sample_command(
     if complete is not None:
         known = read_frame(complete)
         table = release.complete(known, attestation=attestation or "", seed=seed)
-        _, moved = public_codes(known, release.schema, [a for a in release.schema.domain if a in known.column_names])
+        names = [a for a in release.schema.domain if a in known.column_names]
+        _, moved = public_codes(known, release.schema, names, part=True)
         for note in moved:
             click.echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
     else:

@@ -31,7 +31,7 @@ from margrave.privacy import Budget, parse_unit
 from margrave.release import Release
 from margrave.release.size import check_room
 from margrave.report import write_report
-from margrave.report.words import nothing_asked, related
+from margrave.report.words import contradicted, nothing_asked, related
 
 UNTOLD = 1000
 """Rows that are drawn where neither --rows nor the noisy answers tell how many."""
@@ -223,6 +223,8 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
     )
     if facts["unasked"]:
         click.echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
+    if misfits := release.misfits:
+        click.echo(f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost.")
     if words_on_pairs := related(release.together):
         click.echo(" ".join(words_on_pairs))
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):

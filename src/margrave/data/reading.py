@@ -86,9 +86,11 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
 
 
 def public_codes(
-    source: Any, schema: Schema, columns: Sequence[str] | None = None
+    source: Any, schema: Schema, columns: Sequence[str] | None = None, *, part: bool = False
 ) -> tuple[Codes, tuple[str, ...]]:
     """The codes of a public table, and what became of values that the schema does not hold, in sentences.
+
+    A column of which the schema knows no value is an error, unless its rows may be a chosen ``part``.
 
     ``columns`` are those to read, and then it may have any others; without, all that the schema has and the table too,
     and one that the schema neither has nor ignores is an error: it may be one of them under another name.
@@ -111,7 +113,7 @@ def public_codes(
             f" --public-columns {','.join(wanted)} (in Python columns=[...]).",
         )
     codes, preflight = _some(source, schema, wanted, [n for n in found if n not in wanted])
-    return codes, preflight.require(public=True).moved
+    return codes, preflight.require(public=True, part=part).moved
 
 
 def _found(source: Any, schema: Schema) -> Sequence[str]:
@@ -127,7 +129,7 @@ def _beside(schema: Schema) -> list[str]:
 def _some(source: Any, schema: Schema, wanted: Sequence[str], ignored: Iterable[str]) -> tuple[Codes, Preflight]:
     """The codes of some columns, and what is to be known of their values."""
     known = replace(schema.only(wanted), ignore=tuple(n for n in dict.fromkeys(ignored) if n not in wanted))
-    pieces, _, preflight = _read(source, known)
+    pieces, _, preflight = _read(source, known, causes=True)
     return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1)), preflight
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave.errors import InputError
 from margrave.marginal import Queries
+from margrave.mechanisms.choices import either
 from margrave.mechanisms.common import (
     CELLS_PER_MB,
     LARGEST_MODEL_MB,
@@ -71,8 +71,7 @@ class AdaptiveMeasurements(ABC):
         check_parameters(self)
         check_rounds(self.rounds, type(self).__name__)
         is_whole(self.granularity)
-        if self.workload is not None and self.queries is not None:
-            raise InputError("A workload and queries are both given.", remedy="Queries stand in its place: give one.")
+        either(self.workload, self.queries)
         if self.alpha is not None:
             object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 
@@ -116,6 +115,7 @@ class AdaptiveMeasurements(ABC):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
+        self._rounds(domain)  # queries of another domain, weights that nothing can be made of
         single = not is_whole(self.granularity)
         check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, single=single)
 

@@ -25,9 +25,13 @@ from margrave.workload import Workload
 
 def asked(domain: Domain, workload: Workload | None, queries: Queries | None) -> Queries:
     """The queries given, of this domain; or every cell of the workload, which is all three-way marginals by default."""
-    if queries is not None and queries.domain != domain:
-        raise InputError("The queries are of another domain than the table.", remedy="Make them for the schema's.")
     return queries_of(domain, workload_or_default(workload, domain).cliques, queries)
+
+
+def either(workload: Workload | None, queries: Queries | None) -> None:
+    """Raise ``InputError`` where a workload and queries are both given."""
+    if workload is not None and queries is not None:
+        raise InputError("A workload and queries are both given.", remedy="Queries stand in its place: give one.")
 
 
 def reads(queries: Queries) -> Collection[Clique]:

@@ -13,6 +13,7 @@ import numpy as np
 from margrave.errors import ModelTooLargeError
 from margrave.marginal import TOTAL, Queries, closure
 from margrave.models.protocol import Fit, Model
+from margrave.models.weights import averaged
 from margrave.privacy import Gaussian, Private, Unit, size_is_public
 from margrave.privacy.scores import on_grid
 from margrave.release import Release
@@ -140,11 +141,13 @@ def check_fit(
     *,
     adaptive: bool = False,
     single: bool = False,
+    readings: bool = False,
 ) -> None:
     """Refuse, before anything is spent, a fit that cannot serve, and a model too large whatever is chosen.
 
     ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit. ``adaptive``: it is
-    to estimate what was not measured; ``single``: it is told single counts. A fit that cannot has ``serves``.
+    to estimate what was not measured; ``single``: it is told single counts; ``readings``: and public marginals. A fit
+    that cannot has ``serves``.
     """
     limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
     cells = fit.cells(domain, cliques)
@@ -159,7 +162,7 @@ def check_fit(
         )
     serves = getattr(fit, "serves", None)
     if serves is not None:
-        serves(domain, adaptive=adaptive, single=single)
+        serves(domain, adaptive=adaptive, single=single, readings=readings)
 
 
 def workload_config(workload: Workload | None, queries: Queries | None = None, *, ways: int = 3) -> Any:
@@ -215,8 +218,10 @@ def release_of(
 ) -> Release:
     """What the custodian gets: the model, the transcript and the books, and what error bounds need besides.
 
-    ``readings`` of public data follow the gate's own entries.
+    ``readings`` of public data follow the gate's own entries. Of a fit that keeps an average over rounds it is the
+    average that is released.
     """
+    model = averaged(model)
     hindsight = () if memory is None else memory.against(model, private.transcript)
     known = private.transcript + (readings or Transcript())
     return Release(private.schema, model, known, private.account(), config, hindsight=hindsight)

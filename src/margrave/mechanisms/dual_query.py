@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery, Queries
-from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, wanted
+from margrave.mechanisms.choices import asked, begin, choose, either, reads, shares_of, wanted
 from margrave.mechanisms.common import (
     Progress,
     Step,
@@ -50,8 +51,10 @@ class DualQuery:
         rho_t = samples · (2 s eta (t − 1) / n)² / 8,    Σ_t rho_t = samples (s eta / n)² / 2 · (T − 1) T (2T − 1) / 6.
 
     So ``eta``, ``samples`` and the budget decide T: as many rounds as the budget affords, but two at least and
-    ``MOST_ROUNDS`` at most. The whole budget then goes to the T rounds in proportion to (t − 1)², which makes eta that
-    much larger. With ``rounds`` given, eta follows from the budget instead.
+    ``MOST_ROUNDS`` at most. The whole budget then goes to the T rounds in proportion to (t − 1)². The eta of a run is
+    thus what T rounds afford: a little above the one given, far above it at ``MOST_ROUNDS``, and far below it where
+    not even two rounds are affordable at that. The certificate has it, as ``eta_used``. With ``rounds`` given, eta
+    follows from the budget alone.
 
     The defaults of ``eta`` and ``samples`` did best of the paper's on one table (ADULT of seven columns) at epsilon
     0.25 and 1. ``workload``: all cells of its marginals are the queries; None means all three-way marginals.
@@ -73,6 +76,12 @@ class DualQuery:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        either(self.workload, self.queries)
+        if self.rounds is not None and self.eta != 2.0:
+            raise InputError(
+                "DualQuery has an eta and a number of rounds, and the budget gives each from the other.",
+                remedy="Give one of them.",
+            )
         if not (self.eta > 0 and np.isfinite(self.eta)) or self.samples < 1 or self.nodes < 0:
             raise InputError("DualQuery needs an eta above 0, at least 1 sample, and nodes of 0 or more.")
         if self.rounds is not None and self.rounds < 2:
@@ -112,6 +121,7 @@ class DualQuery:
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
+        asked(domain, self.workload, self.queries)
         self._oracle(domain).ready()
 
     @property
@@ -150,7 +160,13 @@ class DualQuery:
             counted += shares_of(queries, rows[t : t + 1])
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, rows.T), private.transcript.total())
-        return release_of(private, model, self.config())
+        used = self._eta(left, records, rounds, private.unit)
+        return release_of(private, model, {**self.config(), "eta_used": used})
+
+    def _eta(self, rho: Fraction, records: float, rounds: int, unit: Unit) -> float:
+        """The eta at which so many rounds cost rho: of the formula of the cost, with all of it spent."""
+        moved = float(sensitivity(unit, LinearQuery((), ())).l1)
+        return records / moved * math.sqrt(2.0 * float(rho) / (self.samples * _squares(rounds - 1)))
 
     def _oracle(self, domain: Domain) -> Oracle:
         """What finds the records."""

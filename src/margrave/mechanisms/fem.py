@@ -12,7 +12,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery, Queries
-from margrave.mechanisms.choices import asked, begin, choose, reads, shares_of, wanted
+from margrave.mechanisms.choices import asked, begin, choose, either, reads, shares_of, wanted
 from margrave.mechanisms.common import (
     Progress,
     Step,
@@ -71,6 +71,7 @@ class FEM:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        either(self.workload, self.queries)
         if (self.rounds is not None and self.rounds < 1) or self.samples < 1 or self.nodes < 0:
             raise InputError("FEM needs at least 1 round, at least 1 sample, and nodes of 0 or more.")
         if not (self.sigma > 0 and np.isfinite(self.sigma)):
@@ -98,6 +99,7 @@ class FEM:
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
+        asked(domain, self.workload, self.queries)
         self._oracle(domain).ready()
 
     def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:

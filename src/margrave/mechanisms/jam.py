@@ -27,7 +27,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import Library, given, not_public, pairs_of, still_private
+from margrave.mechanisms.library import Library, given_to, not_public, pairs_of, still_private
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.models.protocol import fit_config
@@ -140,7 +140,8 @@ class JAM:
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
         closure = workload_or_default(self.workload, domain).closure()
-        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+        alone = [r for r in closure if len(r) == 1]
+        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, readings=True)
         if self.public is not None:
             still_private(self.public, closure, unit)
 
@@ -155,7 +156,7 @@ class JAM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         self.check(domain, private.unit)
-        public = given(self.public, domain, own_columns=self.own_columns)
+        public = given_to(private, self.public, own_columns=self.own_columns)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         private.prepare(self.reads(domain))

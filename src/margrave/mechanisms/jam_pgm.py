@@ -25,7 +25,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import given, scaled
+from margrave.mechanisms.library import given_to, possible, scaled
 from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
@@ -58,7 +58,8 @@ class JAMPGM:
     alike; without, a measurement counts by its noise and a reading as if it had the noise of the round in which it was
     preferred to a measurement. ``penalty``: what is subtracted from the score of measuring, all of the noise as above,
     or, with ``"surviving"``, what is left of it in an estimate, as in ``AIM``. ``max_model_mb`` bounds the model; a
-    share of it is open, as much as of the budget was spent.
+    share of it is open, as much as of the budget was spent before the round, as in the paper's experiments: where the
+    number of records is public the first round chooses among single columns.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit. The public table is not protected.
 
@@ -116,7 +117,8 @@ class JAMPGM:
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
         closure = workload_or_default(self.workload, domain).closure()
-        check_fit(self.fit, domain, [r for r in closure if len(r) == 1], self.max_model_mb, adaptive=True)
+        alone = [r for r in closure if len(r) == 1]
+        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, readings=True)
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
@@ -127,10 +129,10 @@ class JAMPGM:
         domain = private.domain
         closure = workload_or_default(self.workload, domain).closure()
         self.check(domain, private.unit)
-        public = given(self.public, domain)
+        public = given_to(private, self.public)
         private.prepare(self.reads(domain))
         ask_total(private)
-        publics = scaled(public, closure, private.transcript.total())
+        publics = scaled(possible(public, domain), closure, private.transcript.total())
         rounds = self.rounds or 4 * len(domain)
         readings, memory = Transcript(), Memory()
         model = self.fit(domain, private.transcript, rng=rng)

@@ -15,7 +15,8 @@ from margrave.marginal.counting import count_cliques
 from margrave.models import FITS, EntropyProjectionFit, Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, Unit, size_is_public
 from margrave.public import Public
-from margrave.schema.domain import Domain
+from margrave.schema.domain import Codes, Domain
+from margrave.schema.zeros import joined, projected, violating
 from margrave.transcript import Measurement, PublicReading, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
 
@@ -63,6 +64,8 @@ class Library:
 
     Where the public records are the private ones, their counts are the marginals, with a scale of half a record.
 
+    Records that the constraints call impossible are left out, and cells that they do say nothing.
+
     No scale is below what half a public record stands for, or below 1 / ``FLOOR`` of the first measurements' noise. Two
     readings never hold the same pair of columns: they are counts of the same records, and would count twice.
     """
@@ -72,8 +75,9 @@ class Library:
     ) -> None:
         self.source, self.exact = public.sha256, public.same_records
         self._domain, self._total, self._noise = domain, total, noise
-        self.each = total / len(public.codes)  # what a public record stands for
-        self.counts = counted(public, cliques)
+        records = possible(public, domain)
+        self.each = total / len(records)  # what a public record stands for
+        self.counts = counted(records, cliques)
         self._margins: dict[Attribute, FloatArray] = {}
         self._columns: dict[Attribute, tuple[FloatArray, FloatArray, float]] = {}
         self._raked: dict[Clique, tuple[FloatArray, FloatArray]] = {}
@@ -190,14 +194,17 @@ class Library:
             spread: FloatArray = np.ones(())
             for a in clique:
                 spread = np.multiply.outer(spread, self._margins[a] / self._total)
-            records = self.counts[clique] + PSEUDO * spread
+            zeros = [z for z in self._domain.zeros if set(z.clique) <= set(clique)]
+            open_ = joined(zeros, clique, self._domain.size) if zeros else np.ones(spread.shape, dtype=np.bool_)
+            records = self.counts[clique] + PSEUDO * spread * open_
             values = records * self.each
             for _ in range(6):
                 for i, a in enumerate(clique):
                     others = tuple(j for j in range(values.ndim) if j != i)
-                    factors: FloatArray = self._margins[a] / values.sum(axis=others)
+                    sums = values.sum(axis=others)
+                    factors: FloatArray = np.divide(self._margins[a], sums, out=np.ones_like(sums), where=sums > 0)
                     values *= factors.reshape([-1 if j == i else 1 for j in range(values.ndim)])
-            each = values / records
+            each = np.divide(values, records, out=np.full(values.shape, np.inf), where=open_)
             scales = each * np.sqrt(records + EXTRA)
             self._raked[clique] = values, np.where(each > FAR * self.each, np.inf, scales)
         return self._raked[clique]
@@ -245,7 +252,15 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
             remedy="Choose JAM (--mechanism jam), which asks nothing of them.",
         )
     public.check(domain)
+    possible(public, domain)  # some are
     return public
+
+
+def given_to(private: Private, public: Public | None, *, own_columns: bool = False) -> Public:
+    """The same for a run: the table is one of the private table's schema, and its codes mean what they mean there."""
+    found = given(public, private.domain, own_columns=own_columns)
+    found.check_meanings(private.schema.meanings)
+    return found
 
 
 def starting_from(fit: Fit, public: Public | None) -> Fit:
@@ -278,7 +293,7 @@ def still_private(public: Public, cliques: Iterable[Clique], unit: Unit) -> tupl
     if not size_is_public(unit):
         raise InputError(
             "Columns of the private records are public, and so is their number, which this unit of privacy protects.",
-            remedy="Choose a unit that replaces: ReplaceRow(), or --unit replace-row.",
+            remedy="Choose a unit that replaces: ReplaceRow(), or --unit replace-row. Columns of persons cannot be.",
         )
     found = tuple(r for r in cliques if any(a not in public.domain for a in r))
     if not found:
@@ -289,16 +304,32 @@ def still_private(public: Public, cliques: Iterable[Clique], unit: Unit) -> tupl
     return found
 
 
-def counted(public: Public, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
+def possible(public: Public, domain: Domain) -> Codes:
+    """The public records without those that the domain's constraints call impossible: nothing is learned from these.
+
+    A survey may call children married that the private table cannot: read as they stand, they would say that there are
+    none. Records that are the private ones are kept, as the private table's are.
+    """
+    known = () if public.same_records else projected(domain.zeros, public.domain.attributes, domain.size) or ()
+    wrong = violating(known, public.codes.column, len(public.codes))
+    if wrong.all():
+        raise InputError(
+            "Every record of the public table has a combination that the schema declares impossible.",
+            remedy="Give another public table, or mend the schema's constraints.",
+        )
+    return public.codes.take(np.flatnonzero(~wrong)) if wrong.any() else public.codes
+
+
+def counted(codes: Codes, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
     """The public records in each cell of those cliques whose columns are public."""
-    ordered = {r: public.domain.clique(r) for r in cliques if all(a in public.domain for a in r)}
-    counts: Mapping[Clique, Any] = count_cliques(public.codes, ordered.values())
+    ordered = {r: codes.domain.clique(r) for r in cliques if all(a in codes.domain for a in r)}
+    counts: Mapping[Clique, Any] = count_cliques(codes, ordered.values())
     return {
         r: np.asarray(np.transpose(counts[c], [c.index(a) for a in r]), dtype=np.float64)
         for r, c in ordered.items()
     }
 
 
-def scaled(public: Public, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
+def scaled(codes: Codes, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
     """The public marginals of the cliques whose columns are public, scaled to so many records."""
-    return {r: values * (total / len(public.codes)) for r, values in counted(public, cliques).items()}
+    return {r: values * (total / len(codes)) for r, values in counted(codes, cliques).items()}

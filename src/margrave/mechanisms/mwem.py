@@ -9,8 +9,7 @@ from margrave.errors import InputError
 from margrave.mechanisms.adaptive import AdaptiveMeasurements
 from margrave.mechanisms.common import parameter
 from margrave.mechanisms.rounds import Rounds
-from margrave.models import Fit, Model, MultiplicativeWeightsFit
-from margrave.models.weights import averaged
+from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.schema.domain import Domain
 
 
@@ -19,16 +18,18 @@ class MWEM(AdaptiveMeasurements):
     """T rounds: choose the query that the weights miss most, measure it, move the weights of the records it counts.
 
     Round t measures ``a_t = q_t(D) + noise`` and moves ``D_t(x) ∝ D_{t−1}(x) exp(q(x) (a − q(D)) / 2)``, in shares,
-    for the answers so far. It holds one weight for every cell of the domain.
+    for the answers so far, each brought to between 0 and 1 first, as the code of Liu et al. does, and a marginal to the
+    nearest distribution. It holds one weight for every cell of the domain.
 
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
-    queries at the same price, which on a table of 48,842 rows left a smaller largest error at epsilon 0.1 and twice
-    the mean error at any. ``rounds``: None means one per column for marginals (two for pairs), for queries what the
-    budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round.
-    ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``average``: release
-    the average over rounds (Hardt et al.) and not the last (Liu et al.). ``anneal``: halve the rounds that are left
-    where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of these weights.
+    queries, at half the price where rows are replaced. These left a smaller largest error on a table of 48,842 rows at
+    epsilon 0.1, and twice the mean error at any. ``rounds``: None means one per column for marginals (two for pairs),
+    for queries what the budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to
+    (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
+    alone. ``average``: release the average over the weights after each round (Hardt et al.: before each) and not the
+    last (Liu et al.). ``anneal``: halve the rounds that are left where one taught less than its noise (``Rounds``).
+    ``fit``: another estimator in the place of these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -58,14 +59,11 @@ class MWEM(AdaptiveMeasurements):
         """The multiplicative weights of these parameters, or what was given in their place."""
         return self.fit or MultiplicativeWeightsFit(passes=self.passes, average=self.average)
 
-    def released(self, model: Model) -> Model:
-        """The average over rounds, where it was kept."""
-        return averaged(model)
-
     def config(self) -> dict[str, Any]:
-        """The parameters."""
+        """The parameters; those of the weights where no other fit was given, which has its own."""
         own = {"anneal": self.anneal, "max_model_mb": self.max_model_mb}
-        return {**super().config(), "passes": self.passes, "average": self.average, **own}
+        weights = {"passes": self.passes, "average": self.average} if self.fit is None else {}
+        return {**super().config(), **weights, **own}
 
     def _rounds(self, domain: Domain, **more: Any) -> Rounds:
         return super()._rounds(domain, anneal=self.anneal, **more)

@@ -9,7 +9,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.mechanisms.common import Progress, parameter
-from margrave.mechanisms.library import given, starting_from
+from margrave.mechanisms.library import given_to, starting_from
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
 from margrave.privacy import Private, Unit
@@ -61,7 +61,8 @@ class PEPPub(PEP):
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
         public = None if self.public is None else self.public.facts()
-        return {**super().config(), "shrink": self.shrink, "public": public}
+        shrink = {"shrink": self.shrink} if self.fit is None else {}
+        return {**super().config(), **shrink, "public": public}
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, as far as it can be told: nothing, without the public table."""
@@ -73,5 +74,5 @@ class PEPPub(PEP):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as PEP does the cells of the domain."""
-        given(self.public, private.domain)
+        given_to(private, self.public)
         return super().run(private, rng=rng, progress=progress)

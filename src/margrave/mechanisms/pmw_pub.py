@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from margrave.mechanisms.common import Progress, parameter
-from margrave.mechanisms.library import given, starting_from
+from margrave.mechanisms.library import given_to, starting_from
 from margrave.mechanisms.mwem import MWEM
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, Unit
@@ -51,7 +51,8 @@ class PMWPub(MWEM):
     def config(self) -> dict[str, Any]:
         """The parameters, and what is known of the public records."""
         public = None if self.public is None else self.public.facts()
-        return {**super().config(), "shrink": self.shrink, "public": public}
+        shrink = {"shrink": self.shrink} if self.fit is None else {}
+        return {**super().config(), **shrink, "public": public}
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, as far as it can be told: nothing, without the public table."""
@@ -63,5 +64,5 @@ class PMWPub(MWEM):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as MWEM does the cells of the domain."""
-        given(self.public, private.domain)
+        given_to(private, self.public)
         return super().run(private, rng=rng, progress=progress)

@@ -1,7 +1,8 @@
 """Rounds of adaptive measurement: choose what the estimate misses most, measure it (Liu, Vietri, Wu 2021, Algorithm 1).
 
 The mechanisms of that family (MWEM, PEP, GEM, RAP, PMW^Pub ...) differ in the fit that comes after. What they ask
-is the same, and is here: single queries, as the paper does, or whole marginals, at the price of one of their cells.
+is the same, and is here: single queries, as the paper does, or whole marginals, at the price of one of their cells
+where a row comes or goes, and of two where one is replaced (``sensitivity``).
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class Rounds:
     weights: Mapping[Clique, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if (self.count is not None and self.count < 1) or self.each < 1 or not 0 < self.alpha < 1:
-            raise InputError("Rounds need a count of at least 1, of at least 1 query each, and alpha between 0 and 1.")
+        whole = all(isinstance(n, int | np.integer) for n in (self.each, 1 if self.count is None else self.count))
+        if not whole or self.each < 1 or (self.count is not None and self.count < 1) or not 0 < self.alpha < 1:
+            raise InputError("Rounds need a whole count of at least 1, of 1 query or more each, and alpha in (0, 1).")
         if self.whole and self.queries.sets:
             raise InputError(
                 "Sets of codes are single queries, and rounds measure whole marginals.",
@@ -96,8 +98,8 @@ class Rounds:
 
     @property
     def choosing(self) -> Fraction:
-        """The share of a round's rho that chooses; none where there is one marginal alone."""
-        if self.whole and len(self.queries.cliques) == 1:
+        """The share of a round's rho that chooses; none where each of them measures all marginals that there are."""
+        if self.whole and len(self.queries.cliques) == self.each:
             return Fraction(0)
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
@@ -250,8 +252,12 @@ class Rounds:
 
 
 def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | None) -> Queries:
-    """The queries given, or every cell of the workload's marginals."""
-    return Queries.cells(domain, tuple(cliques)) if queries is None else queries
+    """The queries given, which are to be of this domain, or every cell of the workload's marginals."""
+    if queries is None:
+        return Queries.cells(domain, tuple(cliques))
+    if queries.domain != domain:
+        raise InputError("The queries are of another domain than the table.", remedy="Make them for the schema's.")
+    return queries
 
 
 def queries_config(queries: Queries | None) -> Any:

@@ -94,7 +94,8 @@ class ChainedFile:
         try:
             yield
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            if self._file >= 0:  # an interrupt may have closed it, and so let go, before this is come to
+                fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def lock(self, *, patience: float = 0.0, shared: bool = False) -> None:
         """Hold the file until ``close``; ``LedgerError`` if another process does so for longer than ``patience``."""

@@ -35,7 +35,7 @@ from margrave.privacy.question import (
     measuring,
     measuring_queries,
 )
-from margrave.privacy.scores import QueryGap, Score, lipschitz_of
+from margrave.privacy.scores import QueryGap, Score, lipschitz_of, terms_of
 from margrave.privacy.sealed import Failure, fail, sealed
 from margrave.privacy.unit import Unit, check_query, sensitivity, size_is_public
 from margrave.schema.domain import Domain
@@ -217,7 +217,7 @@ class Private:
                 raise InputError("A candidate is named twice.", remedy="Name each once.")
             rho = exact_rho(rho, "The rho of a choice")
             score.check(self.domain, asked)
-            terms, readable = score.terms(asked), score.readable(asked)
+            terms, readable = terms_of(score, asked), score.readable(asked)
             moved = lipschitz_of(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
             question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)

@@ -95,7 +95,7 @@ def choosing_queries(
 ) -> Question:
     """One of the linear queries, ``times`` over; the answers are places among the candidates."""
     return Question(
-        what=f"choose {times} of {_count(len(queries) - len(without), 'query')}",
+        what=f"choose {times} of {_count(len(queries) - len(without), 'query')}{' and complements' if signed else ''}",
         rho=rho,
         asked={
             "kind": "select-query",

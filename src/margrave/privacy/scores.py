@@ -42,7 +42,11 @@ class Score(Protocol):
         ...
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-        """The public parts, one number per candidate, for the transcript."""
+        """The public parts, one number per candidate, for the transcript.
+
+        Those of ``MarginalGap`` and ``Improvement``, "weight" and "penalty", are read for error bounds: a score of
+        another formula has other names for its own (``terms_of``).
+        """
         ...
 
     def readable(self, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
@@ -58,7 +62,7 @@ def lipschitz_of(score: Score) -> Fraction:
     """What a score says of itself, exactly; InputError where that bounds nothing."""
     try:
         lipschitz = Fraction(score.lipschitz)
-    except (ValueError, OverflowError):  # NaN, infinity
+    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
         lipschitz = Fraction(0)
     if not 0 < lipschitz <= 1e300:
         raise InputError(
@@ -199,6 +203,21 @@ class Improvement:
         finer = [int(part.grid / grid) for part in parts]
         values = tuple(v * f for part, f in zip(parts, finer, strict=True) for v in part.values)
         return GridScores(values, grid)
+
+
+def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
+    """A score's public parts; InputError where another formula's have the names that error bounds go by.
+
+    A bound on what was passed over solves the score for the distance, which it can of these two formulas alone.
+    """
+    terms = score.terms(candidates)
+    if type(score) not in (MarginalGap, Improvement) and not terms.keys().isdisjoint(("weight", "penalty")):
+        raise InputError(
+            f'The terms of {type(score).__name__} are named "weight" or "penalty", as those of MarginalGap,'
+            " of which error bounds are made.",
+            remedy="Name them otherwise: another score tells no bound.",
+        )
+    return terms
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.completing import completed
 from margrave.release.draws import Draws, draws_of
 from margrave.release.evidence import Condition, codes_of
+from margrave.release.misfit import Misfit, misfits_of
 from margrave.release.price import Price, price_of
 from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
@@ -280,6 +281,17 @@ class Release:
         **Privacy:** none spent.
         """
         return together_of(self.schema.domain, self.transcript, self.config)
+
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """The measured marginals that the model contradicts beyond their noise, the worst first; mostly none.
+
+        Where public records are reweighted, what none of them has can never be; constraints rule out what rows hold
+        all the same; a network may have learned too little. ``refit`` fits another model to the same answers.
+
+        **Privacy:** none spent.
+        """
+        return misfits_of(self.model, self.transcript)
 
     def certificate(self) -> dict[str, Any]:
         """What was promised, measured and spent, as plain data that fits in JSON.

@@ -12,7 +12,7 @@ from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
-from margrave.report.words import guarantee, limits, nothing_asked, related
+from margrave.report.words import contradicted, guarantee, limits, nothing_asked, related
 from margrave.transcript import (
     Answer,
     Entry,
@@ -50,7 +50,7 @@ def render(release: Release) -> str:
         _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release, facts)]),
         _public(facts),
         _section("What was measured", [_steps(release)]),
-        _section("Columns", [_key(), _left_out(release), _unasked(release), _columns(release)]),
+        _section("Columns", [_key(), _left_out(release), _unasked(release), _contradicted(release), _columns(release)]),
         _pairs(release),
         _bounds(release),
         _posterior(release),
@@ -212,6 +212,12 @@ def _unasked(release: Release) -> str:
     if not release.unasked:
         return ""
     return f'<div class="alarm" role="alert">{escape(nothing_asked(release.unasked))}</div>'
+
+
+def _contradicted(release: Release) -> str:
+    """Where the model is not what was measured, if anywhere."""
+    misfits = release.misfits
+    return f'<div class="alarm" role="alert">{escape(contradicted(misfits))}</div>' if misfits else ""
 
 
 def _columns(release: Release) -> str:

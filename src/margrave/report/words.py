@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from margrave.release.misfit import Misfit
 from margrave.release.together import Together
 from margrave.transcript import Account
 from margrave.typing import Attribute
@@ -54,6 +55,21 @@ def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
     whose = "its" if len(columns) == 1 else "their"
     was, say = ("will be", "will say") if ahead else ("was", "say")
     return f"Nothing {was} asked of {names}: {whose} synthetic values {say} nothing of the real ones."
+
+
+def contradicted(misfits: Sequence[Misfit]) -> str:
+    """What it means that a model contradicts what was measured.
+
+    >>> contradicted([Misfit(("sex",), 0.214)])
+    'The model contradicts what was measured: of sex it has 21 % of the records or more in wrong cells.'
+    """
+    worst, others = misfits[0], len(misfits) - 1
+    named = " × ".join(worst.clique)
+    more = f", and likewise {others:,} more marginal{'s' * (others > 1)}" if others else ""
+    return (
+        f"The model contradicts what was measured: of {named} it has"
+        f" {100 * worst.share:.2g} % of the records or more in wrong cells{more}."
+    )
 
 
 def related(found: Together) -> list[str]:

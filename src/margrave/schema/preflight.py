@@ -15,7 +15,7 @@ import numpy as np
 from margrave.errors import DataError
 from margrave.schema.causes import ALIKE, CAUSES, MARK, most
 from margrave.schema.checks import POLICIES
-from margrave.schema.column import Column, Encoded
+from margrave.schema.column import Column, Encoded, some_of
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.discrete import NO, OTHER, YES
 from margrave.schema.domain import Codes
@@ -31,6 +31,8 @@ LOST = 0.03
 """A larger share of a column's values that the schema does not know is asked about."""
 SEVERAL = 10
 """Of so many values one at least should be in the schema's range or list."""
+MANY_LABELS = 1000
+"""Beyond so many codes what they stand for is not told."""
 MANY, LARGE = 20, 0.05
 """A person with so many rows, and more than this share of all of them, is asked about."""
 MOST_PERSONS, BEYOND = 0.99, 10
@@ -50,7 +52,8 @@ class ColumnCheck:
     """Counts of one column's values: empty, outside the schema, unreadable as the column's kind.
 
     ``home`` says whether empty and unreadable values have a state of their own; ``rows`` is how many values there are;
-    ``causes`` counts what values that the schema does not hold look like, where that was asked.
+    ``causes`` counts what values that the schema does not hold look like, where that was asked; ``has`` are the values
+    that it holds, in words.
     """
 
     name: str
@@ -62,14 +65,17 @@ class ColumnCheck:
     rows: int = 0
     kind: str = ""
     causes: Mapping[str, int] = field(default_factory=dict)
+    has: str = ""
 
     @staticmethod
     def of(column: Column, encoded: Encoded, causes: Mapping[str, int] | None = None) -> ColumnCheck:
         """The counts of one piece of a column."""
         empty, outside, unreadable = (int(m.sum()) for m in (encoded.empty, encoded.outside, encoded.unreadable))
         rows = len(encoded.codes)
+        has = "" if causes is None or column.size > MANY_LABELS else some_of(column.labels())
+        home, kind = encoded.home, column.kind
         return ColumnCheck(
-            column.name, column.outside, encoded.home, empty, outside, unreadable, rows, column.kind, causes or {}
+            column.name, column.outside, home, empty, outside, unreadable, rows, kind, causes or {}, has
         )
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
@@ -83,6 +89,7 @@ class ColumnCheck:
             self.rows + other.rows,
             self.kind,
             {c: self.causes.get(c, 0) + other.causes.get(c, 0) for c in {**self.causes, **other.causes}},
+            self.has or other.has,
         )
 
     @property
@@ -114,19 +121,23 @@ class ColumnCheck:
             return self.policy
         return "missing" if self.home else "refuse"
 
-    def refusals(self, *, public: bool = False) -> Iterator[str]:
-        """What stands in the way of using this column, one sentence each; of a ``public`` table, what to do there."""
+    def refusals(self, *, public: bool = False, part: bool = False) -> Iterator[str]:
+        """What stands in the way of using this column, one sentence each; of a ``public`` table, what to do there.
+
+        ``part``: its rows may be a chosen part, and all of them beyond what the schema holds.
+        """
         column = f"{PUBLIC_TABLE}, column {self.name!r}:" if public else f"Column {self.name!r}:"
-        if self.unread or (self.unknown and not public):  # public rows may be a chosen part
-            known = "can be read as its kind" if self.unread else "is one that the schema knows"
-            remedy = f" {RECODE}" if public else self._because or f" {_advice(self.kind)}"
+        has = f" The schema has: {self.has}." if self.has else ""
+        if self.unread or (self.unknown and not part):
+            known = f"can be read as its kind, {self.kind}" if self.unread else "is one that the schema knows"
+            remedy = f"{has}{self._because} {RECODE}" if public else self._because or f" {_advice(self.kind)}"
             yield f"{column} not one of its values {known}.{remedy}"
             return
         if self.outside and self.policy == "refuse":
             widen = "Widen the schema, or give the column another policy (outside = ...)."
             yield (
                 f"{column} {_values(self.outside)} outside the schema, and its policy is 'refuse'."
-                f" {RECODE if public else widen}{self._because}"
+                f"{f'{has} {RECODE}' if public else f' {widen}'}{self._because}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
             correct = "Correct the column's kind, or add missing = true."
@@ -139,16 +150,23 @@ class ColumnCheck:
             add = "Add missing = true to the column."
             yield f"{column} {_values(self.empty)} missing. {LEAVE_OUT if public else add}"
 
-    def notes(self) -> Iterator[str]:
-        """What happens to values that the schema does not hold as they are, one sentence each."""
+    def notes(self, *, public: bool = False) -> Iterator[str]:
+        """What happens to values that the schema does not hold as they are, one sentence each.
+
+        Of a ``public`` table also of how many, and whether that is to be looked at first.
+        """
+        of = self.rows if public else None
+        lost = self.outside + self.unreadable
+        much = public and lost >= SEVERAL and lost > LOST * (self.rows - self.empty)
+        column = f"{f'{LOOK} ' if much else ''}{f'{PUBLIC_TABLE}, c' if public else 'C'}olumn {self.name!r}:"
         if self.outside and self.policy != "refuse":
             because = "" if self.unreadable else self._because
-            yield f"Column {self.name!r}: {_values(self.outside)} outside the schema, {POLICIES[self.policy]}.{because}"
+            yield f"{column} {_values(self.outside, of)} outside the schema, {POLICIES[self.policy]}.{because}"
         if self.unreadable and self.home and self.policy != "refuse":
-            yield f"Column {self.name!r}: {_values(self.unreadable)} unreadable, {POLICIES['missing']}.{self._because}"
+            yield f"{column} {_values(self.unreadable, of)} unreadable, {POLICIES['missing']}.{self._because}"
         if self.policy == "other" and self.causes.get(MARK):
             yield (
-                f"Column {self.name!r}: {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
+                f"{column} {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
                 f" {OTHER!r} like any text: leave such fields empty in the file."
             )
 
@@ -293,8 +311,8 @@ class Preflight:
         """What stands in the way, one sentence each."""
         return self._refusals(public=False)
 
-    def _refusals(self, *, public: bool) -> tuple[str, ...]:
-        found = [sentence for column in self.columns for sentence in column.refusals(public=public)]
+    def _refusals(self, *, public: bool, part: bool = False) -> tuple[str, ...]:
+        found = [sentence for column in self.columns for sentence in column.refusals(public=public, part=part)]
         if self.nameless:
             found.append(
                 f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?), or a long"
@@ -342,12 +360,23 @@ class Preflight:
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """What becomes of values of a public table that the schema does not hold, one sentence each."""
-        return tuple(f"{PUBLIC_TABLE}, c{note[1:]}" for column in self.columns for note in column.notes())
+        """What becomes of values and rows of a public table that the schema does not hold, one sentence each."""
+        return (
+            *(note for column in self.columns for note in column.notes(public=True)),
+            *(
+                f"{PUBLIC_TABLE}: {_rows(c.rows)} the constraint {c.name}, of {self.rows:,}: nothing is learned from"
+                f" {'it' if c.rows == 1 else 'them'}."
+                for c in self.constraints
+                if c.rows
+            ),
+        )
 
-    def require(self, *, public: bool = False) -> Preflight:
-        """Itself; or ``DataError`` if something stands in the way. Of a ``public`` table it says so, and what to do."""
-        if found := self._refusals(public=public):
+    def require(self, *, public: bool = False, part: bool = False) -> Preflight:
+        """Itself; or ``DataError`` if something stands in the way. Of a ``public`` table it says so, and what to do.
+
+        ``part``: its rows may be a chosen part.
+        """
+        if found := self._refusals(public=public, part=part):
             raise DataError("\n".join(found))
         return self
 
@@ -356,5 +385,7 @@ def _rows(count: int) -> str:
     return "1 row violates" if count == 1 else f"{count:,} rows violate"
 
 
-def _values(count: int) -> str:
+def _values(count: int, of: int | None = None) -> str:
+    if of is not None:
+        return f"{count:,} of {of:,} values"
     return "1 value" if count == 1 else f"{count:,} values"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,9 @@ from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.values import chunks
 from margrave.schema.zeros import StructuralZeros, joined
 from margrave.typing import Clique
+
+MOST_TOLD = 100_000
+"""Of a column of more codes it is not told what each stands for."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,12 @@ class Schema:
     def hash(self) -> str:
         """The SHA-256 of the TOML without remarks: two schemas with one hash are the same."""
         return hashlib.sha256(replace(self, remarks={}).to_toml().encode("utf-8")).hexdigest()
+
+    @cached_property
+    def meanings(self) -> dict[str, str]:
+        """For each column a hash of what its codes stand for, in their order: equal where codes mean the same."""
+        words = {c.name: c.labels() if c.size <= MOST_TOLD else [c.kind, str(c.size)] for c in self.columns}
+        return {name: hashlib.sha256(json.dumps(told).encode("utf-8")).hexdigest() for name, told in words.items()}
 
     def confirmed(self) -> Schema:
         """The schema no longer a draft: whoever calls this vouches that all of it is public."""

@@ -27,6 +27,8 @@ LARGEST = 400
 """Parameters beyond which the sampler takes hours: each step inverts a matrix of their size."""
 LARGEST_TABLES = 100_000
 """Cells of the junction tree's cliques beyond which each step takes too long."""
+UNKNOWN = "The posterior is of whole marginals that were measured, not of single queries or public readings."
+INSTEAD = "Fit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap."
 NEEDED = ("jax", "blackjax", "scipy", "threadpoolctl")
 
 
@@ -101,6 +103,11 @@ class MaxEntropyFit:
 
         return sample_posterior(self, domain, canonical, terms, merged, public[0] if public else None, rng, told)
 
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
+        """Raise ``InputError`` where it is to learn single counts or public readings."""
+        if single or readings:
+            raise InputError(UNKNOWN, remedy=INSTEAD)
+
     def ready(self) -> None:
         """An InputError where a library of the extra is missing: to be asked before anything is spent."""
         if missing := self.missing():
@@ -156,10 +163,7 @@ class MaxEntropyFit:
     def _problem(self, domain: Domain, transcript: Transcript) -> tuple[Canonical, list[Term], Merged]:
         """The canonical queries of what was measured, merged codes compressed."""
         if transcript.readings or any(a.query.clique for a in transcript.answers):
-            raise InputError(
-                "The posterior is of whole marginals that were measured, not of single queries or public readings.",
-                remedy="Refit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap.",
-            )
+            raise InputError(UNKNOWN, remedy=INSTEAD)
         measurements = transcript.measurements
         groups = common_groups(domain, measurements)
         merged = Merged({}, {}, {})

@@ -106,7 +106,7 @@ class ParticleFit:
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
         """Raise ``InputError`` where it is to learn single counts."""
         if single:
             raise InputError(

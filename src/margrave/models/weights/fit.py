@@ -14,7 +14,7 @@ from margrave.models.protocol import Model, ModelState
 from margrave.models.weights import kernels
 from margrave.models.weights.grid import Grid, Places
 from margrave.models.weights.known import Known
-from margrave.models.weights.model import WeightsModel
+from margrave.models.weights.model import WeightsModel, averaged
 from margrave.models.weights.records import Records
 from margrave.models.weights.settle import settle
 from margrave.models.weights.shrink import Spreads, shrunk
@@ -39,7 +39,8 @@ class MultiplicativeWeightsFit:
     all answers so far, the latest first; 0 is the plain form, in which a round updates by its own answer alone.
     ``threshold``: answers that the weights explain within so many standard deviations of their noise are left alone
     (Hardt et al.: 0; Liu et al. 2021 make one pass, over those half as far off as the round's own). ``average``:
-    keep the average over rounds too, which ``averaged`` gives the model of; it takes as much memory again. ``shrink``:
+    keep the average over the weights after each round too; it is what comes back without ``warm``, and what a mechanism
+    releases; it takes as much memory again. ``shrink``:
     answers are drawn towards the start first, as far as the answers so far bear it out; there is no threshold then.
 
     Between rounds (``warm``) it goes on from the model of the round before; without, it plays the rounds of a
@@ -67,7 +68,7 @@ class MultiplicativeWeightsFit:
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
-    ) -> WeightsModel:
+    ) -> Model:
         """The model after the rounds that ``warm`` has not seen, or after all of them."""
         state = _state_of(domain, warm, self.public)
         places = _start(domain, self.public, state)
@@ -81,9 +82,10 @@ class MultiplicativeWeightsFit:
             if self.average:
                 average = places.weights.copy() if average is None else average
                 kernels.blend(average, places.weights, 1.0 / rounds)
-        return WeightsModel(
+        model = WeightsModel(
             _kind_of(self.public), places, transcript.total(), known=len(transcript), average=average, rounds=rounds
         )
+        return model if warm is not None else averaged(model)
 
     def _round(
         self, places: Places, domain: Domain, entries: Sequence[Entry], known: int, total: float
@@ -93,7 +95,7 @@ class MultiplicativeWeightsFit:
         multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
         _normalise(places)
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
         _refuse_impossible(domain, self.public)
 
@@ -166,7 +168,7 @@ class EntropyProjectionFit:
         _normalise(places)
         return WeightsModel(_kind_of(self.public), places, total, known=len(transcript))
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
         _refuse_impossible(domain, self.public)
 
