@@ -369,14 +369,17 @@ def test_a_register_of_others_is_not_taken_for_exact() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 30])
 def test_a_table_expanded_by_weights_is_noticed(times: int) -> None:
-    ages = [5, 15, 15, 25, 35, 45]
-    public = read(rows(age=ages * times, sex=["F", "M", "F", "F", "M", "M"] * times))
+    ages = [*range(5, 100, 10), *range(5, 100, 10), 5, 5, 15]
+    sexes = ["F"] * 10 + ["M"] * 10 + ["F", "F", "M"]
+    public = read(rows(age=ages * 2 * times, sex=sexes * 2 * times, job=(["a"] * 23 + ["b"] * 23) * times))
     assert public.repeats == times
     told = [n for n in public.notes if "expanded by weights" in n]
     assert len(told) == (times > 1)
     assert public.facts().get("notes", []) == list(public.notes)
     if told:
         assert f"stands in it {times} times" in told[0]
+    few = read(rows(age=[5, 15] * 30, sex=["F", "M"] * 30))  # as of a table of few combinations
+    assert (few.repeats, few.notes) == (1, ())
 
 
 def test_of_a_year_that_the_schema_lacks_no_column_is_read() -> None:

@@ -141,8 +141,8 @@ def read_public(
     if same_records or public.repeats == 1:
         return public
     expanded = (
-        f"The public table: every record stands in it {public.repeats:,} times. Was it expanded by weights? Repeats are"
-        " taken for so many records, and believed accordingly: give each once, or draw by the weights."
+        f"The public table: every record stands in it {public.repeats:,} times. Was it expanded by weights? JAM"
+        " believes it as if each stood there once; other mechanisms take repeats for so many records."
     )
     return replace(public, notes=(*notes, expanded))
 

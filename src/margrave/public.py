@@ -16,6 +16,9 @@ from margrave.files import same_file
 from margrave.schema.domain import Codes, Domain
 from margrave.typing import Attribute
 
+TELLING = 25
+"""So many numbers have a common divisor by chance once in tens of millions of times."""
+
 
 @dataclass(frozen=True, eq=False)
 class Public:
@@ -100,11 +103,16 @@ class Public:
 
     @cached_property
     def repeats(self) -> int:
-        """How many times each record stands in it at least, all of them by one factor: 1, unless it was expanded."""
+        """How many times every record stands in it: 1, unless it was expanded, by weights say.
+
+        The greatest common divisor of how often each does. Of fewer than ``TELLING`` different ones it may be above 1
+        by chance, and 1 is taken.
+        """
         with np.errstate(over="ignore"):
             signs = np.random.default_rng(0).integers(1, 2**63, len(self.domain), dtype=np.uint64)
             marks = (self.codes.values.astype(np.uint64) * signs[:, None]).sum(axis=0, dtype=np.uint64)
-        return int(np.gcd.reduce(np.unique(marks, return_counts=True)[1]))
+        often = np.unique(marks, return_counts=True)[1]
+        return int(np.gcd.reduce(often)) if len(often) >= TELLING else 1
 
     def needs(self, domain: Domain, what: str) -> None:
         """Raise ``InputError`` unless it covers every column of the domain, as ``what`` needs."""

@@ -25,7 +25,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import given_to, possible, scaled
+from margrave.mechanisms.library import given_to, scaled
 from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
@@ -132,7 +132,7 @@ class JAMPGM:
         public = given_to(private, self.public)
         private.prepare(self.reads(domain))
         ask_total(private)
-        publics = scaled(possible(public, domain), closure, private.transcript.total())
+        publics = scaled(public, domain, closure, private.transcript.total())
         rounds = self.rounds or 4 * len(domain)
         readings, memory = Transcript(), Memory()
         model = self.fit(domain, private.transcript, rng=rng)

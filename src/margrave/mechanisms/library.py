@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -15,8 +15,8 @@ from margrave.marginal.counting import count_cliques
 from margrave.models import FITS, EntropyProjectionFit, Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, Unit, size_is_public
 from margrave.public import Public
-from margrave.schema.domain import Codes, Domain
-from margrave.schema.zeros import joined, projected, violating
+from margrave.schema.domain import Domain
+from margrave.schema.zeros import StructuralZeros, joined, projected, violating
 from margrave.transcript import Measurement, PublicReading, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
 
@@ -64,7 +64,7 @@ class Library:
 
     Where the public records are the private ones, their counts are the marginals, with a scale of half a record.
 
-    Records that the constraints call impossible are left out, and cells that they do say nothing.
+    Cells that the constraints call impossible hold none of the public records, and say nothing.
 
     No scale is below what half a public record stands for, or below 1 / ``FLOOR`` of the first measurements' noise. Two
     readings never hold the same pair of columns: they are counts of the same records, and would count twice.
@@ -75,9 +75,10 @@ class Library:
     ) -> None:
         self.source, self.exact = public.sha256, public.same_records
         self._domain, self._total, self._noise = domain, total, noise
-        records = possible(public, domain)
-        self.each = total / len(records)  # what a public record stands for
-        self.counts = counted(records, cliques)
+        often = 1 if self.exact else public.repeats  # repeats are no records: each counts once
+        self.each = total * often / len(public.codes)  # what a public record stands for
+        self.counts = {r: counts / often for r, counts in counted(public, domain, cliques).items()}
+        self._zeros = zeros_of(public, domain)
         self._margins: dict[Attribute, FloatArray] = {}
         self._columns: dict[Attribute, tuple[FloatArray, FloatArray, float]] = {}
         self._raked: dict[Clique, tuple[FloatArray, FloatArray]] = {}
@@ -194,9 +195,8 @@ class Library:
             spread: FloatArray = np.ones(())
             for a in clique:
                 spread = np.multiply.outer(spread, self._margins[a] / self._total)
-            zeros = [z for z in self._domain.zeros if set(z.clique) <= set(clique)]
-            open_ = joined(zeros, clique, self._domain.size) if zeros else np.ones(spread.shape, dtype=np.bool_)
-            records = self.counts[clique] + PSEUDO * spread * open_
+            possible = joined([z for z in self._zeros if set(z.clique) <= set(clique)], clique, self._domain.size)
+            records = self.counts[clique] + PSEUDO * spread * possible
             values = records * self.each
             for _ in range(6):
                 for i, a in enumerate(clique):
@@ -204,7 +204,7 @@ class Library:
                     sums = values.sum(axis=others)
                     factors: FloatArray = np.divide(self._margins[a], sums, out=np.ones_like(sums), where=sums > 0)
                     values *= factors.reshape([-1 if j == i else 1 for j in range(values.ndim)])
-            each = np.divide(values, records, out=np.full(values.shape, np.inf), where=open_)
+            each = np.divide(values, records, out=np.full(values.shape, np.inf), where=possible)
             scales = each * np.sqrt(records + EXTRA)
             self._raked[clique] = values, np.where(each > FAR * self.each, np.inf, scales)
         return self._raked[clique]
@@ -252,7 +252,7 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
             remedy="Choose JAM (--mechanism jam), which asks nothing of them.",
         )
     public.check(domain)
-    possible(public, domain)  # some are
+    check_possible(public, domain)
     return public
 
 
@@ -304,32 +304,41 @@ def still_private(public: Public, cliques: Iterable[Clique], unit: Unit) -> tupl
     return found
 
 
-def possible(public: Public, domain: Domain) -> Codes:
-    """The public records without those that the domain's constraints call impossible: nothing is learned from these.
+def zeros_of(public: Public, domain: Domain) -> Sequence[StructuralZeros]:
+    """What the domain's constraints say of the public columns. Records that are the private ones are as they are."""
+    return () if public.same_records else projected(domain.zeros, public.domain.attributes, domain.size) or ()
 
-    A survey may call children married that the private table cannot: read as they stand, they would say that there are
-    none. Records that are the private ones are kept, as the private table's are.
-    """
-    known = () if public.same_records else projected(domain.zeros, public.domain.attributes, domain.size) or ()
-    wrong = violating(known, public.codes.column, len(public.codes))
-    if wrong.all():
+
+def check_possible(public: Public, domain: Domain) -> None:
+    """Raise ``InputError`` where the constraints call every public record impossible."""
+    if violating(zeros_of(public, domain), public.codes.column, len(public.codes)).all():
         raise InputError(
             "Every record of the public table has a combination that the schema declares impossible.",
             remedy="Give another public table, or mend the schema's constraints.",
         )
-    return public.codes.take(np.flatnonzero(~wrong)) if wrong.any() else public.codes
 
 
-def counted(codes: Codes, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
-    """The public records in each cell of those cliques whose columns are public."""
-    ordered = {r: codes.domain.clique(r) for r in cliques if all(a in codes.domain for a in r)}
-    counts: Mapping[Clique, Any] = count_cliques(codes, ordered.values())
-    return {
+def counted(public: Public, domain: Domain, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
+    """The public records in each cell of those cliques whose columns are public; none in one that is impossible.
+
+    A survey may call children married that the private table cannot. Read as they stand, its marginals of age and
+    marital status would say that there are no others, and so no children. Of age alone it is right about them.
+    """
+    ordered = {r: public.domain.clique(r) for r in cliques if all(a in public.domain for a in r)}
+    counts: Mapping[Clique, Any] = count_cliques(public.codes, ordered.values())
+    found = {
         r: np.asarray(np.transpose(counts[c], [c.index(a) for a in r]), dtype=np.float64)
         for r, c in ordered.items()
     }
+    zeros = zeros_of(public, domain)
+    for r in found if zeros else ():
+        found[r] *= joined([z for z in zeros if set(z.clique) <= set(r)], r, domain.size)
+    return found
 
 
-def scaled(codes: Codes, cliques: Iterable[Clique], total: float) -> dict[Clique, FloatArray]:
+def scaled(
+    public: Public, domain: Domain, cliques: Iterable[Clique], total: float
+) -> dict[Clique, FloatArray]:
     """The public marginals of the cliques whose columns are public, scaled to so many records."""
-    return {r: values * (total / len(codes)) for r, values in counted(codes, cliques).items()}
+    found = counted(public, domain, cliques)
+    return {r: values * (total / values.sum()) for r, values in found.items() if values.any()}

@@ -364,8 +364,8 @@ class Preflight:
         return (
             *(note for column in self.columns for note in column.notes(public=True)),
             *(
-                f"{PUBLIC_TABLE}: {_rows(c.rows)} the constraint {c.name}, of {self.rows:,}: nothing is learned from"
-                f" {'it' if c.rows == 1 else 'them'}."
+                f"{PUBLIC_TABLE}: {_rows(c.rows)} the constraint {c.name}, of {self.rows:,}: what they break is not"
+                " learned from them."
                 for c in self.constraints
                 if c.rows
             ),
