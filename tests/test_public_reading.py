@@ -396,3 +396,18 @@ def test_of_a_year_that_the_schema_lacks_no_column_is_read() -> None:
 def test_a_frame_is_read_by_a_schema() -> None:
     with pytest.raises(InputError, match=r"read_public\(table, schema"):
         Public(rows(age=[1]), WORD)  # type: ignore[arg-type]
+
+
+def test_columns_of_which_only_the_public_table_tells_are_named() -> None:
+    rng = np.random.default_rng(3)
+    schema = Schema.coded({"a": 2, "b": 3, "c": 4})
+    frame = rows(**{a: rng.integers(0, schema.domain.size(a), 400).tolist() for a in schema.domain})
+    public = margrave.read_public(frame.slice(0, 90), schema, attestation=WORD)
+    mechanism: Any = MECHANISMS["pmw-pub"]
+    chosen = mechanism(public=public, workload=margrave.Workload.of(schema.domain, [("a", "b")]))
+    release = margrave.synthesize(frame, schema, epsilon=1.0, delta=1e-6, mechanism=chosen)
+    assert release.together.borrowed == ("c",)
+    assert release.certificate()["together"]["borrowed"] == ["c"]
+    assert "Of c only the public table tells: its synthetic values are as they are there." in render(release)
+    measured = margrave.synthesize(frame, schema, epsilon=1.0, delta=1e-6, mechanism=MECHANISMS["jam"](public=public))  # type: ignore[call-arg]
+    assert measured.together.borrowed == ()

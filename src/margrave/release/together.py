@@ -88,6 +88,7 @@ class Together:
     In part: single counts tell of them, or choices alone. ``alone`` are the columns that are in neither with any other,
     though something was asked of them. ``public``: a public table of other records tells of some pair, as the model
     started from it or read marginals from it. ``ruled``: constraints of the schema join some of those alone.
+    ``borrowed`` are the columns of which nothing was asked, and only that public table tells.
     """
 
     pairs: int
@@ -96,10 +97,11 @@ class Together:
     alone: tuple[Attribute, ...]
     public: bool
     ruled: bool = False
+    borrowed: tuple[Attribute, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Plain data for the certificate."""
-        return {**vars(self), "alone": list(self.alone)}
+        return {**vars(self), "alone": list(self.alone), "borrowed": list(self.borrowed)}
 
 
 def together_of(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> Together:
@@ -115,7 +117,9 @@ def together_of(domain: Domain, transcript: Transcript, config: Mapping[str, Any
     silent = unasked(domain, transcript, config)
     alone = tuple(a for a in domain if a not in related and a not in silent) if len(domain) > 1 else ()
     ruled = any(a in zeros.clique for zeros in domain.zeros if len(zeros.clique) > 1 for a in alone)
-    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, bool(public), ruled)
+    asked = left_out(domain, [*without_others(transcript, config).counted, *partly])
+    borrowed = tuple(a for a in asked if a not in silent)
+    return Together(math.comb(len(domain), 2), len(measured), len(in_part), alone, bool(public), ruled, borrowed)
 
 
 def _pairs_of(cliques: Iterable[Clique]) -> set[Clique]:

@@ -81,6 +81,9 @@ def related(found: Together) -> list[str]:
     if found.measured == found.pairs:
         return []
     told = []
+    if found.borrowed:
+        values = "its synthetic values are" if len(found.borrowed) == 1 else "their synthetic values are"
+        told.append(f"Of {_named(found.borrowed)} only the public table tells: {values} as they are there.")
     if found.alone:
         whose = "its relation to others is not the real one" if len(found.alone) == 1 else (
             "their relations to others are not the real ones"
