@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,7 @@ class Release:
         """
         return together_of(self.schema.domain, self.transcript, self.config)
 
-    @property
+    @cached_property
     def misfits(self) -> tuple[Misfit, ...]:
         """The measured marginals that the model contradicts beyond their noise, the worst first; mostly none.
 
