@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from margrave.marginal import project_array
 from margrave.typing import Clique, FloatArray
 
 if TYPE_CHECKING:
     from margrave.models.graphical.model import GraphicalModel
+
+
+LARGE = 2048
+"""Tables of more cells are not read anew for each of many small marginals in them."""
 
 
 class Plan:
@@ -99,11 +102,40 @@ class Plan:
             ready.update(
                 zip(largest, self.model.node_marginals(node, [cliques[m] for m in largest]), strict=True)
             )
+            homes: dict[int, list[int]] = {}
             for mask in inside:
                 if mask not in ready:
                     home = min((o for o in largest if mask & o == mask), key=self._cells)
-                    ready[mask] = project_array(ready[home], cliques[home], cliques[mask])
+                    homes.setdefault(home, []).append(mask)
+            for home, within in homes.items():
+                self._sum_down(ready[home], home, within, 0, ready)
         return ready
+
+    def _sum_down(
+        self, table: FloatArray, source: int, masks: list[int], first: int, ready: dict[int, FloatArray]
+    ) -> None:
+        """Marginals of one table: what lacks its first attribute is summed from the table without it, and so on.
+
+        Hundreds of marginals may lie in one table, and most of what they leave out is the same. Attributes below
+        ``first`` are done with; the tables on the way are no larger together than twice the first one.
+        """
+        while len(masks) > 1 and self._cells(source) > LARGE and source >> first:
+            bit = 1 << first
+            first += 1
+            if source & bit:
+                without = [m for m in masks if not m & bit]
+                if without:
+                    smaller = source ^ bit
+                    self._sum_down(self._summed(table, source, smaller), smaller, without, first, ready)
+                    masks = [m for m in masks if m & bit]
+        for mask in masks:
+            ready[mask] = self._summed(table, source, mask)
+
+    def _summed(self, table: FloatArray, source: int, mask: int) -> FloatArray:
+        """A marginal of a table, axes in the domain's order in both."""
+        axes = tuple(i for i, a in enumerate(_members(source)) if not mask >> a & 1)
+        summed: FloatArray = table.sum(axis=axes)
+        return summed
 
     def _given(self, v: int, family: FloatArray) -> FloatArray:
         """P(v | parents): axes are the parents in the domain's order, then v; combinations without mass stay zero."""
