@@ -6,6 +6,7 @@ answer depends on no order, of rows, cliques or threads.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -118,12 +119,13 @@ def _tally(values, members, sizes, out):  # type: ignore[no-untyped-def]
 def _sum_down(domain: Domain, counts: dict[Clique, IntArray], wanted: Iterable[Clique]) -> None:
     """Fill in the cliques not yet counted, larger ones first, each from the smallest array that contains it."""
     sources = sorted(counts, key=domain.cells)
+    sizes = [domain.cells(c) for c in sources]
     sets = {c: frozenset(c) for c in sources}
     for clique in sorted((c for c in wanted if c not in counts), key=len, reverse=True):
         members = frozenset(clique)
         source = next(c for c in sources if members <= sets[c])
         counts[clique] = project_array(counts[source], source, clique).reshape(domain.shape(clique))
         sets[clique] = members
-        cells = domain.cells(clique)
-        at = next((i for i, c in enumerate(sources) if domain.cells(c) >= cells), len(sources))
+        at = bisect_left(sizes, domain.cells(clique))
         sources.insert(at, clique)
+        sizes.insert(at, domain.cells(clique))
