@@ -218,6 +218,7 @@ CASES: dict[str, Make] = {
     "mwem graphical": lambda d: MWEM(workload=pairs(d), rounds=4, fit=GraphicalFit(), max_model_mb=tight(d)),
     "mwem queries": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query"),
     "mwem paper": lambda d: MWEM(rounds=4, granularity="query", passes=0, average=True, alpha=Fraction(2, 3)),
+    "mwem at once": lambda d: MWEM(workload=pairs(d), rounds=9, granularity="query", at_once=True),
     "pep": lambda d: PEP(rounds=3),
     "pep queries": lambda d: PEP(workload=pairs(d), rounds=9, granularity="query", gamma=0.0),
     "pep prefixes": lambda d: PEP(queries=prefixes(d), rounds=9, granularity="query", max_iterations=5),

@@ -285,8 +285,8 @@ def test_a_page_shows_what_was_run_and_lists_the_rest_once(tmp_path: Path) -> No
     assert "as the library sets them" in figures.captioned(drawn).lower()
 
     told = missing.missing(read, drawn, scaled=False)
-    assert "- tables: ACS (reduced) PA, ADULT, ACS PA, ADULT*, 100 columns\n" in told
-    assert "PEP ≤ MWEM (ACS (reduced) PA); PEP < RAP^softmax (ACS (reduced) PA, ADULT (reduced))" in told
+    assert "- tables: ACS (reduced) PA, ACS (reduced) of all states, ADULT, ACS PA, ADULT*, 100 columns\n" in told
+    assert "PEP ≤ MWEM (ACS (reduced) PA); PEP ≤ MWEM, as published (ACS (reduced) PA, ACS" in told
     contenders_left = next(x for x in told.splitlines() if x.startswith("- contenders"))
     assert " · GEM · " in contenders_left
     assert "PEP · " not in contenders_left

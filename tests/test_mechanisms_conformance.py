@@ -427,6 +427,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "mwem graphical": [],
     "mwem queries": [],
     "mwem paper": [],
+    "mwem at once": [],
     "pep": [("a", "b", "c")],
     "pep queries": [],
     "pep prefixes": [],

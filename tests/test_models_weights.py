@@ -207,12 +207,12 @@ def test_a_round_of_mwem_is_the_formula() -> None:
     np.testing.assert_allclose(table_of(one), expected / expected.sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("passes", [0, 1, 4])
+@pytest.mark.parametrize("form", [{"passes": 0}, {"passes": 1}, {"passes": 4}, {"at_once": True}])
 @pytest.mark.parametrize("average", [False, True])
-def test_a_cold_fit_plays_the_rounds_again(passes: int, average: bool) -> None:
+def test_a_cold_fit_plays_the_rounds_again(form: dict[str, Any], average: bool) -> None:
     rng, domain = np.random.default_rng(1), domain_of([3, 2, 2])
     entries = answered(some_queries(domain, rng, 6), rng.random(6))
-    fit = MultiplicativeWeightsFit(passes=passes, average=average)
+    fit = MultiplicativeWeightsFit(**form, average=average)
     model = fitted(fit, domain, transcript_of())
     iterates = []
     for t in range(1, 7):
@@ -249,6 +249,37 @@ def test_more_passes_explain_more() -> None:
         worst.append(max(abs(table[mask_of(domain, q)].sum() - truth[mask_of(domain, q)].sum()) for q in queries))
     assert worst == sorted(worst, reverse=True)
     assert worst[-1] < 0.01
+
+
+def test_answers_that_are_well_off_move_the_weights_at_once() -> None:
+    """By what they were off before; what is off by less than half of the latest is left alone."""
+    domain = domain_of([2, 3, 2])
+    queries = [LinearQuery(("c0",), ((0,),)), LinearQuery(("c1",), ((1,),)), LinearQuery(("c2",), ((1,),))]
+    fit = MultiplicativeWeightsFit(at_once=True)
+    model = fitted(fit, domain, transcript_of())
+    for told, moved in (([0.9, 0.4, 0.7], (0, 2)), ([0.6, 0.9, 0.58], (0, 1, 2)), ([0.6, 0.2, 0.9], (2,))):
+        entries = answered(queries, told)
+        gaps = [answer - before for answer, before in zip(told, (1 / 2, 1 / 3, 1 / 2), strict=True)]
+        steps = sum(gaps[i] / 2 * mask_of(domain, queries[i]) for i in moved)
+        expected = np.exp(steps) / np.exp(steps).sum()
+        found = fitted(fit, domain, transcript_of(*entries), warm=model)
+        np.testing.assert_allclose(table_of(found), expected, rtol=1e-12)
+        other = fitted(fit, domain, transcript_of(entries[1], entries[0], entries[2]), warm=model)
+        np.testing.assert_allclose(table_of(other), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_marginal_measured_last_says_what_is_well_off(order: tuple[int, int]) -> None:
+    domain = domain_of([2, 2])
+    shares = ((0, [0.9, 0.1]), (1, [0.6, 0.4]))
+    counts = {i: np.rint(np.array(v) * N).astype(np.int64) for i, v in shares}
+    measured = [Measurement((f"c{i}",), values, 5.0, Fraction(1, 9)) for i, values in counts.items()]
+    fit = MultiplicativeWeightsFit(at_once=True)
+    start = fitted(fit, domain, transcript_of())
+    found = table_of(fitted(fit, domain, transcript_of(*(measured[i] for i in order)), warm=start))
+    tilted = [np.exp(np.array(v) / 2) / np.exp(np.array(v) / 2).sum() for v in ([0.4, -0.4], [0.1, -0.1])]
+    second = tilted[1] if order[-1] == 1 else np.full(2, 0.5)  # a tenth is less than half of four
+    np.testing.assert_allclose(found, np.outer(tilted[0], second), rtol=1e-12)
 
 
 def test_what_the_noise_explains_is_left_alone() -> None:

@@ -60,8 +60,11 @@ def found(module: str, name: str) -> Callable[..., Any]:
 WHOLE = {"granularity": "marginal"}
 SINGLE = {"granularity": "query"}
 """The papers' form; the library's default is whole marginals."""
-FAITHFUL = {**SINGLE, "shrink": False, "anneal": False}
-"""PMW^Pub and PEP^Pub as in the papers: every answer is met, and T is kept."""
+FAITHFUL = {
+    "PEPPub": {**SINGLE, "shrink": False, "anneal": False},
+    "PMWPub": {**SINGLE, "shrink": False, "anneal": False, "at_once": True},
+}
+"""As in the papers: every answer is met, and T is kept."""
 AS_PUBLISHED = {"hidden": (512, 1024, 1024), "rate": 1e-4, "threshold": 0.5, "resample": True, "anchor": 0.0}
 """The paper's network and its training, where the library's defaults differ."""
 
@@ -81,7 +84,7 @@ def weighing(table: str) -> dict[str, Contender]:
     return {
         f"{name}-{table}-{form}": Contender(kind, options, public=table)
         for name, kind in kinds.items()
-        for form, options in (("paper", FAITHFUL), ("marginals", WHOLE))
+        for form, options in (("paper", FAITHFUL[kind]), ("marginals", WHOLE))
     }
 
 
@@ -92,6 +95,7 @@ CONTENDERS: dict[str, Contender] = {
     "mwem-pgm": Contender("MWEMPGM"),
     "mwem": Contender("MWEM", SINGLE),
     "mwem-forgetful": Contender("MWEM", {"passes": 0, **SINGLE}),
+    "mwem-paper": Contender("MWEM", {"at_once": True, **SINGLE}),
     "mwem-marginals": Contender("MWEM", WHOLE),
     "pep": Contender("PEP", SINGLE),
     "pep-marginals": Contender("PEP", WHOLE),
@@ -119,13 +123,14 @@ PLAIN = "gem-plain"
 
 REFERENCES = ("independent", "mst", "aim", "mwem-pgm")
 RAPS = ("rap-softmax", "rap", "rap-released")
-SMALL = (*REFERENCES, "mwem", "mwem-forgetful", "mwem-marginals", "pep", "pep-marginals", *RAPS, "gem",
+SMALL = (*REFERENCES, "mwem", "mwem-forgetful", "mwem-paper", "mwem-marginals", "pep", "pep-marginals", *RAPS, "gem",
          "gem-marginals", "dual-query", "fem")  # fmt: skip
 LARGE = ("independent", "mst", "aim", *RAPS, "gem", "gem-marginals", "dual-query", "fem")
 
 BY_TASK: dict[str, tuple[str, ...]] = {
     "adult_reduced": (*SMALL, "pmw-pub-tenth", "pep-pub-tenth", *weighing("tenth")),
     "acs_reduced": SMALL,
+    "acs_reduced_us": ("mwem-paper", "pep", "rap-softmax", "gem"),
     "adult": (*LARGE, *public("tenth"), *weighing("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
     "acs": (*LARGE, *public("us"), *public("ca"), *weighing("ca"), *public("oh")),
     "adult_star": LARGE,

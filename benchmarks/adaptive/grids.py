@@ -43,6 +43,7 @@ def grid(contender: str, task: str) -> list[Setting]:
         "pep": rounds(*PEP),
         "pep-pub": rounds(*PEP),
         "mwem": rounds(*MWEM),
+        "mwem-paper": rounds(*MWEM),
         "pmw-pub": rounds(*MWEM),  # the paper's tables do not name it: it is MWEM with past queries
         "mwem-forgetful": rounds(*MWEM_FORGETFUL),
         "gem": gem,

@@ -6,6 +6,7 @@ from charts import Legend
 
 LABELS = {
     "mwem": "MWEM", "mwem-forgetful": "MWEM without past queries", "mwem-marginals": "MWEM, whole marginals",
+    "mwem-paper": "MWEM, as published",
     "pep": "PEP", "pep-marginals": "PEP, whole marginals",
     "gem": "GEM", "gem-marginals": "GEM, whole marginals", "gem-aim": "AIM's choice, mixture",
     "rap": "RAP", "rap-released": "RAP, as released", "rap-softmax": "RAP softmax",
@@ -33,7 +34,7 @@ _GREY, _INK = ("#6a7683", "#9fabb7"), ("#1f2630", "#e6e8ea")
 _FAMILIES = {
     "gem-pub-reduced": _BLUE, "gem-pub": _GREEN, "pmw-pub": _RUST, "pep-pub": _VIOLET, "gem-marginals": _BLUE,
     "gem-aim": _GREEN, "gem-paper": _LILAC, "gem-plain": _INK, "gem": _TEAL, "pep": _VIOLET, "mwem-forgetful": _GOLD,
-    "mwem-marginals": _PINK, "pep-marginals": _VIOLET,
+    "mwem-marginals": _PINK, "mwem-paper": _LILAC, "pep-marginals": _VIOLET,
     "mwem-pgm": _LILAC, "mwem": _RUST, "rap-softmax": _GREEN, "rap-released": _LILAC, "rap": _GOLD,
     "dual-query": _GREY, "fem": _PINK, "aim": _INK, "mst": _LILAC, "independent": _GOLD,
 }  # fmt: skip

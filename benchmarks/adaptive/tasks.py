@@ -31,6 +31,7 @@ KNOWN_COLUMNS = ("sex", "race", "relationship", "marital-status", "occupation", 
 
 TENTH = "a random tenth of the same table, set apart with a fixed seed"
 STAR_MARGINALS = 64
+STATES_ROWS = 60_000
 WIDE_COLUMNS = 100
 COPIED_WRONG = 0.2
 """The share of the values of a copied column that are drawn anew."""
@@ -158,6 +159,14 @@ def acs_reduced(data: Path) -> Task:
     return Task("acs_reduced", "ACS (reduced) PA", private, triples(private))
 
 
+def acs_reduced_states(data: Path) -> Task:
+    """The same fifteen columns of persons from all states: five times as many, as the paper's Pennsylvania has."""
+    codes, _ = survey(data, acs.REDUCED)
+    drawn = np.random.default_rng(SEED).choice(len(codes), STATES_ROWS, replace=False)
+    private = codes.take(np.sort(drawn))
+    return Task("acs_reduced_us", "ACS (reduced) of all states", private, triples(private))
+
+
 def wide(data: Path) -> Task:
     """Connect four with noisy copies of its columns, a hundred in all, and every pair of them."""
     rows, sizes = widened(*_connect4(data), np.random.default_rng(SEED))
@@ -190,12 +199,14 @@ def _connect4(data: Path) -> tuple[prepare.Codes, dict[str, int]]:
 TASKS: dict[str, Callable[[Path], Task]] = {
     "adult_reduced": adult_reduced,
     "acs_reduced": acs_reduced,
+    "acs_reduced_us": acs_reduced_states,
     "adult": adult,
     "acs": acs_whole,
     "adult_star": adult_star,
     "wide": wide,
 }
 TITLES = {
-    "adult_reduced": "ADULT (reduced)", "acs_reduced": "ACS (reduced) PA", "adult": "ADULT", "acs": "ACS PA",
+    "adult_reduced": "ADULT (reduced)", "acs_reduced": "ACS (reduced) PA",
+    "acs_reduced_us": "ACS (reduced) of all states", "adult": "ADULT", "acs": "ACS PA",
     "adult_star": "ADULT*", "wide": "100 columns",
 }  # fmt: skip

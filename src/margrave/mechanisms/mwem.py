@@ -27,9 +27,11 @@ class MWEM(AdaptiveMeasurements):
     epsilon 0.1, and twice the mean error at any. ``rounds``: None means one per column for marginals (two for pairs),
     for queries what the budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to
     (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
-    alone. ``average``: release the average over the weights after each round (Hardt et al.: before each) and not the
-    last (Liu et al.). ``anneal``: halve the rounds that are left where one taught less than its noise (``Rounds``).
-    ``fit``: another estimator in the place of these weights.
+    alone. ``at_once``: instead, a round moves the weights once, by all answers that are off by half as much as its own,
+    or more: the form of Liu et al., whose errors are larger at any number of rounds. ``average``: release the average
+    over the weights after each round (Hardt et al.: before each) and not the last (Liu et al.). ``anneal``: halve the
+    rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
+    these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -37,6 +39,7 @@ class MWEM(AdaptiveMeasurements):
     """
 
     passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", least=0)
+    at_once: bool = parameter(False, "Whether a round moves the weights once, by all answers that are well off.")
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
@@ -46,8 +49,8 @@ class MWEM(AdaptiveMeasurements):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.fit is not None and (self.passes, self.average) != (100, False):
-            raise InputError("passes and average are MWEM's own.", remedy="Leave them, or the fit, out.")
+        if self.fit is not None and (self.passes, self.average, self.at_once) != (100, False, False):
+            raise InputError("passes, average and at_once are MWEM's own.", remedy="Leave them, or the fit, out.")
         self.estimator()
 
     @property
@@ -57,12 +60,14 @@ class MWEM(AdaptiveMeasurements):
 
     def estimator(self) -> Fit:
         """The multiplicative weights of these parameters, or what was given in their place."""
-        return self.fit or MultiplicativeWeightsFit(passes=self.passes, average=self.average)
+        usual = MultiplicativeWeightsFit(passes=self.passes, average=self.average, at_once=self.at_once)
+        return self.fit or usual
 
     def config(self) -> dict[str, Any]:
         """The parameters; those of the weights where no other fit was given, which has its own."""
         own = {"anneal": self.anneal, "max_model_mb": self.max_model_mb}
-        weights = {"passes": self.passes, "average": self.average} if self.fit is None else {}
+        weights = {"passes": self.passes, "average": self.average, "at_once": self.at_once}
+        weights = weights if self.fit is None else {}
         return {**super().config(), **weights, **own}
 
     def _rounds(self, domain: Domain, **more: Any) -> Rounds:

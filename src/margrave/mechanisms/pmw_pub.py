@@ -45,7 +45,9 @@ class PMWPub(MWEM):
 
     def estimator(self) -> Fit:
         """The multiplicative weights of these parameters, or what was given in their place, on the public records."""
-        usual = MultiplicativeWeightsFit(passes=self.passes, average=self.average, shrink=self.shrink)
+        usual = MultiplicativeWeightsFit(
+            passes=self.passes, average=self.average, shrink=self.shrink, at_once=self.at_once
+        )
         return starting_from(self.fit or usual, self.public)
 
     def config(self) -> dict[str, Any]:

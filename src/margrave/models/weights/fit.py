@@ -18,7 +18,7 @@ from margrave.models.weights.model import WeightsModel, averaged
 from margrave.models.weights.records import Records
 from margrave.models.weights.settle import settle
 from margrave.models.weights.shrink import Spreads, shrunk
-from margrave.models.weights.updates import multiply, project
+from margrave.models.weights.updates import multiply, multiply_at_once, project
 from margrave.parameters import check_parameters
 from margrave.public import Public
 from margrave.schema.domain import Domain
@@ -38,7 +38,9 @@ class MultiplicativeWeightsFit:
     round: minimising ``eta q(D) + RE(D || D')`` lowers q). ``passes``: how often, in every round, the update goes over
     all answers so far, the latest first; 0 is the plain form, in which a round updates by its own answer alone.
     ``threshold``: answers that the weights explain within so many standard deviations of their noise are left alone
-    (Hardt et al.: 0; Liu et al. 2021 make one pass, over those half as far off as the round's own). ``average``:
+    (Hardt et al.: 0). ``at_once``: a round moves the weights once, by all answers that are off by half as much as its
+    own, or more, and by what they are off when it begins, as in the code of Liu et al. (which counts the round's own
+    answer twice); ``passes`` and ``threshold`` then have no say. ``average``:
     keep the average over the weights after each round too; it is what comes back without ``warm``, and what a mechanism
     releases; it takes as much memory again. ``shrink``:
     answers are drawn towards the start first, as far as the answers so far bear it out; there is no threshold then.
@@ -58,6 +60,7 @@ class MultiplicativeWeightsFit:
     threshold: float = 0.0
     average: bool = False
     shrink: bool = False
+    at_once: bool = False
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -90,9 +93,14 @@ class MultiplicativeWeightsFit:
     def _round(
         self, places: Places, domain: Domain, entries: Sequence[Entry], known: int, total: float
     ) -> None:
-        new = entries if self.passes else entries[known:]
+        new = entries if self.passes or self.at_once else entries[known:]
         told = _known(domain, new, total, self.public, self.shrink)
-        multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
+        if self.at_once and len(told):
+            last = [e for e in entries if _answers(e)][-1]
+            latest = last.clique if isinstance(last, Measurement | PublicReading) else None
+            multiply_at_once(places, told, latest, step=self.step)
+        else:
+            multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
         _normalise(places)
 
     def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
@@ -236,11 +244,14 @@ def _normalise(places: Places) -> None:
 
 def _ends_of_rounds(transcript: Transcript) -> list[int]:
     """After how many entries each round of a transcript ends: one for each answer."""
-    return [
-        i + 1
-        for i, e in enumerate(transcript)
-        if isinstance(e, Measurement | PublicReading) or (isinstance(e, Answer) and e.query != TOTAL)
-    ]
+    return [i + 1 for i, e in enumerate(transcript) if _answers(e)]
+
+
+def _answers(entry: Entry) -> bool:
+    """Whether an entry says something of shares."""
+    if isinstance(entry, Answer):
+        return entry.query != TOTAL
+    return isinstance(entry, Measurement | PublicReading)
 
 
 def _places_of(domain: Domain, public: Public | None) -> int:

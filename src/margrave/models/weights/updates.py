@@ -10,6 +10,7 @@ import numpy as np
 
 from margrave.models.weights.grid import Places
 from margrave.models.weights.known import Known, NoisyMarginal
+from margrave.typing import Clique
 
 NOTHING = 1e-12
 """A share that is zero but for rounding."""
@@ -39,6 +40,38 @@ def multiply(places: Places, known: Known, *, step: float, passes: int, threshol
         if not moved:
             break
         mass = within_range(places, mass)
+
+
+FAR = 100.0
+"""Weights are scaled to one before updates could have moved them so far, in logarithms."""
+HALF = 0.5
+"""Liu et al. leave alone what is off by less than this share of what the round's own answer is off by."""
+
+
+def multiply_at_once(places: Places, known: Known, latest: Clique | None, *, step: float) -> None:
+    """One multiplicative update by every answer that is off by half as much as the latest one, or more.
+
+    All go by the shares before the update, ``D(x) ← D(x) · exp(step · Σ q(x) (answer − q(D)))``, so that their order
+    says nothing. A marginal measured whole is as far off as its worst cell. ``latest`` is the marginal that was
+    measured last, None where it was a single query, the first of those known.
+    """
+    known = known.within(places, 0.0)
+    selected = places.selected_by(known.queries)
+    gaps = known.answers - selected.sums() / float(places.weights.sum())
+    sums = places.marginals(known.cliques)
+    tables = [m.shares - m.shares_in(sums[m.clique]) for m in known.marginals]
+    furthest = [float(np.abs(table).max()) for table in tables]
+    of_latest = float(abs(gaps[0])) if latest is None else furthest[known.cliques.index(latest)]
+    reach = 0.0
+    for i in np.flatnonzero(np.abs(gaps) >= HALF * of_latest):
+        selected.scale(int(i), float(np.exp(step * gaps[i])))
+        reach += step * abs(float(gaps[i]))
+        if reach > FAR:
+            places.weights *= 1.0 / float(places.weights.sum())
+            reach = 0.0
+    for m, table, off in zip(known.marginals, tables, furthest, strict=True):
+        if off >= HALF * of_latest:
+            places.spread(m.clique, m.query.spread(m.clique, np.exp(step * table)))
 
 
 def within_range(places: Places, mass: float) -> float:
