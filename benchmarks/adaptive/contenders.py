@@ -100,6 +100,7 @@ CONTENDERS: dict[str, Contender] = {
     "pep": Contender("PEP", SINGLE),
     "pep-marginals": Contender("PEP", WHOLE),
     "rap-softmax": Contender("RAP", SINGLE),
+    "rap-softmax-paper": Contender("RAP", SINGLE, fit="RelaxedFit", fitting={"threshold": 0.0, "steps": 1000}),
     "rap": Contender("RAP", SINGLE, fit="RelaxedFit", fitting={"box": True}, relaxed=True),
     "rap-released": Contender("RAP", SINGLE, fit="RelaxedFit", fitting={"box": True}),
     "gem": Contender("GEM", SINGLE),
@@ -128,9 +129,9 @@ SMALL = (*REFERENCES, "mwem", "mwem-forgetful", "mwem-paper", "mwem-marginals", 
 LARGE = ("independent", "mst", "aim", *RAPS, "gem", "gem-marginals", "dual-query", "fem")
 
 BY_TASK: dict[str, tuple[str, ...]] = {
-    "adult_reduced": (*SMALL, "pmw-pub-tenth", "pep-pub-tenth", *weighing("tenth")),
-    "acs_reduced": SMALL,
-    "acs_reduced_us": ("mwem-paper", "pep", "rap-softmax", "gem"),
+    "adult_reduced": (*SMALL, "rap-softmax-paper", "pmw-pub-tenth", "pep-pub-tenth", *weighing("tenth")),
+    "acs_reduced": (*SMALL, "rap-softmax-paper"),
+    "acs_reduced_us": ("mwem-paper", "pep", "rap-softmax", "rap-softmax-paper", "gem"),
     "adult": (*LARGE, *public("tenth"), *weighing("tenth"), "gem-pub-reduced", "gem-paper", PLAIN),
     "acs": (*LARGE, *public("us"), *public("ca"), *weighing("ca"), *public("oh")),
     "adult_star": LARGE,

@@ -52,6 +52,7 @@ def grid(contender: str, task: str) -> list[Setting]:
         "gem-plain": rounds(*PLAIN),
         "rap": rap,
         "rap-softmax": rap,
+        "rap-softmax-paper": rap,
         "dual-query": [{"eta": e, "samples": s} for e in DUAL_ETA for s in DUAL_SAMPLES],
         "gem-marginals": rounds(*MARGINALS),
         "mwem-marginals": rounds(*MARGINALS),

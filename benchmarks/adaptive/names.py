@@ -9,6 +9,7 @@ LABELS = {
     "mwem-paper": "MWEM, as published",
     "pep": "PEP", "pep-marginals": "PEP, whole marginals",
     "gem": "GEM", "gem-marginals": "GEM, whole marginals", "gem-aim": "AIM's choice, mixture",
+    "rap-softmax-paper": "RAP softmax, as published",
     "rap": "RAP", "rap-released": "RAP, as released", "rap-softmax": "RAP softmax",
     "dual-query": "DualQuery", "fem": "FEM",
     "gem-pub-tenth": "GEM Pub", "gem-pub-reduced": "GEM Pub (reduced)", "pmw-pub-tenth": "PMW Pub",
