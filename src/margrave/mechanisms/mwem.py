@@ -28,10 +28,10 @@ class MWEM(AdaptiveMeasurements):
     for queries what the budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to
     (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
     alone. ``at_once``: instead, a round moves the weights once, by all answers that are off by half as much as its own,
-    or more: the form of Liu et al., whose errors are larger at any number of rounds. ``average``: release the average
-    over the weights after each round (Hardt et al.: before each) and not the last (Liu et al.). ``anneal``: halve the
-    rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
-    these weights.
+    or more: the form of Liu et al., for single queries. Its errors are mostly larger, and a few rounds of whole
+    marginals move the weights next to nowhere. ``average``: release the average over the weights after each round
+    (Hardt et al.: before each) and not the last (Liu et al.). ``anneal``: halve the rounds that are left where one
+    taught less than its noise (``Rounds``). ``fit``: another estimator in the place of these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
@@ -39,7 +39,9 @@ class MWEM(AdaptiveMeasurements):
     """
 
     passes: int = parameter(100, "How often a round goes over all answers so far; 0: its own only.", least=0)
-    at_once: bool = parameter(False, "Whether a round moves the weights once, by all answers that are well off.")
+    at_once: bool = parameter(
+        False, "Whether a round moves the weights once, by all answers well off: as published, for single queries."
+    )
     average: bool = parameter(False, "Whether the average over rounds is released, not the last.")
     anneal: bool = parameter(False, "Whether rounds that teach less than their noise make way for fewer, dearer ones.")
     max_model_mb: float | None = parameter(1024.0, "Size of the model at most, in MB.", above=0)
