@@ -37,7 +37,7 @@ def rounds(*numbers: int) -> list[Setting]:
 
 def grid(contender: str, task: str) -> list[Setting]:
     """The paper's grid for a contender; nothing for one that has none."""
-    gem = rounds(*GEM.get(task, GEM["other"]))
+    gem = rounds(*GEM.get(task.removesuffix("_us"), GEM["other"]))
     rap: list[Setting] = [{"rounds": t, "each": k} for k in RAP_EACH for t in RAP_ROUNDS]
     grids: dict[str, list[Setting]] = {
         "pep": rounds(*PEP),
