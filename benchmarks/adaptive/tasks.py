@@ -160,7 +160,7 @@ def acs_reduced(data: Path) -> Task:
 
 
 def acs_reduced_states(data: Path) -> Task:
-    """The same fifteen columns of persons from all states: five times as many, as the paper's Pennsylvania has."""
+    """The same fifteen columns of persons from all states: five times as many."""
     codes, _ = survey(data, acs.REDUCED)
     drawn = np.random.default_rng(SEED).choice(len(codes), STATES_ROWS, replace=False)
     private = codes.take(np.sort(drawn))
