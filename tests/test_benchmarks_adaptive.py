@@ -286,7 +286,8 @@ def test_a_page_shows_what_was_run_and_lists_the_rest_once(tmp_path: Path) -> No
 
     told = missing.missing(read, drawn, scaled=False)
     assert "- tables: ACS (reduced) PA, ACS (reduced) of all states, ADULT, ACS PA, ADULT*, 100 columns\n" in told
-    assert "PEP ≤ MWEM (ACS (reduced) PA); PEP ≤ MWEM, as published (ACS (reduced) PA, ACS" in told
+    three = "(ACS (reduced) PA, ADULT (reduced), ACS (reduced) of all states)"
+    assert f"PEP ≤ MWEM (ACS (reduced) PA); PEP ≤ MWEM, as published {three}; PEP < RAP^softmax {three}" in told
     contenders_left = next(x for x in told.splitlines() if x.startswith("- contenders"))
     assert " · GEM · " in contenders_left
     assert "PEP · " not in contenders_left

@@ -268,6 +268,17 @@ def test_answers_that_are_well_off_move_the_weights_at_once() -> None:
         np.testing.assert_allclose(table_of(other), expected, rtol=1e-12)
 
 
+def test_many_answers_at_once_stay_within_what_floats_can_tell() -> None:
+    """All 31 agree on one cell, and each moves it by e to the 47: together far beyond what a float holds."""
+    domain = domain_of([32])
+    entries = answered([LinearQuery(("c0",), ((0, i),)) for i in range(1, 32)], [1.0] * 31)
+    fit = MultiplicativeWeightsFit(step=50.0, at_once=True)
+    start = fitted(fit, domain, transcript_of())
+    table = table_of(fitted(fit, domain, transcript_of(*entries), warm=start))
+    assert table[0] == pytest.approx(1.0)
+    assert np.isfinite(table).all()
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_the_marginal_measured_last_says_what_is_well_off(order: tuple[int, int]) -> None:
     domain = domain_of([2, 2])
@@ -823,6 +834,8 @@ def test_a_file_gives_no_weight_to_what_cannot_occur(kind: str) -> None:
         lambda: MultiplicativeWeightsFit(step=0.0),
         lambda: MultiplicativeWeightsFit(step=float("nan")),
         lambda: MultiplicativeWeightsFit(passes=-1),
+        lambda: MultiplicativeWeightsFit(at_once=True, passes=3),
+        lambda: MultiplicativeWeightsFit(at_once=True, threshold=1.0),
         lambda: MultiplicativeWeightsFit(threshold=-0.1),
         lambda: EntropyProjectionFit(gamma=-1.0),
         lambda: EntropyProjectionFit(gamma=float("inf")),

@@ -24,7 +24,8 @@ ORDER = ("acs_reduced", "adult_reduced", "acs", "adult")
 
 CAPTIONS = {
     "defaults": "As the library sets them, beside AIM, MST and independent columns; the largest error",
-    "marginals": "Single queries, as in the paper, and whole marginals, which cost as much",
+    "marginals": "Single queries, as in the paper, and whole marginals. Where rows are replaced, as here, a marginal "
+    "costs twice as much at the same noise, and where they are added or removed the same",
     "figure1": "Figure 1, the largest error, tuned",
     "figure2": "Figure 2, with public records: California, other states, and ADULT; as the library sets them",
     "figure3": "Figure 3, all three errors, tuned",

@@ -19,6 +19,7 @@ MWEM_FORGETFUL = (100, 150, 200, 250, 300, 400, 500, 750, 1000)
 GEM = {
     "acs": (100, 150, 200, 250, 300, 400, 500, 750, 1000),
     "acs_reduced": (50, 75, 100, 125, 150, 200, 250, 300),
+    "acs_reduced_us": (50, 75, 100, 125, 150, 200, 250, 300),
     "other": (30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200),
 }
 RAP_ROUNDS, RAP_EACH = (2, 5, 10, 25, 50, 75, 100), (5, 10, 25, 50, 100)
@@ -37,7 +38,7 @@ def rounds(*numbers: int) -> list[Setting]:
 
 def grid(contender: str, task: str) -> list[Setting]:
     """The paper's grid for a contender; nothing for one that has none."""
-    gem = rounds(*GEM.get(task.removesuffix("_us"), GEM["other"]))
+    gem = rounds(*GEM.get(task, GEM["other"]))
     rap: list[Setting] = [{"rounds": t, "each": k} for k in RAP_EACH for t in RAP_ROUNDS]
     grids: dict[str, list[Setting]] = {
         "pep": rounds(*PEP),

@@ -68,8 +68,8 @@ class MWEM(AdaptiveMeasurements):
     def config(self) -> dict[str, Any]:
         """The parameters; those of the weights where no other fit was given, which has its own."""
         own = {"anneal": self.anneal, "max_model_mb": self.max_model_mb}
-        weights = {"passes": self.passes, "average": self.average, "at_once": self.at_once}
-        weights = weights if self.fit is None else {}
+        updates = {"at_once": True} if self.at_once else {"passes": self.passes}
+        weights = {**updates, "average": self.average} if self.fit is None else {}
         return {**super().config(), **weights, **own}
 
     def _rounds(self, domain: Domain, **more: Any) -> Rounds:

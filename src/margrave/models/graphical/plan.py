@@ -117,7 +117,10 @@ class Plan:
         """Marginals of one table: what lacks its first attribute is summed from the table without it, and so on.
 
         Hundreds of marginals may lie in one table, and most of what they leave out is the same. Attributes below
-        ``first`` are done with; the tables on the way are no larger together than twice the first one.
+        ``first`` are done with; the tables on the way are smaller together than twice the first one, where attributes
+        have two codes or more. A grid of weights has the same idea for one table of up to a hundred million cells
+        (``models.weights.grid``); on the many tables of thousands of cells here, masks take a third to a half of its
+        time.
         """
         while len(masks) > 1 and self._cells(source) > LARGE and source >> first:
             bit = 1 << first

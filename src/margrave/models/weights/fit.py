@@ -25,6 +25,9 @@ from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
 from margrave.typing import Clique, FloatArray
 
+PASSES = 100
+"""How often a round goes over all answers, unless told otherwise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeightsFit:
@@ -40,7 +43,7 @@ class MultiplicativeWeightsFit:
     ``threshold``: answers that the weights explain within so many standard deviations of their noise are left alone
     (Hardt et al.: 0). ``at_once``: a round moves the weights once, by all answers that are off by half as much as its
     own, or more, and by what they are off when it begins, as in the code of Liu et al. (which counts the round's own
-    answer twice); ``passes`` and ``threshold`` then have no say. ``average``:
+    answer twice); it takes neither ``passes`` nor a ``threshold``. ``average``:
     keep the average over the weights after each round too; it is what comes back without ``warm``, and what a mechanism
     releases; it takes as much memory again. ``shrink``:
     answers are drawn towards the start first, as far as the answers so far bear it out; there is no threshold then.
@@ -56,7 +59,7 @@ class MultiplicativeWeightsFit:
 
     public: Public | None = None
     step: float = 0.5
-    passes: int = 100
+    passes: int = PASSES
     threshold: float = 0.0
     average: bool = False
     shrink: bool = False
@@ -68,6 +71,11 @@ class MultiplicativeWeightsFit:
             raise InputError("Multiplicative weights need step > 0, passes >= 0 and threshold >= 0.")
         if self.shrink and self.threshold:
             raise InputError("With shrink no answer has noise left that a threshold could count in.")
+        if self.at_once and (self.passes != PASSES or self.threshold):
+            raise InputError(
+                "With at_once a round goes over its answers once: passes and threshold have no say.",
+                remedy="Leave these out, or at_once.",
+            )
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
@@ -93,10 +101,10 @@ class MultiplicativeWeightsFit:
     def _round(
         self, places: Places, domain: Domain, entries: Sequence[Entry], known: int, total: float
     ) -> None:
-        new = entries if self.passes or self.at_once else entries[known:]
+        new = entries if self.passes else entries[known:]
         told = _known(domain, new, total, self.public, self.shrink)
         if self.at_once and len(told):
-            last = [e for e in entries if _answers(e)][-1]
+            last = next(e for e in reversed(entries) if _answers(e))
             latest = last.clique if isinstance(last, Measurement | PublicReading) else None
             multiply_at_once(places, told, latest, step=self.step)
         else:

@@ -16,6 +16,10 @@ NOTHING = 1e-12
 """A share that is zero but for rounding."""
 RANGE = 1e50
 """The sum of all weights stays below this, and above its inverse."""
+FAR = 100.0
+"""Updates may move a weight so far, in logarithms, before the sum is looked at."""
+HALF = 0.5
+"""Liu et al. leave alone what is off by less than this share of what the round's own answer is off by."""
 
 
 def multiply(places: Places, known: Known, *, step: float, passes: int, threshold: float) -> None:
@@ -42,12 +46,6 @@ def multiply(places: Places, known: Known, *, step: float, passes: int, threshol
         mass = within_range(places, mass)
 
 
-FAR = 100.0
-"""Weights are scaled to one before updates could have moved them so far, in logarithms."""
-HALF = 0.5
-"""Liu et al. leave alone what is off by less than this share of what the round's own answer is off by."""
-
-
 def multiply_at_once(places: Places, known: Known, latest: Clique | None, *, step: float) -> None:
     """One multiplicative update by every answer that is off by half as much as the latest one, or more.
 
@@ -62,16 +60,22 @@ def multiply_at_once(places: Places, known: Known, latest: Clique | None, *, ste
     tables = [m.shares - m.shares_in(sums[m.clique]) for m in known.marginals]
     furthest = [float(np.abs(table).max()) for table in tables]
     of_latest = float(abs(gaps[0])) if latest is None else furthest[known.cliques.index(latest)]
-    reach = 0.0
+    moved = 0.0
     for i in np.flatnonzero(np.abs(gaps) >= HALF * of_latest):
         selected.scale(int(i), float(np.exp(step * gaps[i])))
-        reach += step * abs(float(gaps[i]))
-        if reach > FAR:
-            places.weights *= 1.0 / float(places.weights.sum())
-            reach = 0.0
+        moved = _kept_in_range(places, moved + step * abs(float(gaps[i])))
     for m, table, off in zip(known.marginals, tables, furthest, strict=True):
         if off >= HALF * of_latest:
             places.spread(m.clique, m.query.spread(m.clique, np.exp(step * table)))
+            moved = _kept_in_range(places, moved + step * off)
+
+
+def _kept_in_range(places: Places, moved: float) -> float:
+    """How far weights can have moved since their sum was looked at, which is when that is far."""
+    if moved <= FAR:
+        return moved
+    within_range(places, float(places.weights.sum()))
+    return 0.0
 
 
 def within_range(places: Places, mass: float) -> float:
