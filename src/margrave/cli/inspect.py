@@ -11,6 +11,7 @@ from margrave.cli.output import check_outputs, console, facts_table
 from margrave.files import check_ending
 from margrave.release import Release
 from margrave.report import write_report
+from margrave.report.words import conditions
 
 
 @click.command("report")
@@ -66,6 +67,7 @@ def show_certificate(facts: dict[str, Any]) -> None:
                 *([("nothing asked of", ", ".join(facts["unasked"]))] if facts["unasked"] else []),
                 ("measured together", _together(facts["together"])),
                 *([("persons", facts["several_rows"])] if "several_rows" in facts else []),
+                ("preconditions", conditions(facts["preconditions"], facts["schema"]["columns"])),
                 ("public inputs", "; ".join(facts["public_inputs"])),
             ],
         )

@@ -12,7 +12,7 @@ from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
-from margrave.report.words import contradicted, guarantee, limits, nothing_asked, related
+from margrave.report.words import conditions, contradicted, guarantee, limits, nothing_asked, related
 from margrave.transcript import (
     Answer,
     Entry,
@@ -107,7 +107,8 @@ def _paragraph(text: str) -> str:
 
 def _limits(release: Release, facts: dict[str, Any]) -> str:
     several = [facts["several_rows"]] if "several_rows" in facts else []
-    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, *limits(release.account)))
+    passed = conditions(facts["preconditions"], len(release.schema.columns))
+    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, passed, *limits(release.account)))
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
