@@ -28,6 +28,7 @@ RELEVANT: dict[str, tuple[str, ...]] = {
     "replay": (*SOURCE, *TABLES, "tests/replay.py", "tests/test_mechanisms_replay.py"),
     "interference": (
         *SOURCE, *OUTPUTS, *TABLES, "tests/replay.py", "tests/test_mechanisms_noninterference.py",
+        "tests/boundary/command_line.py", "tests/boundary/test_boundary_interference.py",
     ),
     "mutants": (*SOURCE, *OUTPUTS, "src/margrave/inference", "src/margrave/evaluate", "tests"),
     "audit": (*SOURCE, *TABLES, "tests/audit.py", "tests/test_trust_audit.py"),

@@ -185,8 +185,9 @@ def _replayed(combination: tuple[str, Unit], seconds: float) -> tuple[int, float
 
 
 def interference(_: Ask) -> Found:
-    """Non-interference replay, with its planted leaks."""
-    passed, good, last = pytest_counts("tests/test_mechanisms_noninterference.py")
+    """Non-interference replay, of mechanisms and from the command line, with its planted leaks."""
+    files = ["tests/test_mechanisms_noninterference.py", "tests/boundary/test_boundary_interference.py"]
+    passed, good, last = pytest_counts(*files, "-m", "")
     told = "0 differing bytes" if good else last
     return Found(f"{len(CONFIGURATIONS)} configurations × 3 tables, {passed} tests: {told}", good, [])
 
