@@ -354,7 +354,6 @@ WRONG = {
     "wrong terms": setter("transcript", 2, "terms", value={"weights": "000000"}),
     "wrong groups": setter("transcript", 1, "query", value={"sex": "000000"}),
     "transcript is no list": setter("transcript", value={}),
-    "unknown model": setter("model", "kind", value="neural"),
     "unhashable model": setter("model", "kind", value=["fake"]),
     "facts": setter("model", "facts", value=[]),
     "other facts": setter("model", "facts", value={"cells": 4}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
 from margrave.cli.output import check_outputs, console, facts_table
@@ -47,6 +48,8 @@ def show_certificate(facts: dict[str, Any]) -> None:
     out = console()
     if not facts["private"]:
         out.print(f"[bold red]{facts['warning']}[/]")
+    if "no_model" in facts:
+        out.print(f"[bold]No model: {escape(facts['no_model'])}.[/] margrave refit fits one at no cost.")
     rho = facts["rho"]
     out.print(
         facts_table(

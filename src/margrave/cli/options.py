@@ -97,8 +97,8 @@ def books_options(command: Command) -> Command:
             "--journal",
             default=None,
             metavar="FILE",
-            help="Where the run's answers are kept until its outputs are written. With --ledger or --resume it is,"
-            " unless named, FILE.journal, FILE being that of --release, else of -o, else of --report.",
+            help="Where the run's answers are kept until its outputs are written. Unless named it is FILE.journal, FILE"
+            " being that of --release, else of -o, else of --report.",
         ),
     ):
         command = option(command)

@@ -372,7 +372,7 @@ class Private:
         if error is not None and self._ledger.spent:  # what was spent is public; without a journal it is lost
             error.add_note(
                 f"rho {float(self._ledger.spent):.6g} of {float(self.rho):.6g} had been spent."
-                + (self._books.advice or " The answers are lost: a journal would have kept them.")
+                + (self._books.advice or " A journal would have kept the answers for a run that goes on.")
             )
 
     def __repr__(self) -> str:

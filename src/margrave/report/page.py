@@ -216,7 +216,10 @@ def _unasked(release: Release) -> str:
 
 
 def _contradicted(release: Release) -> str:
-    """Where the model is not what was measured, if anywhere."""
+    """Where the model is not what was measured, if anywhere, or why there is none."""
+    if release.no_model:
+        words = f"This release has no model: {release.no_model}. margrave refit fits one to its answers at no cost."
+        return f'<div class="alarm" role="alert">{escape(words)}</div>'
     misfits = release.misfits
     return f'<div class="alarm" role="alert">{escape(contradicted(misfits))}</div>' if misfits else ""
 
