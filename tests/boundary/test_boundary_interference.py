@@ -118,9 +118,9 @@ RUNS: dict[str, Case] = {
         [
             failing(2),
             synthesize(*OUTPUTS, "--journal", "j"),
-            synthesize(*OUTPUTS, "--journal", "j", "--resume"),
+            synthesize(*OUTPUTS, "--journal", "j", "--resume", "--overwrite"),
         ],
-        (1, 0),
+        (10, 0),
     ),
     "interrupted and resumed on a ledger": Case(
         [
@@ -128,10 +128,10 @@ RUNS: dict[str, Case] = {
             failing(1),
             synthesize(*OUTPUTS, *LEDGER),
             ["ledger", "show", "v.ledger", "--json"],
-            synthesize(*OUTPUTS, *LEDGER, "--resume", "--json"),
+            synthesize(*OUTPUTS, *LEDGER, "--resume", "--overwrite", "--json"),
             ["ledger", "show", "v.ledger", "--json"],
         ],
-        (0, 1, 0, 0, 0),
+        (0, 10, 0, 0, 0),
     ),
     "what follows on a release": Case(
         [
@@ -180,26 +180,27 @@ ERRORS: dict[str, Case] = {
         [
             failing(1),
             synthesize(*OUTPUTS, "--journal", "j"),
-            synthesize(*OUTPUTS, "--journal", "j", "--resume", seed="2"),
+            synthesize(*OUTPUTS, "--journal", "j", "--resume", "--overwrite", seed="2"),
         ],
-        (1, 8),
+        (10, 8),
     ),
     "a journal in the way": Case(
-        [failing(1), synthesize(*OUTPUTS, "--journal", "j"), synthesize(*OUTPUTS, "--journal", "j")], (1, 8)
+        [failing(1), synthesize(*OUTPUTS, "--journal", "j"), synthesize("-o", "other.csv", "--journal", "j")],
+        (10, 8),
     ),
     "a table that was moved": Case(
         [
             failing(1),
             synthesize(*OUTPUTS, "--journal", "j"),
-            synthesize(*OUTPUTS, "--journal", "j", "--resume", table="schema.toml"),
+            synthesize(*OUTPUTS, "--journal", "j", "--resume", "--overwrite", table="schema.toml"),
         ],
-        (1, 8),
+        (10, 8),
     ),
-    "a fit that fails": Case([cap(), fit_that_fails, synthesize(*OUTPUTS, *LEDGER)], (0, 70)),
+    "a fit that fails": Case([cap(), fit_that_fails, synthesize(*OUTPUTS, *LEDGER)], (0, 10)),
     "a disk that is full": Case([cap(), full_disk, synthesize(*OUTPUTS, *LEDGER)], (0, 2)),
-    "a sampler that fails at once": Case([failing(0), synthesize(*OUTPUTS)], (1,)),
-    "a sampler that fails later": Case([failing(2), synthesize(*OUTPUTS, "--json")], (1,)),
-    "a choice that fails": Case([failing(6), synthesize(*OUTPUTS, mechanism="mst")], (1,)),
+    "a sampler that fails at once": Case([failing(0), synthesize(*OUTPUTS)], (10,)),
+    "a sampler that fails later": Case([failing(2), synthesize(*OUTPUTS, "--json")], (10,)),
+    "a choice that fails": Case([failing(6), synthesize(*OUTPUTS, mechanism="mst")], (10,)),
 }  # fmt: skip
 
 
