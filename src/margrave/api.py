@@ -78,8 +78,6 @@ def synthesize(
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
-    for public in publics_of(chosen):
-        public.check_meanings(confirmed.meanings)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger, dataset=dataset)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -145,7 +143,7 @@ def read_public(
     known = schema_of(schema)
     path = path_of(source)
     codes, notes = public_codes(source, known, columns)
-    public = Public(codes, attestation, same_records, None if path is None else str(path), notes, known.meanings)
+    public = Public(codes, attestation, same_records, None if path is None else str(path), notes)
     if same_records or public.repeats == 1:
         return public
     expanded = (

@@ -99,8 +99,10 @@ def _release(synthetic: str, schema: Schema, rows: int | None, seed: int | None)
             )
         return None
     release = Release.load(synthetic)
-    if release.schema.domain != schema.domain:
-        raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
+    if difference := release.schema.domain.difference(schema.domain):
+        raise InputError(
+            f"The release has another schema than --schema: {difference}.", remedy="Give the one that it was made with."
+        )
     return release
 
 

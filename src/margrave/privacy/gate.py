@@ -240,8 +240,13 @@ class Private:
         Source: Cesar and Rogers 2021.
         """
         with self._lock:
-            if queries.domain != self.domain or times < 1:
-                raise InputError("The queries are of another domain, or none is to be chosen.")
+            if difference := self.domain.difference(queries.domain):
+                raise InputError(
+                    f"The queries are of another domain than the table: {difference}.",
+                    remedy="Make them for the schema's.",
+                )
+            if times < 1:
+                raise InputError("None of the queries is to be chosen.", remedy="Give times of 1 or more.")
             asked = self._asked(queries.cliques)
             rho = exact_rho(rho, "The rho of a choice")
             score.check(queries)

@@ -281,7 +281,11 @@ class Release:
             self._require_model()
             return ModelReference(self.model)
         codes = table if isinstance(table, Codes) else self.schema.encode(table)
-        if codes.domain != self.schema.domain or not len(codes):
+        if difference := self.schema.domain.difference(codes.domain):
+            raise InputError(
+                f"The table is not of this release's schema: {difference}.", remedy="Draw one with sample() or codes()."
+            )
+        if not len(codes):
             raise InputError("The table has no rows of this release's schema.", remedy="Draw some with sample().")
         scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
         counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
