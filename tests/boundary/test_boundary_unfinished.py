@@ -140,8 +140,7 @@ WITHOUT = {
 @pytest.mark.parametrize("what", WITHOUT)
 def test_what_needs_a_model_says_how_to_make_one(what: str) -> None:
     kept = fake_model.release().without_model("the run failed (ValueError)")
-    expected = r"has no model: the run failed .ValueError.. Fit one .* at no cost: .*refit"
-    with pytest.raises(ReleaseError, match=expected):
+    with pytest.raises(ReleaseError, match=r"has no model: the run failed .ValueError.. Fit one .*refit"):
         WITHOUT[what](kept)
     assert kept.misfits == ()
 

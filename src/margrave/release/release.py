@@ -19,7 +19,7 @@ from margrave.models import MODELS, NoModel, fit_named
 from margrave.models.protocol import Fit, Model, ModelState, fit_config
 from margrave.parameters import is_whole
 from margrave.release import manifest
-from margrave.release.archive import read_archive, write_archive
+from margrave.release.archive import MAX_MB, open_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
 from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.completing import completed
@@ -360,25 +360,26 @@ class Release:
         write_archive(path, plain, shelf.arrays, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path) -> Release:
-        """Read a release; anything malformed is a ReleaseError. Nothing in the file is run."""
-        plain, arrays = read_archive(path)
-        if plain.get("format") != FORMAT:
-            raise ReleaseError(f"{path} is not a margrave release.")
-        if plain.get("version") != FORMAT_VERSION:
-            raise ReleaseError(
-                f"{path} is of a version of the format that this margrave does not know.",
-                remedy="Read it with the margrave that wrote it, or a newer one.",
-            )
-        try:
-            return _from_plain(plain, manifest.Shelf(arrays))
-        except ReleaseError as error:
-            raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
-        except (
-            Exception
-        ) as error:  # the parsers below were not written for hostile input; the caller must not suffer
-            why = type(error).__name__
-            raise ReleaseError(f"{path} is not a release that can be read ({why}).") from None
+    def load(path: str | Path, *, max_mb: float = MAX_MB) -> Release:
+        """Read a release; anything malformed is a ReleaseError. Nothing in the file is run.
+
+        Args:
+            path: The file.
+            max_mb: How much of it is read at most, decompressed, in MB. A file that swells to more, or to more than 200
+                times its size, is refused.
+
+        Raises:
+            ReleaseError: The file is not a release, or is larger than that.
+        """
+        with open_archive(path, max_mb) as (plain, fetch):
+            if plain.get("format") != FORMAT:
+                raise ReleaseError("It is not a margrave release.")
+            if plain.get("version") != FORMAT_VERSION:
+                raise ReleaseError(
+                    "It is of a version of the format that this margrave does not know.",
+                    remedy="Read it with the margrave that wrote it, or a newer one.",
+                )
+            return _from_plain(plain, manifest.Shelf(fetch))
 
 
 @dataclass(frozen=True, eq=False)
