@@ -34,7 +34,9 @@ def shared(command: Command) -> Command:
             help="Leave out data sets in which an estimate blew up, instead of giving no interval.",
         ),
         click.option(
-            "--no-correct", is_flag=True, help="Leave the bias that refits show, in half of the time."
+            "--no-correct",
+            is_flag=True,
+            help="Leave the bias that refits show in the estimates. Marks stay, and no interval contains the bias.",
         ),
         click.option(
             "--where",
