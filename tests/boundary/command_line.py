@@ -69,20 +69,23 @@ OF_ONE_SIZE = {"itself": ROWS, "a neighbour": [*ROWS[:-1], ALIKE], "rows all ali
 """Tables whose number of rows is public."""
 
 
-def write_csv(rows: Sequence[Row], path: Path, columns: Sequence[str] = COLUMNS) -> None:
-    lines = [",".join(cells) for cells in [tuple(columns), *rows]]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def csv_of(rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> str:
+    return "".join(",".join(cells) + "\n" for cells in [tuple(columns), *rows])
 
 
-def write_parquet(rows: Sequence[Row], path: Path, columns: Sequence[str] = COLUMNS) -> None:
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    path.write_text(csv_of(rows), encoding="utf-8")
+
+
+def write_parquet(rows: Sequence[Row], path: Path) -> None:
     """Ages as whole numbers, incomes as floats, all else as text; empty fields as null."""
     kinds: dict[str, Callable[[str], Any]] = {"age": int, "income": float}
     held = {
         name: [kinds.get(name, str)(row[i]) if row[i] else None for row in rows]
-        for i, name in enumerate(columns)
+        for i, name in enumerate(COLUMNS)
     }
     types = {"age": pa.int64(), "income": pa.float64()}
-    fields = [pa.field(name, types.get(name, pa.string())) for name in columns]
+    fields = [pa.field(name, types.get(name, pa.string())) for name in COLUMNS]
     pa.parquet.write_table(pa.table(held, schema=pa.schema(fields)), path)
 
 
@@ -159,6 +162,7 @@ class CommandLine:
 
     patch: pytest.MonkeyPatch
     first: dict[str, bytes]
+    last: dict[str, bytes]
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
         self.folder, self.monkeypatch, self.capture = folder / "here", monkeypatch, capture
@@ -166,18 +170,24 @@ class CommandLine:
 
     def leaving(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[Row] | bytes,
         steps: Sequence[Step],
         *,
         table: str = "table.csv",
         files: Mapping[str, str] | None = None,
         schema: Schema = SCHEMA,
     ) -> dict[str, bytes]:
-        """Run the steps beside a table, its schema and other files, and return all that leaves, by name."""
+        """Run the steps beside a table, its schema and other files, and return all that leaves, by name.
+
+        ``rows`` in bytes are the table's file as it is.
+        """
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.monkeypatch.chdir(self.folder)
-        (write_parquet if table.endswith(".parquet") else write_csv)(rows, self.folder / table)
+        if isinstance(rows, bytes):
+            Path(table).write_bytes(rows)
+        else:
+            (write_parquet if table.endswith(".parquet") else write_csv)(rows, self.folder / table)
         schema.save("schema.toml")
         for name, text in (files or {}).items():
             Path(name).write_text(text, encoding="utf-8")
@@ -196,14 +206,16 @@ class CommandLine:
         found |= {"log": log.getvalue().encode(), "what was asked": self.answers.asked().encode()}
         return found | {f"file {name}": held for name, held in tree(self.folder, but=[table]).items()}
 
-    def differing(self, tables: Mapping[str, Sequence[Row]], steps: Sequence[Step], **more: Any) -> set[str]:
-        """Return the names of what differs between the tables."""
+    def differing(
+        self, tables: Mapping[str, Sequence[Row] | bytes], steps: Sequence[Step], **more: Any
+    ) -> set[str]:
+        """Return the names of what differs between the tables; ``first`` and ``last`` are what left two of them."""
         found: list[dict[str, bytes]] = []
         for rows in tables.values():
             if found:
                 self.answers.again()
             found.append(self.leaving(rows, steps, **more))
-        self.first = found[0]
+        self.first, self.last = found[0], found[-1]
         return {
             name for name in set().union(*found) for other in found if other.get(name) != self.first.get(name)
         }
@@ -234,7 +246,7 @@ def listening() -> Iterator[io.StringIO]:
     """Catch every logger at every level."""
     heard, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(heard), root.level
-    handler.addFilter(lambda record: not record.name.startswith("numba."))  # compiling, the first time
+    handler.addFilter(lambda record: not record.name.startswith(("numba.", "jax.")))  # compiling, the first time
     root.addHandler(handler)
     root.setLevel(logging.NOTSET)
     try:
