@@ -36,7 +36,7 @@ from stored import Facts, append, filled, read_lines
 
 from margrave.data import MemoryTable
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms import AIM, GEM, JAM, JAMPGM, GEMPub, PMWPub
+from margrave.mechanisms import AIM, GEM, JAM, JAMPGM, RAP, GEMPub, PMWPub
 from margrave.privacy import Budget, ReplaceRow, protect
 from margrave.public import Public
 from margrave.schema import Codes, Schema
@@ -58,6 +58,7 @@ CONTENDERS: dict[str, Any] = {
     "jam": lambda public: JAM(public=public),
     "jam-pgm-equal": lambda public: JAMPGM(public=public, equal_weights=True),
     "gem": lambda public: GEM(),
+    "rap": lambda public: RAP(),
     "gem-pub": lambda public: GEMPub(public=public),
     "pmw-pub": lambda public: PMWPub(public=public),
 }
@@ -94,9 +95,10 @@ EPSILONS, RUNS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0), 5
 
 LEGEND = charts.Legend(
     {"aim": "AIM", "jam-pgm": "JAM-PGM", "jam": "JAM", "jam-pgm-equal": "JAM-PGM, equal weights", "gem": "GEM",
-     "gem-pub": "GEM Pub", "pmw-pub": "PMW Pub"},
+     "rap": "RAP", "gem-pub": "GEM Pub", "pmw-pub": "PMW Pub"},
     {"aim": ("#1f2630", "#e6e8ea"), "jam-pgm": ("#c4622d", "#e8925f"), "jam": ("#17697a", "#5fb8c6"),
-     "jam-pgm-equal": ("#a98212", "#cfae4a"), "gem": ("#7a4fa3", "#b892dc"), "gem-pub": ("#3f8f4f", "#7cc98b"),
+     "jam-pgm-equal": ("#a98212", "#cfae4a"), "gem": ("#7a4fa3", "#b892dc"), "rap": ("#8a5a3b", "#c79a78"),
+     "gem-pub": ("#3f8f4f", "#7cc98b"),
      "pmw-pub": ("#b5366b", "#e283a9")},
 )  # fmt: skip
 
@@ -134,7 +136,7 @@ def main() -> None:
 
 def home_of(table: str, contender: str) -> str:
     """Whose results a run's are: without public data the four ADULT tables are one."""
-    return "adult_025" if contender in ("aim", "gem") and table.startswith("adult") else table
+    return "adult_025" if contender in ("aim", "gem", "rap") and table.startswith("adult") else table
 
 
 def load(folder: Path, name: str) -> tuple[Schema, Codes]:
