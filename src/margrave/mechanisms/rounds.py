@@ -91,7 +91,8 @@ class Rounds:
     number of records is private it is asked first, for ``FOR_TOTAL`` of the budget. ``anneal``: where a round taught
     less than its noise, only half of the rounds that were left are left, and each of them gets twice as much.
     ``informed``: the estimate begins with public records, so that fewer rounds of single queries are worth it
-    (``best_rounds``). ``weights``: the workload's, which count where whole marginals are chosen; 1 for those that it does not name.
+    (``best_rounds``). ``weights``: the workload's, which count where whole marginals are chosen; 1 for those that it
+    does not name.
     """
 
     queries: Queries
