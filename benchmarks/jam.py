@@ -36,7 +36,7 @@ from stored import Facts, append, filled, read_lines
 
 from margrave.data import MemoryTable
 from margrave.marginal.counting import count_cliques
-from margrave.mechanisms import AIM, GEM, JAM, JAMPGM, GEMPub, PMWPub
+from margrave.mechanisms import AIM, GEM, JAM, JAMPGM, RAP, GEMPub, PMWPub
 from margrave.privacy import Budget, ReplaceRow, protect
 from margrave.public import Public
 from margrave.schema import Codes, Schema
@@ -58,9 +58,15 @@ CONTENDERS: dict[str, Any] = {
     "jam": lambda public: JAM(public=public),
     "jam-pgm-equal": lambda public: JAMPGM(public=public, equal_weights=True),
     "gem": lambda public: GEM(),
+    "rap": lambda public: RAP(),
     "gem-pub": lambda public: GEMPub(public=public),
     "pmw-pub": lambda public: PMWPub(public=public),
+    "gem-columns": lambda public: GEM(rounds=len(public.codes.domain)),
+    "rap-columns": lambda public: RAP(rounds=len(public.codes.domain)),
 }
+ROUNDS = ("gem-columns", "gem", "rap-columns", "rap")
+"""One round a column beside the default, in the table of rounds alone."""
+SHOWN = tuple(c for c in CONTENDERS if not c.endswith("-columns"))
 TABLES: Mapping[str, tuple[str, str] | Drawn] = {
     "adult_025": ("jam/adult_priv", "jam/adult_pub025"),
     "adult_050": ("jam/adult_priv", "jam/adult_pub050"),
@@ -94,9 +100,11 @@ EPSILONS, RUNS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0), 5
 
 LEGEND = charts.Legend(
     {"aim": "AIM", "jam-pgm": "JAM-PGM", "jam": "JAM", "jam-pgm-equal": "JAM-PGM, equal weights", "gem": "GEM",
-     "gem-pub": "GEM Pub", "pmw-pub": "PMW Pub"},
+     "rap": "RAP", "gem-pub": "GEM Pub", "pmw-pub": "PMW Pub", "gem-columns": "GEM, one round a column",
+     "rap-columns": "RAP, one round a column"},
     {"aim": ("#1f2630", "#e6e8ea"), "jam-pgm": ("#c4622d", "#e8925f"), "jam": ("#17697a", "#5fb8c6"),
-     "jam-pgm-equal": ("#a98212", "#cfae4a"), "gem": ("#7a4fa3", "#b892dc"), "gem-pub": ("#3f8f4f", "#7cc98b"),
+     "jam-pgm-equal": ("#a98212", "#cfae4a"), "gem": ("#7a4fa3", "#b892dc"), "rap": ("#8a5a3b", "#c79a78"),
+     "gem-pub": ("#3f8f4f", "#7cc98b"),
      "pmw-pub": ("#b5366b", "#e283a9")},
 )  # fmt: skip
 
@@ -134,7 +142,7 @@ def main() -> None:
 
 def home_of(table: str, contender: str) -> str:
     """Whose results a run's are: without public data the four ADULT tables are one."""
-    return "adult_025" if contender in ("aim", "gem") and table.startswith("adult") else table
+    return "adult_025" if contender in ("aim", "gem", "rap") and table.startswith("adult") else table
 
 
 def load(folder: Path, name: str) -> tuple[Schema, Codes]:
@@ -249,13 +257,14 @@ def write_page(results: Path, docs: Path) -> None:
     page = docs / "jam.md"
     parts = {"errors": "\n".join(errors(found)), "figures": "\n\n".join(shown), "worst": verdict(found)}
     parts["further"] = verdict({of: lines for of, lines in found.items() if of[0] in FURTHER})
+    parts["rounds"] = "\n".join(by_rounds(found))
     parts["times"] = longer(list(read_lines(results / "times.jsonl")))
     page.write_text(filled(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
 
 
 def errors(found: Results) -> Iterator[str]:
     """A row for each table and epsilon: mean error, runs and CPU seconds of every contender."""
-    names = [c for c in CONTENDERS if any((t, c) in found for t in TABLES)]
+    names = [c for c in SHOWN if any((t, c) in found for t in TABLES)]
     yield f"| public records | ε | {' | '.join(LEGEND.labels[c] for c in names)} |"
     yield "|---|---:|" + "---:|" * len(names)
     for table, epsilon in product(TABLES, EPSILONS):
@@ -263,6 +272,17 @@ def errors(found: Results) -> Iterator[str]:
         if any(cells):
             best = min(mean(c) for c in cells if c)
             yield f"| {TITLES[table]} | {epsilon:g} | {' | '.join(told(c, best) for c in cells)} |"
+
+
+def by_rounds(found: Results) -> Iterator[str]:
+    """A row for each table and epsilon where RAP has run: the number of rounds and the error, beside AIM's error."""
+    yield f"| table | ε | AIM | {' | '.join(LEGEND.labels[c] for c in ROUNDS)} |"
+    yield "|---|---:|---:|" + "---:|" * len(ROUNDS)
+    for table, epsilon in product(TABLES, EPSILONS):
+        aim, *cells = (found.get((table, c), {}).get(epsilon) for c in ("aim", *ROUNDS))
+        if cells[-1]:
+            of_rounds = (f"{mean(c):.4f} ({mean(c, 'measured'):.0f})" if c else "" for c in cells)
+            yield f"| {TITLES[table]} | {epsilon:g} | {f'{mean(aim):.4f}' if aim else ''} | {' | '.join(of_rounds)} |"
 
 
 def told(lines: list[Facts] | None, best: float) -> str:
@@ -331,7 +351,7 @@ def figure(found: Results, tables: Sequence[str]) -> str:
     shown: list[str] = []
     ticks = {e: f"{e:g}" for e in EPSILONS}
     for panel, table in zip(charts.panels(len(tables), 1060, 230, (0.025, 12), (0.05, 1.5)), tables, strict=True):
-        series = {c: found[table, c] for c in CONTENDERS if (table, c) in found}
+        series = {c: found[table, c] for c in SHOWN if (table, c) in found}
         dots = {c: {e: dot(x) for e, x in lines.items()} for c, lines in series.items()}
         high = max((d[2] for s in dots.values() for d in s.values()), default=1.0)
         low = min((d[1] for s in dots.values() for d in s.values()), default=0.1)

@@ -99,3 +99,18 @@ def test_the_page_tells_where_jam_is_worse(tmp_path: Path) -> None:
     # AIM, which reads nothing, is run once for all four shares of women
     assert "| ADULT, 50 % women | 1 | 0.400 (2; 3 s)" in page
     assert (docs / "jam" / "others.svg").read_text().startswith("<svg")
+
+
+def test_the_page_compares_numbers_of_rounds() -> None:
+    """Rounds are what was measured; forms of one round a column stand in this table alone."""
+
+    def lines(error: float, rounds: int) -> dict[float, list[dict[str, Any]]]:
+        return {10.0: [{"error": error * s, "measured": rounds, "cpu_s": 1.0} for s in (0.9, 1.1)]}
+
+    made = {("nltcs", "gem-columns"): lines(0.04, 16), ("nltcs", "gem"): lines(0.006, 124)}
+    made |= {("nltcs", "rap"): lines(0.008, 124), ("nltcs", "aim"): lines(0.0045, 90), ("fire", "gem"): lines(0.1, 15)}
+    assert list(jam.by_rounds(made))[2:] == [
+        "| NLTCS | 10 | 0.0045 | 0.0400 (16) | 0.0060 (124) |  | 0.0080 (124) |"
+    ]
+    assert not any("one round a column" in line for line in jam.errors(made))
+    assert "one round a column" not in jam.figure(made, ("nltcs",))

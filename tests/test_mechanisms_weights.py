@@ -33,7 +33,7 @@ from margrave.models.weights import empirical
 from margrave.privacy import AddRemoveRow, Budget, Gaussian, ReplaceRow, SeededRandomness, Unit, protect
 from margrave.public import Public
 from margrave.release import Release
-from margrave.schema import Codes, Schema
+from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Answer, Measurement, QuerySelection, Transcript
 from margrave.workload import Workload
 
@@ -134,6 +134,42 @@ def test_the_number_of_rounds_follows_from_the_noisy_number_of_records() -> None
     assert len(found) > 1
 
 
+def test_rounds_of_whole_marginals_follow_from_the_budget() -> None:
+    """T = 0.3 (n sqrt(rho log|X|) / cells)^(2/3), from what the columns need to each marginal once."""
+    queries = Queries.cells(Domain.of(dict.fromkeys("abcdefghij", 2)), list(combinations("abcdefghij", 3)))
+    rounds = Rounds(queries=queries, whole=True)
+    assert (rounds.least, rounds.most) == (10, 120)
+    for rho, records in ((Fraction(1, 10), 20_000), (Fraction(1), 20_000), (Fraction(1, 10), 60_000)):
+        signal = records * np.sqrt(float(rho) * 10 * np.log(2)) / 8
+        assert rounds.worth(rho, records) == int(0.3 * signal ** (2 / 3))
+        assert replace(rounds, each=3).worth(rho, records) == max(10, int(0.3 * signal ** (2 / 3) / 3))
+    assert [rounds.worth(Fraction(1), n) for n in (-5.0, 0.0, 100.0, 1e12)] == [10, 10, 10, 120]
+    assert replace(rounds, count=7).worth(Fraction(1), 1e12) == 7
+    pairs = Queries.cells(queries.domain, list(combinations("abcdefghij", 2)))
+    assert (Rounds(queries=pairs, whole=True).least, Rounds(queries=pairs, whole=True).most) == (20, 45)
+
+
+def test_rounds_of_whole_marginals_follow_from_the_noisy_number_of_records() -> None:
+    """Where n is private the plan says at most, and the run spends all in the rounds that the noisy n gives."""
+    sizes, rho = dict.fromkeys("abcdef", 2), Fraction(1, 20)
+    edge = 8 * (12 / 0.3) ** 1.5 / np.sqrt(float(rho * (1 - FOR_TOTAL)) * 6 * np.log(2))  # records for 12 rounds
+    table, mechanism = memory_table(sizes, some_rows(sizes, round(edge))), PEP(max_iterations=1)
+    step = mechanism.steps(table.domain, rho, AddRemoveRow())[-1]
+    assert (step.at_most, step.marginals) == (True, 20)
+    found = set()
+    for seed in range(8):
+        release = run_on(mechanism, table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed))
+        measured = release.transcript.measurements[-len(release.transcript.selections) :]
+        rest = rho * (1 - FOR_TOTAL)
+        first = replace(release.transcript, entries=release.transcript.entries[:1])
+        assert len(measured) == mechanism.turns(table.domain, rest, first.total(), AddRemoveRow())
+        assert {m.rho for m in measured} == {rest / len(measured) / 2}
+        assert sum(d.rho for d in release.account.debits) == rho
+        assert all(m.scale <= step.scale for m in measured)
+        found.add(len(measured))
+    assert found == {11, 12}
+
+
 def test_public_records_spare_the_rounds_that_learn_the_columns() -> None:
     queries = Queries.cells(TABLE.domain, [("c",)])
     more, fewer = (best_rounds(Fraction(1), 500.0, queries, informed=informed) for informed in (False, True))
@@ -197,7 +233,7 @@ def test_where_a_round_measures_all_there_is_nothing_is_paid_for_choosing() -> N
     whole = Rounds(queries=queries, whole=True, each=3)
     assert whole.choosing == 0
     assert whole.steps(Fraction(1), ReplaceRow())[-1].scale == Gaussian.scale_for(
-        Fraction(1, 3 * (whole.planned or 0)), ReplaceRow()
+        Fraction(1, 3 * whole.worth(Fraction(1), 1e9)), ReplaceRow()
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,7 +33,8 @@ class Noise:
 
     ``error`` is the expected L1 error of the median one from noise alone, in records: ``sqrt(2/pi) scale cells``.
     ``at_most``: there may be fewer, with less noise. ``chosen``: the mechanism chooses them by what it finds, and need
-    not take typical ones; ``least`` is the error of the smallest pair, or column, that it may ask for.
+    not take typical ones; ``least`` is the error of the smallest pair, or column, that it may ask for. ``expected``:
+    how many there would be of so many records as the plan is for, if that follows from their number.
     """
 
     what: str
@@ -42,13 +44,23 @@ class Noise:
     at_most: bool
     least: float = 0.0
     chosen: bool = False
+    expected: int | None = None
+
+    @property
+    def expected_error(self) -> float:
+        """The error if there are as many as expected: noise is as the root of how many there are."""
+        return self.error * self._fewer
+
+    @property
+    def _fewer(self) -> float:
+        return 1.0 if self.expected is None else math.sqrt(self.expected / self.marginals)
 
     def verdict(self, rows: int) -> str | None:
         """A sentence where the noise in a cell is above the mean count of one; None where it is not."""
         more = "fewer or coarser bins, or more budget"
-        if self.error <= rows:
+        if self.expected_error <= rows:
             return None
-        if self.chosen and self.least <= rows:
+        if self.chosen and self.least * self._fewer <= rows:
             return f"{self.what}: typical ones are too noisy with {rows:,} rows, so smaller are taken: {more} help."
         return f"{self.what}: too noisy to be of use with {rows:,} rows: {more}."
 
@@ -124,6 +136,8 @@ def plan(
     largest = max(reads, key=domain.cells)
     max_model_mb = config.get("max_model_mb")
     effort = Effort(domain, mechanism, reads, steps, budget.rho, unit, rows, max_model_mb or 0.0)
+    expects = getattr(mechanism, "expected", None)
+    expected = None if expects is None else expects(domain, budget.rho, max(rows, 1), unit)
     return Plan(
         mechanism=config["name"],
         unit=str(unit),
@@ -138,7 +152,7 @@ def plan(
         counted=len(reads),
         counted_cells=effort.cells,
         unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], config),
-        noise=_noise(domain, steps, reads),
+        noise=_noise(domain, steps, reads, expected),
         max_model_mb=max_model_mb,
         rows=rows,
         memory_mb=effort.memory_mb,
@@ -162,7 +176,9 @@ def _unasked(
     return left_out(domain, [*told, started_from(config)])
 
 
-def _noise(domain: Domain, steps: Sequence[Step], reads: Collection[Clique]) -> tuple[Noise, ...]:
+def _noise(
+    domain: Domain, steps: Sequence[Step], reads: Collection[Clique], expected: int | None
+) -> tuple[Noise, ...]:
     """The steps as they are, or of very many the least noisy, the middle and the noisiest."""
     if len(steps) > SHOWN:
         ordered = sorted(steps, key=lambda s: s.scale)
@@ -170,7 +186,10 @@ def _noise(domain: Domain, steps: Sequence[Step], reads: Collection[Clique]) -> 
         steps = [replace(s, what=f"{words}: {s.what}") for words, s in named.items()]
     fewest = min(map(domain.cells, [r for r in reads if len(r) > 1] or reads))
     return tuple(
-        Noise(s.what, s.marginals, s.scale, each * median_cells(domain, s), s.at_most, each * fewest, s.adaptive)
+        Noise(
+            s.what, s.marginals, s.scale, each * median_cells(domain, s), s.at_most, each * fewest, s.adaptive,
+            expected if s.adaptive and s.at_most else None,
+        )
         for s in steps
         for each in [expected_noise(s.scale, 1)]
     )

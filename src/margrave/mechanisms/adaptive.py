@@ -57,7 +57,7 @@ class AdaptiveMeasurements(ABC):
     workload: Workload | None = None
     queries: Queries | None = None
     granularity: str = parameter("marginal", 'What a round measures: a whole "marginal" or a single "query".')
-    rounds: int | None = parameter(None, "Rounds; by default one per column (of pairs two), or by the budget.", above=0)
+    rounds: int | None = parameter(None, "Rounds; by default as many as the budget is worth.", above=0)
     alpha: Fraction | None = parameter(
         Fraction(1, 2), "Choosing and measuring get alpha² to (1 − alpha)² of a round.", above=0
     )
@@ -122,6 +122,11 @@ class AdaptiveMeasurements(ABC):
     def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
         """How many rounds there would be at most, for so many records."""
         return self._rounds(domain).worth(rho, records)
+
+    def expected(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
+        """Return how many marginals or queries would be measured of so many records."""
+        rounds = self._rounds(domain)
+        return rounds.worth(rho, records) * rounds.each
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

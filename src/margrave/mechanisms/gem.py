@@ -26,11 +26,11 @@ class GEM(AdaptiveMeasurements):
     average over the second half of the rounds.
 
     ``workload``: None means all three-way marginals; ``queries``: linear queries instead of its cells. ``granularity``:
-    a round asks for a "query" (a cell), as the paper does, or for a whole "marginal", as others have. ``rounds``: T,
-    by default ``Rounds``'. ``alpha``: how a round's budget goes to choosing and to measuring, as alpha² to
-    (1 − alpha)²; None means the paper's 0.67 for single queries, and 1/2 for whole marginals. ``fit``: the network and
-    its training; None means ``GeneratorFit()``, and for whole marginals one that goes three times as far in a step and
-    releases the last network: there are few rounds, and each teaches much.
+    a round asks for a "query" (a cell), as the paper does, or for a whole "marginal", as others have. ``rounds``: T, by
+    default what the budget is worth (``best_rounds``, ``best_marginal_rounds``). ``alpha``: how a round's budget goes
+    to choosing and to measuring, as alpha² to (1 − alpha)²; None means the paper's 0.67 for single queries, and 1/2 for
+    whole marginals. ``fit``: the network and its training; None means ``GeneratorFit()``, and for whole marginals one
+    that goes three times as far in a step and releases the last network: a round of a marginal teaches much.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 

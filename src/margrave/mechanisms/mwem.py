@@ -24,9 +24,9 @@ class MWEM(AdaptiveMeasurements):
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
     queries, at half the price where rows are replaced. These left a smaller largest error on a table of 48,842 rows at
-    epsilon 0.1, and twice the mean error at any. ``rounds``: None means one per column for marginals (two for pairs),
-    for queries what the budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to
-    (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
+    epsilon 0.1, and twice the mean error at any. ``rounds``: None means what the budget is worth (``best_rounds``;
+    ``best_marginal_rounds``, and at least one per column, of pairs two). ``alpha``: choosing and measuring get alpha²
+    to (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
     alone. ``at_once``: instead, a round moves the weights once, by all answers that are off by half as much as its own,
     or more: the form of Liu et al., for single queries. Its errors are mostly larger, and a few rounds of whole
     marginals move the weights next to nowhere. ``average``: release the average over the weights after each round

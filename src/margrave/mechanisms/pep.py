@@ -27,9 +27,9 @@ class PEP(AdaptiveMeasurements):
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
     queries, at half the price where rows are replaced. These left a smaller largest error on a table of 48,842 rows at
-    epsilon 0.1, and twice the mean error at any. ``rounds``: None means one per column for marginals (two for pairs),
-    for queries what the budget is worth (``best_rounds``). ``alpha``: choosing and measuring get alpha² to
-    (1 − alpha)² of each round.
+    epsilon 0.1, and twice the mean error at any. ``rounds``: None means what the budget is worth (``best_rounds``;
+    ``best_marginal_rounds``, and at least one per column, of pairs two). ``alpha``: choosing and measuring get alpha²
+    to (1 − alpha)² of each round.
     ``gamma``: the tolerance in standard deviations of an answer's noise (``EntropyProjectionFit.gamma_of_paper`` is
     the paper's). ``max_iterations``: steps in a round at most; 25 in the paper's experiments. ``anneal``: halve the
     rounds that are left where one taught less than its noise (``Rounds``). ``fit``: another estimator in the place of
