@@ -1,4 +1,4 @@
-"""CSV and Parquet files, read by DuckDB, strictly: what is not clean is an error that shows none of it.
+"""CSV and Parquet files, read strictly: what is not clean is an error that shows none of it.
 
 Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows,
 so none is passed on.
@@ -9,17 +9,19 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
+from margrave.data import duckdb_reader
+from margrave.data.csv_records import count_records
+from margrave.data.duckdb_reader import MemoryLimitError
 from margrave.errors import DataError
 
-BATCH = 131_072
 SEPARATORS = ",;\t|"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 OLE = b"\xd0\xcf\x11\xe0"
@@ -27,28 +29,56 @@ DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
 """What other programs write, and the way to a file that is read."""
+GZIP = b"\x1f\x8b"
+PACKERS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x04\x22\x4d\x18": "lz4"}
+"""Programs that compress files, by the first bytes of what they write. Gzip is read, these are not."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A CSV or Parquet file that exists: its columns, and for CSV the separator of its header."""
+    """A CSV or Parquet file that exists: its columns, for CSV the separator of its header and whether it is gzip."""
 
     path: Path
     columns: tuple[str, ...]
     separator: str | None = None
+    compressed: bool = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some of its columns, some rows at a time; those of CSV as text."""
-        chosen = ", ".join(_identifier(c) for c in columns)
-        source = "read_parquet(?)" if self.separator is None else _csv_call(self.columns, self.separator)
-        query = f"SELECT {chosen} FROM {source}"
+        expected = None if self.separator is None else self._rows(self.separator)
+        rows = 0
         try:
-            with duckdb.connect(config={"threads": 2}) as connection:
-                yield from connection.sql(query, params=[_literal(self.path)]).to_arrow_reader(BATCH)
-            return
+            for batch in duckdb_reader.batches(self.path, self._call, columns):
+                rows += batch.num_rows
+                yield batch
+            if expected in (rows, None):
+                return
+            failure = _unread(self.path)
+        except MemoryLimitError:
+            failure = _too_large(self.path)
         except Exception as error:  # a damaged file makes the engine raise whatever it has
             failure = _told(self.path, str(error))
         raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
+
+    @property
+    def _call(self) -> str:
+        if self.separator is None:
+            return duckdb_reader.PARQUET
+        return duckdb_reader.csv_call(self.columns, self.separator, compressed=self.compressed)
+
+    def _rows(self, separator: str) -> int:
+        """Return how many rows a CSV file has; ``DataError`` for a quote without an end and for too long a record."""
+        try:
+            records = count_records(self.path, separator, compressed=self.compressed)
+        except (OSError, EOFError, zlib.error):
+            records = None
+        if records is None:
+            raise _damaged(self.path)
+        if records.longest > duckdb_reader.MAX_RECORD_BYTES:
+            raise _too_long(self.path, f"line {records.long_line}")
+        if records.unclosed is not None:
+            raise _unclosed(self.path, f"line {records.unclosed}")
+        return records.rows(len(self.columns))
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Some or all of its columns at once."""
@@ -69,7 +99,7 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
             raise DataError(
                 f"{path} is a folder.",
                 remedy="Name a CSV or Parquet file. Of a table in several Parquet files, in Python:"
-                " duckdb.read_parquet('folder/*.parquet').",
+                " duckdb.read_parquet('folder/*.parquet', hive_partitioning=False).",
             )
         with path.open("rb") as handle:
             magic = handle.read(64)
@@ -82,7 +112,7 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
     foreign = _foreign(path, magic)
     if foreign is not None:
         raise foreign
-    return _csv(path, expected, compressed=magic[:2] == b"\x1f\x8b")
+    return _csv(path, expected, compressed=magic[:2] == GZIP)
 
 
 def _foreign(path: Path, magic: bytes) -> DataError | None:
@@ -109,6 +139,12 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
         return DataError(f"{path} is a workbook of a spreadsheet, and no CSV or Parquet file.", remedy=EXCEL)
     if magic[:2] == b"PK":
         return DataError(f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it.")
+    packer = next((name for start, name in PACKERS.items() if magic.startswith(start)), None)
+    if packer is not None:
+        return DataError(
+            f"{path} is compressed with {packer}, which margrave does not read.",
+            remedy="Unpack it, or compress it with gzip.",
+        )
     return None
 
 
@@ -121,29 +157,19 @@ def read_frame(path: str | PathLike[str]) -> pa.Table:
 
 
 def _parquet(path: Path) -> File:
-    columns: list[str] = []
-    written: list[str] = []
+    failure = None
     try:
-        with duckdb.connect() as connection:
-            columns = connection.sql("SELECT * FROM read_parquet(?)", params=[_literal(path)]).columns
-            nodes = "SELECT name, num_children FROM parquet_schema(?)"
-            written = _outermost(connection.execute(nodes, [_literal(path)]).fetchall())
+        columns, written = duckdb_reader.parquet_columns(path)
+    except MemoryLimitError:
+        failure = _too_large(path)
     except Exception:  # an engine's own, which may quote the file
-        columns = []
+        failure = _told(path, "")
+    if failure is not None:
+        raise failure
     if not columns:
         raise _told(path, "")
     _named(path, written or columns, "Rename one of the two.")  # as in the file: DuckDB calls the second of two a_1
     return File(path, _named(path, columns))
-
-
-def _outermost(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
-    """The names of a Parquet file's columns, from its tree of fields: the root, then each before its children."""
-    names, inside = [], 0
-    for name, children in nodes[1:]:
-        if inside == 0:
-            names.append(name)
-        inside += (children or 0) - (inside > 0)
-    return names
 
 
 def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
@@ -152,7 +178,7 @@ def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
         raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
     splits = {s: _split(header, s) for s in SEPARATORS}
     separator = max(splits, key=lambda s: (len(set(splits[s]) & set(expected)), len(splits[s])))
-    return File(path, _named(path, splits[separator]), separator)
+    return File(path, _named(path, splits[separator]), separator, compressed)
 
 
 def _first_line(path: Path, compressed: bool) -> str:
@@ -161,8 +187,8 @@ def _first_line(path: Path, compressed: bool) -> str:
             return handle.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
         failure = _not_utf8(path, 1)
-    except (OSError, EOFError):
-        failure = DataError(f"{path} is damaged or not compressed as its beginning says.")
+    except (OSError, EOFError, zlib.error):
+        failure = _damaged(path)
     raise failure
 
 
@@ -195,22 +221,34 @@ def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tupl
     return tuple(columns)
 
 
-def _csv_call(columns: Sequence[str], separator: str) -> str:
-    types = ", ".join(f"{_identifier(c)}: 'VARCHAR'" for c in columns)
-    return (
-        f"read_csv(?, auto_detect = false, header = true, delim = '{separator}', quote = '\"', escape = '\"',"
-        f" columns = {{{types}}}, strict_mode = true, null_padding = false, ignore_errors = false,"
-        " encoding = 'utf-8', max_line_size = 16777216)"
+def _unread(path: Path) -> DataError:
+    return DataError(
+        f"{path}: not all of its records could be read.",
+        remedy="Write it by RFC 4180, with one kind of line end, or as a Parquet file.",
     )
 
 
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged or not compressed as its beginning says.", remedy="Compress it anew.")
 
 
-def _literal(path: Path) -> str:
-    """The path, with the signs that DuckDB takes for patterns made plain."""
-    return re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))
+def _too_long(path: Path, where: str) -> DataError:
+    return DataError(
+        f"{path}: {where} begins a record longer than {duckdb_reader.MAX_RECORD_BYTES:,} bytes.",
+        remedy="If a quote there is never closed, close it or double it; otherwise shorten the record, or write the"
+        " table as a Parquet file.",
+    )
+
+
+def _unclosed(path: Path, where: str) -> DataError:
+    return DataError(f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it.")
+
+
+def _too_large(path: Path) -> DataError:
+    return DataError(
+        f"{path} needs more memory to read than there is.",
+        remedy="Give the machine more memory, or write the table as a Parquet file with smaller row groups.",
+    )
 
 
 def _told(path: Path, message: str) -> DataError:
@@ -222,15 +260,15 @@ def _told(path: Path, message: str) -> DataError:
     if line is None and "CSV" in message:
         line = _odd_line_end(path)
     where = "a line" if line is None else f"line {line}"
+    if "Maximum line size" in message:
+        return _too_long(path, where)
     if "Expected Number of Columns" in message:
         return DataError(
             f"{path}: {where} does not have as many fields as the header.",
             remedy="Complete it; a field that contains the separator or a line break must be quoted.",
         )
     if "quote" in message.partition("Possible")[0]:
-        return DataError(
-            f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it."
-        )
+        return _unclosed(path, where)
     if line is not None or "CSV" in message:
         return DataError(
             f"{path}: {where} is not clean CSV.", remedy="Write it by RFC 4180, with one kind of line end."
@@ -246,7 +284,7 @@ def _odd_line_end(path: Path) -> int | None:
     first, line, quoted = b"", 0, False
     try:
         with path.open("rb") as handle:
-            packed = handle.read(2) == b"\x1f\x8b"
+            packed = handle.read(2) == GZIP
         with gzip.open(path) if packed else path.open("rb") as rows:
             for row in rows:
                 for piece in row.splitlines(keepends=True):
@@ -255,7 +293,7 @@ def _odd_line_end(path: Path) -> int | None:
                     first = first or end
                     if end and end != first and not quoted:
                         return line
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         pass
     return None
 

@@ -1,0 +1,98 @@
+"""The library's only use of DuckDB: a connection that reads one file, and the reader calls.
+
+The path of a file says nothing about its rows: names of folders such as ``sex=F`` are not read as columns. The
+connection opens the named file alone, loads no extension, writes no temporary file and prints no progress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+BATCH_ROWS = 131_072
+#: Bytes of one record of a CSV file. A longer one is refused.
+MAX_RECORD_BYTES = 1 << 24
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 2,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",
+}
+#: Set once the connection is open, in this order: nothing can be set after the last.
+LOCKS = ("enable_progress_bar = false", "enable_external_access = false", "lock_configuration = true")
+#: Options of every reader: columns come from the file alone, each by its own name.
+FILE_ALONE = "hive_partitioning = false, filename = false, union_by_name = false"
+PARQUET = f"read_parquet(?, {FILE_ALONE})"
+
+
+class MemoryLimitError(Exception):
+    """The file needs more memory than DuckDB has."""
+
+
+def csv_call(columns: Sequence[str], separator: str, *, compressed: bool) -> str:
+    """Return the call that reads a CSV file whose header has these columns, all as text.
+
+    ``parallel = false``: the parallel scanner refuses quoted line ends at the edges of its buffers. Either scanner may
+    drop the last record without an error: compare the rows with ``csv_records``.
+    """
+    types = ", ".join(f"{identifier(c)}: 'VARCHAR'" for c in columns)
+    return (
+        f"read_csv(?, auto_detect = false, header = true, delim = '{separator}', quote = '\"', escape = '\"',"
+        f" columns = {{{types}}}, strict_mode = true, null_padding = false, ignore_errors = false,"
+        f" encoding = 'utf-8', compression = '{'gzip' if compressed else 'none'}', parallel = false,"
+        f" max_line_size = {MAX_RECORD_BYTES}, {FILE_ALONE})"
+    )
+
+
+def batches(path: Path, call: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a file, some rows at a time."""
+    query = f"SELECT {', '.join(map(identifier, columns))} FROM {call}"
+    with connected(path) as connection:
+        yield from connection.sql(query, params=[_plain_path(path)]).to_arrow_reader(BATCH_ROWS)
+
+
+def parquet_columns(path: Path) -> tuple[list[str], list[str]]:
+    """Return the names of a Parquet file's columns: as DuckDB calls them, and as the file has them."""
+    with connected(path) as connection:
+        columns = connection.sql(f"SELECT * FROM {PARQUET}", params=[_plain_path(path)]).columns
+        nodes = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [_plain_path(path)])
+        return columns, _outermost(nodes.fetchall())
+
+
+def identifier(name: str) -> str:
+    """Return the name of a column, quoted."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection that can read this file, and do nothing else."""
+    try:
+        with duckdb.connect(config=SETTINGS) as connection:
+            allowed = [str(path.absolute()), _plain_path(path)]
+            connection.execute("SET allowed_paths = ?", [allowed])
+            for lock in LOCKS:
+                connection.execute(f"SET {lock}")
+            yield connection
+    except duckdb.OutOfMemoryException:
+        raise MemoryLimitError from None
+
+
+def _plain_path(path: Path) -> str:
+    """Return the path with the signs that DuckDB takes for patterns made plain."""
+    return re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))
+
+
+def _outermost(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
+    """Return the names of the outermost fields of a tree: the root, then each node before its children."""
+    names, inside = [], 0
+    for name, children in nodes[1:]:
+        if inside == 0:
+            names.append(name)
+        inside += (children or 0) - (inside > 0)
+    return names
