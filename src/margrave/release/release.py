@@ -31,6 +31,7 @@ from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
 from margrave.release.size import check_room, check_told, held, is_told
 from margrave.release.together import Together, together_of, unasked
+from margrave.release.verification import Verification, verify_account
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -305,6 +306,19 @@ class Release:
             None if posterior is None else posterior.facts,
         )  # fmt: skip
 
+    def verify(self) -> Verification:
+        """Recompute the account from the transcript and list what contradicts it.
+
+        The computation shares no code with the gate. It uses the unit, noise scales, queries and epsilons alone.
+
+        Returns:
+            The contradictions, notes, and whether the account holds.
+
+        Privacy:
+            None spent. The result says nothing of the noisy counts themselves, which cannot be recomputed.
+        """
+        return verify_account(self.schema, self.transcript, self.account, self.config)
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
 
@@ -329,8 +343,17 @@ class Release:
         write_archive(path, plain, shelf.arrays, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path) -> Release:
-        """Read a release; anything malformed is a ReleaseError. Nothing in the file is run."""
+    def load(path: str | Path, *, verify: bool = True) -> Release:
+        """Read a release. Nothing in the file is run.
+
+        Args:
+            path: A file that ``save`` wrote.
+            verify: Whether to refuse a release whose account does not follow from its transcript. False is for looking
+                into such a file.
+
+        Raises:
+            ReleaseError: The file is malformed, or its account does not hold; the first contradiction is named.
+        """
         plain, arrays = read_archive(path)
         if plain.get("format") != FORMAT:
             raise ReleaseError(f"{path} is not a margrave release.")
@@ -340,7 +363,8 @@ class Release:
                 remedy="Read it with the margrave that wrote it, or a newer one.",
             )
         try:
-            return _from_plain(plain, manifest.Shelf(arrays))
+            release = _from_plain(plain, manifest.Shelf(arrays))
+            findings = release.verify().findings if verify else ()
         except ReleaseError as error:
             raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
         except (
@@ -348,6 +372,31 @@ class Release:
         ) as error:  # the parsers below were not written for hostile input; the caller must not suffer
             why = type(error).__name__
             raise ReleaseError(f"{path} is not a release that can be read ({why}).") from None
+        if findings:
+            raise ReleaseError(
+                f"The account of {path} does not follow from its transcript: {findings[0]}",
+                remedy="Do not rely on this file; get the original. margrave verify lists every contradiction.",
+            )
+        return release
+
+
+def verify(release: Release | str | Path) -> Verification:
+    """Recompute the account of a release, or of its file, and list what contradicts it.
+
+    Args:
+        release: A release, or the path of one; a file is read even if its account does not hold.
+
+    Returns:
+        The contradictions in plain sentences, notes, and whether the account ``holds``.
+
+    Raises:
+        ReleaseError: The file is malformed.
+
+    Privacy:
+        None spent. Nobody needs the rows, the gate or the custodian for this check.
+    """
+    found = release if isinstance(release, Release) else Release.load(release, verify=False)
+    return found.verify()
 
 
 @dataclass(frozen=True, eq=False)
