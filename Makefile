@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow trust bench adaptive public transport clean
+.PHONY: help demo test check fast slow trust trust-page bench adaptive public transport clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make slow    the tests that take minutes"
 	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
+	@echo "make trust-page  count again how many lines changed since each proof was run, into docs/trust-results.md"
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/jam.md (hours; MINUTES=30 for part)"
@@ -38,6 +39,9 @@ slow: $(VENV)/.ready-dev
 
 trust: $(VENV)/.ready-dev
 	$(BIN)/python tests/trust.py $(TRUST)
+
+trust-page: $(VENV)/.ready-dev
+	$(BIN)/python tests/trust.py --page
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks

@@ -18,7 +18,7 @@ RANK = {
     "transcript": 3, "public": 3,
     "privacy": 4, "models": 4, "release": 4,
     "mechanisms": 5,
-    "evaluate": 6, "inference": 6, "effort": 6, "plan": 6,
+    "evaluate": 6, "inference": 6, "effort": 6, "plan": 6, "unfinished": 6,
     "api": 7, "report": 7, "cli": 7,
     "__main__": 8,
 }  # fmt: skip

@@ -70,5 +70,5 @@ def test_the_page_says_what_was_missed(met: bool, command: str, told: str) -> No
     details = [["a", "b"], ["x|y", "1"]]
     result = trust.Result("toy", "fast", "5 ms", met, command, 30.0, "2020-01-01", "0.1.0", details)
     text = trust.page([result])
-    assert f"| fast | 5 ms | {told} | `{command}` | 0.5 min | 2020-01-01 | 0.1.0 |" in text
+    assert f"| fast | 5 ms | {told} | `{command}` | 0.5 min | 2020-01-01 | 0.1.0 | not known: **stale** |" in text
     assert "| x&#124;y | 1 |" in text

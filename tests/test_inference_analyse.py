@@ -29,6 +29,7 @@ from margrave.inference import (
     analyse,
     analyse_posterior,
     combine,
+    gather,
 )
 from margrave.inference.fits import estimable, read_fit
 from margrave.inference.sources import ELSEWHERE, Frames
@@ -602,14 +603,19 @@ def test_the_bias_that_refits_show_is_taken_off() -> None:
     assert found.test(null=[0.5, -0.5]).p_value > 0.5 > found.test(null=[1.5, 0.5]).p_value
     assert found.test(null=[2.5, 1.5]).p_value < 0.02
     assert plain.test(null=[1.5, 0.5]).p_value > 0.001 > plain.test(null=[0.5, -0.5]).p_value
-    assert any("bias that refits" in n for n in found.notes) and not any("bias" in n for n in plain.notes)  # noqa: PT018
+    assert gather.CORRECTED in found.notes
+    assert gather.UNCORRECTED in plain.notes
+    assert gather.CORRECTED not in plain.notes
     assert found.notes[0].startswith("[!] x, y: the bias that refits of the release show is more than 3 standard")
     assert [e.marked for e in found] == ["x [!]", "y [!]"]
-    assert not any(e.doubtful for e in plain)
+    assert [e.marked for e in plain] == ["x [!]", "y [!]"], "a bias is doubtful, whether or not it is taken off"
+    assert plain.notes[0] == found.notes[0]
+    assert plain.contrast({"x": 1, "y": 1}).doubtful
     assert seen[-1] == 1.0
     assert 0.75 in seen, "half of the analysing is done when the refits are"
     assert seen == sorted(seen)
-    assert not any("standard errors" in n for n in analyse(biased(0.1), fit).notes)
+    for correct in (True, False):
+        assert not any("standard errors" in n for n in analyse(biased(0.05), fit, correct=correct).notes)
     assert found.to_dict()["estimates"][0]["bias"] == found["x"].bias
 
 

@@ -313,6 +313,17 @@ def test_mst_merges_what_is_rare() -> None:
     assert merged > 0
 
 
+def test_mst_that_merges_nothing_keeps_codes_of_negative_counts() -> None:
+    """Noise makes counts of empty codes negative, and below zero noise scales."""
+    sizes = {"a": 30, "b": 3}
+    table = memory_table(sizes, np.zeros((50, 2), dtype=np.int64))
+    release = run_on(MST(rare=0.0), table, AddRemoveRow(), BUDGET, SeededRandomness(0), seed=0)
+    singles, edges = release.transcript.measurements[:2], release.transcript.measurements[2:]
+    assert (singles[0].values < 0).sum() >= 2
+    assert [m.clique for m in edges] == [("a", "b")]
+    assert not any(m.query.groups for m in release.transcript.measurements)
+
+
 def test_mst_finds_the_best_tree_when_noise_is_nothing() -> None:
     release, _ = ran(MST(rare=0.0), AddRemoveRow(), 0, Budget.zcdp(10**7))
     total = TABLE.rows()

@@ -241,3 +241,15 @@ def test_a_column_without_a_count_above_zero_has_its_mean_in_the_middle() -> Non
     known = Transcript((PublicTotal(5), Measurement(("b",), np.full(12, -3), 9.0, Fraction(1))))
     (found,) = with_targets([HideMean(coefficients={"b": 2.0})], Embedding.of(DOMAIN), known)
     assert found.target == pytest.approx(1.0)  # type: ignore[attr-defined]
+
+
+def test_the_split_of_the_paper_leaves_the_pairs_its_noise() -> None:
+    """Appendix B: epsilon 0.5 and 2, delta 2e-6 and 8e-6, added up to 2.5 and 1e-5."""
+    budget, part = Budget.approx(2.5, 1e-5), PrivPGD.for_constraints_of_paper()
+    assert PrivPGD().for_constraints == Fraction(1, 25)
+    constraint = HideShare(coefficients={"a": 1.0}, threshold=0.5)
+    steps = PrivPGD(constraints=(constraint,), for_constraints=part).steps(DOMAIN, budget.rho, ReplaceRow())
+    cliques = Workload.all_kway(DOMAIN, 2).cliques
+    alone = Gaussian.scale_for(Budget.approx(2.0, 8e-6).rho / len(cliques), ReplaceRow())
+    assert steps[-1].scale == pytest.approx(alone, rel=1e-5)
+    assert float(1 - part) == pytest.approx(0.6545, abs=1e-4)

@@ -732,7 +732,7 @@ def test_what_was_spent_before_an_error_is_told() -> None:
     with pytest.raises(ValueError, match="mine") as caught:
         failing(Fraction(1, 4))
     assert caught.value.__notes__ == [
-        "rho 0.25 of 1 had been spent. The answers are lost: a journal would have kept them."
+        "rho 0.25 of 1 had been spent. A journal would have kept the answers for a run that goes on."
     ]
     with pytest.raises(ValueError, match="mine") as caught:
         failing(Fraction(0))

@@ -49,14 +49,21 @@ def test_around_a_target_is_what_holds_it() -> None:
 def test_skewed_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     domain = domain_of([2] * 15)
     first = Workload.skewed(domain, k=3, count=256, seed=4)
-    assert first.cliques == Workload.skewed(domain, k=3, count=256, seed=4).cliques
-    assert first.cliques != Workload.skewed(domain, k=3, count=256, seed=5).cliques
-    assert len(set(first.cliques)) == 256
+    assert first.weights == Workload.skewed(domain, k=3, count=256, seed=4).weights
+    assert first.weights != Workload.skewed(domain, k=3, count=256, seed=5).weights
     assert set(first.cliques) <= set(combinations(domain.attributes, 3))
-    assert set(first.weights.values()) == {1.0}
-    assert Workload.skewed(domain_of([2] * 5), k=3, count=256).cliques == tuple(
-        combinations(domain_of([2] * 5), 3)
-    )
+    assert list(first.cliques) == sorted(first.cliques, key=lambda c: [domain.index(a) for a in c])
+
+
+def test_skewed_draws_triples_with_repeats_and_counts_them() -> None:
+    """256 independent draws, also where there are fewer triples: weights are counts, and differ by far."""
+    for columns in (5, 9, 15):
+        domain = domain_of([2] * columns)
+        weights = Workload.skewed(domain).weights
+        assert sum(weights.values()) == 256.0
+        assert all(w >= 1.0 and w == int(w) for w in weights.values())
+        assert max(weights.values()) > 256 / comb(columns, 3) * 2
+        assert len(weights) < min(256, comb(columns, 3) + 1)
 
 
 def test_skewed_is_skewed() -> None:
@@ -68,12 +75,12 @@ def test_skewed_is_skewed() -> None:
     domain = domain_of([2] * 15)
     ratios = []
     for seed in range(20):
-        cliques = Workload.skewed(domain, k=3, count=64, seed=seed).cliques
-        busy = sorted(sum(a in c for c in cliques) for a in domain)
+        weights = Workload.skewed(domain, k=3, count=64, seed=seed).weights
+        busy = sorted(sum(w for c, w in weights.items() if a in c) for a in domain)
         ratios.append((busy[-1] + 1) / (busy[0] + 1))
         weight = np.random.default_rng(seed).exponential(size=15) ** 2
         heavy, light = np.argsort(weight)[-5:], np.argsort(weight)[:5]
-        held = [sum(domain.attributes[i] in c for c in cliques) for i in range(15)]
+        held = [sum(w for c, w in weights.items() if domain.attributes[i] in c) for i in range(15)]
         assert sum(held[i] for i in heavy) > 2 * sum(held[i] for i in light)
     assert np.median(ratios) > 4
 

@@ -12,7 +12,6 @@ from margrave.privacy import AddRemovePerson, AddRemoveRow, ReplacePerson, Repla
 from margrave.schema.column import Column
 from margrave.schema.discrete import Coded
 from margrave.schema.domain import Domain
-from margrave.schema.schema import Schema
 from margrave.typing import Clique, IntArray
 
 
@@ -23,11 +22,6 @@ class TinySchema:
     domain: Domain
     draft: bool = False
     person: str | None = None
-
-    @property
-    def meanings(self) -> dict[str, str]:
-        """What the codes stand for: themselves, as in a schema of codes."""
-        return Schema.coded(dict(zip(self.domain, self.domain.sizes, strict=True))).meanings
 
     def column(self, name: str) -> Column:
         """A column whose codes stand for themselves."""

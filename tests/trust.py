@@ -5,6 +5,10 @@ writes docs/trust-results.json and docs/trust-results.md. ``--minutes 8`` (or TR
 page says how much of each was run. ``--only audit`` runs one part and keeps what is known of the others, ``--only fuzz
 --loaders csv`` one loader, and keeps the others. ``--jobs 2`` runs mechanisms, units and loaders in two
 processes at a time.
+
+Results are kept only for committed source. A run on uncommitted changes is refused; ``--allow-dirty`` runs it and keeps
+nothing. ``--page`` runs nothing: it counts again how many lines of privacy-relevant source changed since each part was
+run, and writes the page.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
@@ -35,6 +39,7 @@ import mutants
 from audit import Bound, audit_loss, audit_noise, quick
 from conformance import Estimated, hurried
 from faults import DENIALS, KILLS
+from freshness import UNKNOWN, commit_of, freshness, head, uncommitted
 from fuzz import LOADERS
 from margrave.mechanisms import MECHANISMS, GaussianMechanism
 from margrave.privacy import Unit
@@ -49,6 +54,7 @@ T, R = TypeVar("T"), TypeVar("R")
 
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs" / "trust-results.json", ROOT / "docs" / "trust-results.md"
+WRITTEN = tuple(str(path.relative_to(ROOT)) for path in (DATA, PAGE))
 SECONDS_A_MUTANT = 8.0
 FAULTS = (*KILLS, *DENIALS)
 POINTS, SECONDS_A_POINT = 700, 0.25
@@ -69,7 +75,10 @@ NAMED = ("schema", "csv", "release")
 
 @dataclass(frozen=True)
 class Result:
-    """One bar: what is asked, what was reached and run, whether that is enough, and details for the page."""
+    """One bar: what is asked, what was reached and run, whether that is enough, and details for the page.
+
+    ``changed`` lines of privacy-relevant source, counted at the commit ``as_of``, differ from what was run.
+    """
 
     part: str
     bar: str
@@ -81,6 +90,28 @@ class Result:
     version: str
     details: list[list[str]] = field(default_factory=list)
     whole: bool | None = None
+    changed: int | None = None
+    as_of: str = UNKNOWN
+
+    @property
+    def versions(self) -> list[str]:
+        """The versions that it was run at: one, or one of each row where rows were run apart."""
+        apart = bool(self.details) and self.details[0][-1] == "version"
+        return [row[-1] for row in self.details[1:]] if apart else [self.version]
+
+    @property
+    def stale(self) -> bool:
+        """Whether privacy-relevant source changed since it was run, or that is not known."""
+        return self.changed != 0
+
+    @property
+    def since(self) -> str:
+        """The lines changed since, for the page."""
+        if any(commit is not None and commit.edited for commit in map(commit_of, self.versions)):
+            return "not known (run on edited files): **stale**"
+        if self.changed is None:
+            return "not known: **stale**"
+        return f"{self.changed:,}: **stale**" if self.changed else "0"
 
     @property
     def shortened(self) -> bool:
@@ -154,8 +185,9 @@ def _replayed(combination: tuple[str, Unit], seconds: float) -> tuple[int, float
 
 
 def interference(_: Ask) -> Found:
-    """Non-interference replay, with its planted leaks."""
-    passed, good, last = pytest_counts("tests/test_mechanisms_noninterference.py")
+    """Non-interference replay, of mechanisms and from the command line, with its planted leaks."""
+    files = ["tests/test_mechanisms_noninterference.py", "tests/boundary/test_boundary_interference.py"]
+    passed, good, last = pytest_counts(*files, "-m", "")
     told = "0 differing bytes" if good else last
     return Found(f"{len(CONFIGURATIONS)} configurations × 3 tables, {passed} tests: {told}", good, [])
 
@@ -388,10 +420,9 @@ PARTS: dict[str, Part] = {
 
 
 def version() -> str:
-    """margrave's version and the commit it was run on, with a sign where files had been changed since."""
-    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return f"{margrave.__version__} ({done.stdout.strip() or 'no commit known'})"
+    """Return margrave's version and the commit it is run on, with a sign if files were changed since."""
+    edited = "" if uncommitted(ROOT, WRITTEN) == [] else "+"
+    return f"{margrave.__version__} ({head(ROOT)}{edited})"
 
 
 def page(results: list[Result]) -> str:
@@ -403,17 +434,22 @@ def page(results: list[Result]) -> str:
         "much was run; a run shortened by `--minutes` meets its bar only as far as that goes. The threats behind",
         "the bars are in [the table of hazards](hazards.md), the limits in [the promise](promise.md).",
         "",
-        "| bar | reached | met | run with | took | date | version |",
-        "|---|---|---|---|---|---|---|",
+        "*Lines since* counts the lines of privacy-relevant source, and of the part's own tests, that were added or",
+        "removed since the part was run. A part is **stale** if there are any: it is then a proof of other source.",
+        f"As of commit {', '.join(sorted({r.as_of for r in results}))}.",
+        "",
+        "| bar | reached | met | run with | took | date | version | lines since |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for r in results:
-        run = [f"`{r.command}`", f"{r.seconds / 60:.1f} min", r.date, r.version]
+        run = [f"`{r.command}`", f"{r.seconds / 60:.1f} min", r.date, r.version, r.since]
         met = ("as far as was run" if r.shortened else "yes") if r.met else "**no**"
         lines.append(_row([r.bar, r.figure, met, *run]))
     for result in results:
         if result.details:
-            head, *rows = result.details
-            lines += ["", f"## {result.part.capitalize()}", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+            heading, *rows = result.details
+            lines += ["", f"## {result.part.capitalize()}", ""]
+            lines += [_row(heading), _row(["---"] * len(heading)), *map(_row, rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -429,25 +465,57 @@ def known() -> dict[str, Result]:
 
 
 def kept(results: dict[str, Result]) -> None:
-    """Write the data and the page."""
-    ordered = [results[name] for name in PARTS if name in results]
+    """Write the data and the page, with the lines changed since each part was run."""
+    ordered = [counted(results[name]) for name in PARTS if name in results]
     DATA.write_text(json.dumps([asdict(r) for r in ordered], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(ordered), encoding="utf-8")
 
 
-def main() -> int:
+def counted(result: Result) -> Result:
+    """The result, with the lines changed since it was run."""
+    changed, as_of = freshness(ROOT, result.part, result.versions)
+    return replace(result, changed=changed, as_of=as_of)
+
+
+def refusal() -> str:
+    """Return why results of this working tree cannot be kept; empty if they can."""
+    files = uncommitted(ROOT, WRITTEN)
+    if files == []:
+        return ""
+    what = "is not a git repository" if files is None else f"has uncommitted changes ({', '.join(files[:3])}"
+    more = f" and {len(files) - 3} more" if files is not None and len(files) > 3 else ""
+    return (
+        f"The working tree {what}{more}{'' if files is None else ')'}, so no commit names the source that would be"
+        " proven. Commit or stash the changes, or run with --allow-dirty, which keeps no results."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts asked for, one after the other, and keep what each found as soon as it is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=float(os.environ.get("TRUST_MINUTES") or math.inf))
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time, in replay, audit and fuzz")
     parser.add_argument("--loaders", nargs="*", choices=LOADERS, default=list(LOADERS), help="those to fuzz")
-    options = parser.parse_args()
-    results, missed = known(), 0
+    parser.add_argument("--allow-dirty", action="store_true", help="run on uncommitted changes, and keep nothing")
+    parser.add_argument("--page", action="store_true", help="run nothing: count changed lines again, write the page")
+    options = parser.parse_args(arguments)
+    if options.page:
+        kept(known())
+        return 0
+    if not options.allow_dirty and (why := refusal()):
+        print(why, file=sys.stderr)
+        return 2
+    results, missed, begun = known(), 0, version()
     for result in found(options.only, options.minutes, options.jobs, tuple(options.loaders)):
         results[result.part] = result
         missed += not result.met
         print(f"{result.part}: {result.figure}{'' if result.met else '  NOT MET'} ({result.seconds:.0f} s)", flush=True)
+        if options.allow_dirty:
+            continue
+        if version() != begun:
+            print(f"The source changed while {result.part} ran: its result is not kept.", file=sys.stderr)
+            return 2
         kept(results)
     return 1 if missed else 0
 

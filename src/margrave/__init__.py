@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PolicyError,
         ReleaseError,
         SchemaError,
+        UnfinishedError,
     )
     from margrave.evaluate import Evaluation
     from margrave.inference.analyse import analyse
@@ -96,6 +97,7 @@ _HOME = {
     "PolicyError": "margrave.errors",
     "ReleaseError": "margrave.errors",
     "SchemaError": "margrave.errors",
+    "UnfinishedError": "margrave.errors",
     "Evaluation": "margrave.evaluate",
     "Analysis": "margrave.inference.analysis",
     "analyse": "margrave.inference.analyse",
@@ -234,6 +236,7 @@ __all__ = [
     "SchemaError",
     "Table",
     "Transcript",
+    "UnfinishedError",
     "Workload",
     "analyse",
     "protect",

@@ -26,6 +26,7 @@ from margrave.public import Public
 from margrave.release import Release
 from margrave.release.seeds import check_seed
 from margrave.schema import Schema, schema_of
+from margrave.unfinished import Attempt, answers_kept
 
 METHODS = ("reads", "steps", "run", "config")
 """What a mechanism answers: without one of them a run would fail, and maybe after it has spent."""
@@ -64,6 +65,7 @@ def synthesize(
     **Privacy:** spends at most what (``epsilon``, ``delta``) allow, for one ``unit``; what a resumed run was answered
     before is not paid again. Raises ``InputError``, ``SchemaError``, ``DataError``, ``ModelTooLargeError``,
     ``PolicyError``, ``BudgetError`` (the data set's cap leaves no room) or ``LedgerError`` before anything is spent.
+    A run that fails afterwards raises ``UnfinishedError``, whose ``release`` has every noisy answer and no model.
     """
     check_seed(seed)
     if same_table and not resume:
@@ -76,8 +78,6 @@ def synthesize(
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
-    for public in publics_of(chosen):
-        public.check_meanings(confirmed.meanings)
     rules = policy_of(policy)
     rules.check(confirmed, unit, budget, ledger=ledger, dataset=dataset)
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
@@ -104,8 +104,14 @@ def synthesize(
                 " --same-records (in Python same_records=True). Nothing was spent.",
             )
     rng = np.random.default_rng(seed)  # fitting is post-processing
-    with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
-        return chosen.run(private, rng=rng, progress=progress)
+    attempt = Attempt(facts["mechanism"])
+    with (
+        answers_kept(attempt, resumable=journal is not None),
+        protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private,
+    ):
+        attempt.gate = private
+        release = attempt.release = chosen.run(private, rng=rng, progress=progress)
+    return release
 
 
 def read_public(
@@ -137,7 +143,7 @@ def read_public(
     known = schema_of(schema)
     path = path_of(source)
     codes, notes = public_codes(source, known, columns)
-    public = Public(codes, attestation, same_records, None if path is None else str(path), notes, known.meanings)
+    public = Public(codes, attestation, same_records, None if path is None else str(path), notes)
     if same_records or public.repeats == 1:
         return public
     expanded = (

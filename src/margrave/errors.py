@@ -5,6 +5,8 @@ No message holds a value read from the rows: messages are built from the schema,
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class MargraveError(Exception):
     """The root of margrave's errors: a sentence on what is wrong, and a remedy.
@@ -66,3 +68,13 @@ class PolicyError(MargraveError):
     """The policy file forbids what was asked. Nothing was answered and nothing was spent."""
 
     exit_code = 9
+
+
+class UnfinishedError(MargraveError):
+    """A run failed after it had spent budget. ``release`` has every noisy answer and what was spent, but no model."""
+
+    exit_code = 10
+
+    def __init__(self, message: str, *, release: Any, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.release = release

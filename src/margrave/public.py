@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
@@ -34,8 +34,6 @@ class Public:
 
     ``source`` is the file that they were read from, if any: no run takes the private table's own for a public one.
     ``notes`` say what became of values that the schema does not hold, as counts: of public records these are public.
-    ``meanings`` are ``Schema.meanings`` of the schema that they were read by, if any: a table of another schema, whose
-    codes mean something else, takes none of them.
 
     **Privacy:** whatever is computed from it costs nothing, and is not protected.
 
@@ -50,7 +48,6 @@ class Public:
     same_records: bool = False
     source: str | None = None
     notes: tuple[str, ...] = ()
-    meanings: Mapping[Attribute, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.codes, Codes):
@@ -83,21 +80,16 @@ class Public:
         return sha256("\n".join(names).encode() + b"\0" + records).hexdigest()
 
     def check(self, domain: Domain) -> None:
-        """Raise ``InputError`` unless its columns are columns of the domain, with as many codes."""
-        for attribute, size in zip(self.domain, self.domain.sizes, strict=True):
-            if attribute not in domain or domain.size(attribute) != size:
+        """Raise ``InputError`` unless its columns are columns of the domain, whose codes mean the same."""
+        for attribute in self.domain:
+            if attribute not in domain:
                 raise InputError(
-                    f"The public table's column {attribute!r} is not the private table's, or has other codes.",
+                    f"The public table's column {attribute!r} is not the private table's.",
                     remedy="Encode both with one schema.",
                 )
-
-    def check_meanings(self, meanings: Mapping[Attribute, str]) -> None:
-        """Raise ``InputError`` where it was read by a schema in which a column's codes mean something else."""
-        for attribute in self.domain:
-            if self.meanings.get(attribute, meanings.get(attribute)) != meanings.get(attribute):
+            if difference := domain.difference_in(attribute, self.domain):
                 raise InputError(
-                    f"The public table's column {attribute!r} was read by another schema, and its codes mean something"
-                    " else.",
+                    f"The public table was read by another schema than the private one: {difference}.",
                     remedy="Read it by the private table's: margrave.read_public(table, schema, attestation=...).",
                 )
 

@@ -184,6 +184,19 @@ def test_choices_alone_verify_and_their_sensitivity_is_recomputed() -> None:
     assert any("one count changes by 1" in f for f in found)
 
 
+def test_a_run_that_failed_within_an_answer_has_one_debit_more(real: Path) -> None:
+    """What was charged is charged; only such a run may have a debit without an answer, one, the last."""
+    made = Release.load(real)
+    stopped = replace(made, config={**made.config, "stopped_early": True})
+    assert stopped.verify().notes == ()
+    lacking = Transcript(made.transcript.entries[:-1])
+    assert replace(made, transcript=lacking).verify().findings
+    found = replace(stopped, transcript=lacking).verify()
+    assert found.holds
+    assert "The run failed before the last debit" in found.notes[0]
+    assert replace(stopped, transcript=Transcript(made.transcript.entries[:-2])).verify().findings
+
+
 def test_a_reading_of_an_unnamed_public_table_is_found(real: Path) -> None:
     made = Release.load(real)
     reading = PublicReading(("a",), np.ones(3), np.ones(3), "feed")

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from margrave.cli.analyses import MADE, SHARED, Asked, answers, asked_of, show
-from margrave.cli.options import Command, echo_json, json_option, overwrite_option
+from margrave.cli.options import Command, echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, console
 from margrave.errors import InputError
 from margrave.inference.analysis import check_plot
@@ -27,13 +27,16 @@ def shared(command: Command) -> Command:
     """The release, and the options of every analysis."""
     for option in (
         json_option,
+        release_size_option,
         click.option(
             "--drop-unstable",
             is_flag=True,
             help="Leave out data sets in which an estimate blew up, instead of giving no interval.",
         ),
         click.option(
-            "--no-correct", is_flag=True, help="Leave the bias that refits show, in half of the time."
+            "--no-correct",
+            is_flag=True,
+            help="Leave the bias that refits show in the estimates. Marks stay, and no interval contains the bias.",
         ),
         click.option(
             "--where",

@@ -92,7 +92,7 @@ MADE: Mapping[str, Callable[..., Any]] = {
 
 SHARED = (
     "release_path", "m", "level", "rows", "seed", "method", "no_correct", "drop_unstable", "as_json", "plot",
-    "overwrite",
+    "overwrite", "max_release_mb",
 )  # fmt: skip
 
 
@@ -110,10 +110,17 @@ def asked_of(name: str, own: Mapping[str, Any], title: str = "") -> Asked:
 
 
 def answers(
-    release_path: str, asked: Sequence[Asked], *, quiet: bool, no_correct: bool, drop_unstable: bool, **options: Any
+    release_path: str,
+    asked: Sequence[Asked],
+    *,
+    quiet: bool,
+    no_correct: bool,
+    drop_unstable: bool,
+    max_release_mb: float,
+    **options: Any,
 ) -> list[Answered]:
     """All of it, from data sets that are drawn once."""
-    release = cast(Source, Release.load(release_path))
+    release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
     with progress_bar(quiet=quiet) as progress:
         found = analyse_several(
             release,

@@ -6,7 +6,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from margrave.cli.options import echo_json, json_option
+from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console
 from margrave.errors import InputError
 from margrave.release import Bound, Release
@@ -20,14 +20,21 @@ from margrave.release import Bound, Release
 )
 @click.option("--joint", is_flag=True, help="All bounds hold together with that probability, not each alone.")
 @click.option("--rows", type=int, default=40, show_default=True, help="How many marginals to show at most.")
+@release_size_option
 @json_option
 def bounds_command(
-    release_path: str, columns: str | None, level: float, joint: bool, rows: int, as_json: bool
+    release_path: str,
+    columns: str | None,
+    level: float,
+    joint: bool,
+    rows: int,
+    max_release_mb: float,
+    as_json: bool,
 ) -> None:
     """Bound how far the marginals of RELEASE can be from the real ones. Nothing is spent."""
     if rows < 0:
         raise InputError("--rows is negative.", remedy="Ask for 0 or more.")
-    release = Release.load(release_path)
+    release = Release.load(release_path, max_mb=max_release_mb)
     named = None if columns is None else [[name.strip() for name in columns.split(",") if name.strip()]]
     found = release.bounds(named, level=level, joint=joint)
     if as_json:

@@ -14,6 +14,7 @@ from margrave.cli.options import (
     json_option,
     load_schema,
     parse_workload,
+    release_size_option,
     schema_option,
     workload_option,
 )
@@ -46,6 +47,7 @@ from margrave.schema import Codes, Schema
 @click.option("--target", metavar="COLUMN", help="With --test: the error of predicting it, trained on SYNTHETIC.")
 @click.option("--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on.")
 @click.option("--regression", is_flag=True, help="The target is a number: the mean squared error, in codes.")
+@release_size_option
 @json_option
 def evaluate_command(
     real: str,
@@ -58,6 +60,7 @@ def evaluate_command(
     target: str | None,
     test_path: str | None,
     regression: bool,
+    max_release_mb: float,
     as_json: bool,
 ) -> None:
     """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone."""
@@ -68,7 +71,7 @@ def evaluate_command(
     if target is not None:
         schema.domain.index(target)
     table = read_table(real, schema)
-    release = _release(synthetic, schema, rows, seed)
+    release = _release(synthetic, schema, rows, seed, max_release_mb)
     other = synthetic_codes(synthetic, schema) if release is None else _drawn(release, rows, seed, table.rows())
     found = replace(
         evaluate(table, MemoryTable(schema, other), wanted),
@@ -89,7 +92,9 @@ def evaluate_command(
             console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
 
 
-def _release(synthetic: str, schema: Schema, rows: int | None, seed: int | None) -> Release | None:
+def _release(
+    synthetic: str, schema: Schema, rows: int | None, seed: int | None, max_release_mb: float
+) -> Release | None:
     """The release, if SYNTHETIC is one; None for a table."""
     if not synthetic.lower().endswith(".margrave"):
         if rows is not None or seed is not None:
@@ -98,9 +103,11 @@ def _release(synthetic: str, schema: Schema, rows: int | None, seed: int | None)
                 remedy="Leave them out, or give the release.",
             )
         return None
-    release = Release.load(synthetic)
-    if release.schema.domain != schema.domain:
-        raise InputError("The release has another schema than --schema.", remedy="Give the one that it was made with.")
+    release = Release.load(synthetic, max_mb=max_release_mb)
+    if difference := release.schema.domain.difference(schema.domain):
+        raise InputError(
+            f"The release has another schema than --schema: {difference}.", remedy="Give the one that it was made with."
+        )
     return release
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.markup import escape
 
-from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, console, facts_table
 from margrave.files import check_ending
 from margrave.release import Release
 from margrave.report import write_report
+from margrave.report.words import conditions
 
 
 @click.command("report")
 @click.argument("release_path", metavar="RELEASE")
 @click.option("--output", "-o", required=True, metavar="FILE", help="Where to write the page, an HTML file.")
 @overwrite_option
+@release_size_option
 @json_option
-def report_command(release_path: str, output: str, overwrite: bool, as_json: bool) -> None:
+def report_command(
+    release_path: str, output: str, overwrite: bool, max_release_mb: float, as_json: bool
+) -> None:
     """Write the report of RELEASE as one HTML page. Nothing is spent."""
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
     check_ending(output, ".html", "-o")
-    write_report(Release.load(release_path), output, overwrite=overwrite)
+    write_report(Release.load(release_path, max_mb=max_release_mb), output, overwrite=overwrite)
     if as_json:
         echo_json({"output": output})
     else:
@@ -31,10 +36,11 @@ def report_command(release_path: str, output: str, overwrite: bool, as_json: boo
 
 @click.command("certificate")
 @click.argument("release_path", metavar="RELEASE")
+@release_size_option
 @json_option
-def certificate_command(release_path: str, as_json: bool) -> None:
+def certificate_command(release_path: str, max_release_mb: float, as_json: bool) -> None:
     """Print what RELEASE promises, what was measured, and what was spent."""
-    facts = Release.load(release_path).certificate()
+    facts = Release.load(release_path, max_mb=max_release_mb).certificate()
     if as_json:
         echo_json(facts)
     else:
@@ -46,6 +52,8 @@ def show_certificate(facts: dict[str, Any]) -> None:
     out = console()
     if not facts["private"]:
         out.print(f"[bold red]{facts['warning']}[/]")
+    if "no_model" in facts:
+        out.print(f"[bold]No model: {escape(facts['no_model'])}.[/] margrave refit fits one at no cost.")
     rho = facts["rho"]
     out.print(
         facts_table(
@@ -66,6 +74,7 @@ def show_certificate(facts: dict[str, Any]) -> None:
                 *([("nothing asked of", ", ".join(facts["unasked"]))] if facts["unasked"] else []),
                 ("measured together", _together(facts["together"])),
                 *([("persons", facts["several_rows"])] if "several_rows" in facts else []),
+                ("preconditions", conditions(facts["preconditions"], facts["schema"]["columns"])),
                 ("public inputs", "; ".join(facts["public_inputs"])),
             ],
         )

@@ -12,6 +12,7 @@ import click
 
 from margrave.errors import InputError, SchemaError
 from margrave.privacy import Budget
+from margrave.release.archive import MAX_MB
 from margrave.schema import Domain, Schema
 from margrave.workload import Workload
 
@@ -30,6 +31,17 @@ def json_option(command: Command) -> Command:
 def overwrite_option(command: Command) -> Command:
     """``--overwrite``: replace outputs that exist."""
     return click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
+
+
+def release_size_option(command: Command) -> Command:
+    """``--max-release-mb``: how large a release may be that is read."""
+    return click.option(
+        "--max-release-mb",
+        type=float,
+        default=MAX_MB,
+        show_default=True,
+        help="How much of RELEASE is read at most, decompressed, in MB.",
+    )(command)
 
 
 def schema_option(command: Command) -> Command:
@@ -97,8 +109,8 @@ def books_options(command: Command) -> Command:
             "--journal",
             default=None,
             metavar="FILE",
-            help="Where the run's answers are kept until its outputs are written. With --ledger or --resume it is,"
-            " unless named, FILE.journal, FILE being that of --release, else of -o, else of --report.",
+            help="Where the run's answers are kept until its outputs are written. Unless named it is FILE.journal, FILE"
+            " being that of --release, else of -o, else of --report.",
         ),
     ):
         command = option(command)

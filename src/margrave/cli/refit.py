@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, progress_bar
 from margrave.files import check_ending
 from margrave.models import FITS
@@ -29,6 +29,7 @@ from margrave.release import Release
 )
 @click.option("--seed", type=int, default=None, help="Makes the fit repeatable.")
 @overwrite_option
+@release_size_option
 @json_option
 def refit_command(
     release_path: str,
@@ -37,6 +38,7 @@ def refit_command(
     max_model_mb: float,
     seed: int | None,
     overwrite: bool,
+    max_release_mb: float,
     as_json: bool,
 ) -> None:
     """Fit another model to the noisy answers of RELEASE. Nothing is spent; RELEASE stays as it is.
@@ -46,7 +48,7 @@ def refit_command(
     """
     check_outputs({"--release": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
     check_ending(output, ".margrave", "--release")
-    release = Release.load(release_path)
+    release = Release.load(release_path, max_mb=max_release_mb)
     with progress_bar(quiet=as_json) as progress:
         progress("fitting", 0.0)
         refitted = release.refit(FITS[name](), seed=seed, max_model_mb=max_model_mb)

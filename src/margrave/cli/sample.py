@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from margrave.cli.options import echo_json, json_option, overwrite_option
+from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_format, check_outputs, write_table
 from margrave.data.files import read_frame
 from margrave.data.reading import public_codes
@@ -28,6 +28,7 @@ from margrave.release.evidence import Condition, Value, widened
 @click.option("--attestation", metavar="TEXT", default=None, help="Where those rows come from and why they are public.")
 @click.option("--seed", type=int, default=None, help="Makes the rows repeatable.")
 @overwrite_option
+@release_size_option
 @json_option
 def sample_command(
     release_path: str,
@@ -38,6 +39,7 @@ def sample_command(
     attestation: str | None,
     seed: int | None,
     overwrite: bool,
+    max_release_mb: float,
     as_json: bool,
 ) -> None:
     """Draw rows from RELEASE. Nothing is spent."""
@@ -49,7 +51,7 @@ def sample_command(
             "--complete takes its rows from the file, and --attestation belongs to it.",
             remedy="Leave out --rows and --where, or --complete and --attestation.",
         )
-    release = Release.load(release_path)
+    release = Release.load(release_path, max_mb=max_release_mb)
     conditions = dict(parse_where(text) for text in where)
     if complete is not None:
         known = read_frame(complete)

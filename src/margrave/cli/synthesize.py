@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from margrave.cli.options import (
     workload_option,
 )
 from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
+from margrave.cli.rescue import Keeper, default_journal
 from margrave.errors import InputError
 from margrave.files import check_ending, same_file
 from margrave.mechanisms import Mechanism
@@ -89,14 +88,15 @@ def synthesize_command(
 ) -> None:
     """Make a private synthetic copy of FILE (CSV or Parquet). Spends what epsilon and delta allow, once.
 
-    With a ledger, several runs can never exceed the data set's cap together. An interrupted run goes on from its
-    journal with --resume and all else as it was; nothing is spent twice.
+    With a ledger, several runs can never exceed the data set's cap together. Answers are kept in a journal until all
+    outputs are written: a run that was interrupted or failed goes on from it with --resume and all else as it was, and
+    nothing is spent twice.
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
     inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
     inputs["--workload"] = workload if workload is not None and Path(workload).is_file() else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
-    journal = _journal_of(journal, {**outputs, **inputs}, resume=resume)
+    journal = _journal_of(journal, {**outputs, **inputs})
     schema = load_schema(schema_path)
     if rows is not None:
         check_room(rows, len(schema.columns))  # the budget is not spent for rows that cannot be drawn
@@ -107,8 +107,9 @@ def synthesize_command(
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)
     _check_rows_exist(chosen, output)
-    with _advice(journal), progress_bar(quiet=as_json) as progress:
-        release = synthesize(
+    keeper = Keeper(outputs, journal, overwrite=overwrite)
+    with keeper.watching(), progress_bar(quiet=as_json) as progress:
+        release = keeper.release = synthesize(
             file,
             schema,
             epsilon=budget.epsilon,
@@ -124,9 +125,8 @@ def synthesize_command(
             resume=resume,
             same_table=same_table,
         )
-        _write(release, outputs, rows, seed, overwrite=overwrite)
-    if journal is not None:
-        Path(journal).unlink(missing_ok=True)  # all that it was kept for is on the disk
+        _write(release, outputs, rows, seed, keeper.written, overwrite=overwrite)
+    keeper.done()
     facts = release.certificate()
     if as_json:
         echo_json({"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts})
@@ -151,28 +151,14 @@ def _check_outputs(
             check_ending(path, ending, option)
 
 
-def _journal_of(journal: str | None, others: dict[str, str | None], *, resume: bool) -> str | None:
-    """The journal that is named, or the one beside the first output where there has to be one."""
-    if journal is None and (others["--ledger"] is not None or resume):
-        first = next(p for p in (others["--release"], others["-o"], others["--report"]) if p)
-        journal = f"{first}.journal"
+def _journal_of(journal: str | None, others: dict[str, str | None]) -> str | None:
+    """The journal that is named, or the one beside the first output."""
+    if journal is None:
+        journal = default_journal(others)
     for option, path in others.items():
         if journal is not None and path is not None and same_file(path, journal):
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
     return journal
-
-
-@contextmanager
-def _advice(journal: str | None) -> Iterator[None]:
-    """After an interrupt, say that nothing is lost."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if journal is not None and Path(journal).exists():
-            click.echo(
-                f"All answers so far are in {journal}: go on by the same command with --resume.", err=True
-            )
-        raise
 
 
 def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:
@@ -184,11 +170,18 @@ def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:
 
 
 def _write(
-    release: Release, outputs: dict[str, str | None], rows: int | None, seed: int | None, *, overwrite: bool
+    release: Release,
+    outputs: dict[str, str | None],
+    rows: int | None,
+    seed: int | None,
+    written: list[str],
+    *,
+    overwrite: bool,
 ) -> None:
     """The release first: with it on the disk, the other two can be made again at no cost."""
     if path := outputs["--release"]:
         release.save(path, overwrite=overwrite)
+        written.append("--release")
     if path := outputs["-o"]:
         rows_drawn = release.sample(_number(release, rows), seed=seed)
         write_table(rows_drawn, path, overwrite=overwrite, schema=release.schema)

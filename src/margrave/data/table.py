@@ -60,8 +60,8 @@ class MemoryTable:
     __slots__ = ("_codes", "_persons", "_schema")
 
     def __init__(self, schema: Schema, codes: Codes, persons: AnyArray | None = None) -> None:
-        if codes.domain != schema.domain:
-            raise InputError("The codes are not of this schema.", remedy="Encode the rows with it.")
+        if difference := schema.domain.difference(codes.domain):
+            raise InputError(f"The codes are not of this schema: {difference}.", remedy="Encode the rows with it.")
         if persons is not None and persons.shape != (len(codes),):
             raise InputError("There is not one person per row.")
         if persons is not None and not np.issubdtype(persons.dtype, np.integer):

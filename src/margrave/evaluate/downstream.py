@@ -48,8 +48,10 @@ def _features(train: Codes, test: Codes, target: Attribute) -> Any:
     """Checks, and the function that gives the codes of the columns besides the target, one row per record."""
     check_codes("The table to train on", train)
     check_codes("The table to test on", test)
-    if train.domain != test.domain:
-        raise InputError("The two tables do not have the same schema.", remedy="Read both with the same schema.")
+    if difference := train.domain.difference(test.domain):
+        raise InputError(
+            f"The two tables do not have the same schema: {difference}.", remedy="Read both with the same schema."
+        )
     place = train.domain.index(target)
     if len(train.domain) < 2:
         raise InputError(f"There is no column besides {target!r} to predict it from.")

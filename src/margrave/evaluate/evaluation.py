@@ -161,9 +161,9 @@ def evaluate(
     """
     given, made = real, synthetic
     real, other = sides(real, synthetic, rows, seed)
-    if other.domain != real.domain:
+    if difference := real.domain.difference(other.domain):
         raise InputError(
-            "The two tables do not have the same schema.", remedy="Read both with the same schema."
+            f"The two tables do not have the same schema: {difference}.", remedy="Read both with the same schema."
         )
     if queries is not None:
         check_same(other.domain, real, queries)

@@ -50,7 +50,9 @@ def comparable(real: Table, synthetic: Codes) -> None:
     """Raise ``InputError`` unless they are a table and codes of the same columns, and have rows."""
     real_table(real)
     check_codes("The synthetic table", synthetic)
-    if synthetic.domain != real.domain:
-        raise InputError("The two tables do not have the same schema.", remedy="Read both with the same schema.")
+    if difference := real.domain.difference(synthetic.domain):
+        raise InputError(
+            f"The two tables do not have the same schema: {difference}.", remedy="Read both with the same schema."
+        )
     if not real.rows() or not len(synthetic):
         raise InputError("One of the two tables has no rows to compare.")

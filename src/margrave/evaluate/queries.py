@@ -155,8 +155,9 @@ def check_same(domain: Domain, real: Table, queries: object) -> None:
             f"The queries are a {type(queries).__name__}.",
             remedy="Give Queries: every cell of some marginals is Queries.cells(schema.domain, marginals).",
         )
-    if domain != real.domain or queries.domain != real.domain:
+    if difference := real.domain.difference(domain) or real.domain.difference(queries.domain):
         raise InputError(
-            "The real table, what it is compared with and the queries do not have the same schema.",
+            "The real table, what it is compared with and the queries do not have the same schema:"
+            f" {difference}.",
             remedy="Make all three with one schema.",
         )

@@ -75,8 +75,9 @@ def analyse(
     theirs.
 
     Data sets of refitted distributions (the bootstrap) come with as many of the release's own, which show the refits'
-    bias: with ``correct``, ``fit`` runs on both, twice as long, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th
-    of one and of the other are used together or not at all.
+    bias: ``fit`` runs on both, and estimates are 2 q̂ − q̄ (:func:`combine`). The i-th of one and of the other are used
+    together or not at all. ``correct=False`` leaves the bias in the estimates; one whose bias is more than three
+    standard errors keeps its mark.
 
     >>> import numpy as np, pyarrow as pa
     >>> rng = np.random.default_rng(0)
@@ -129,7 +130,7 @@ def _analyses(
     _check_remedy(large, remedy)
     limits = [bounds_of(bounds, fit) for fit in fits]
     draws, frames = _prepared(source, fits, m, progress=progress, **drawing)
-    sources = [draws] if not correct or (own := draws.released()) is None else [draws, own]
+    sources = [draws] if (own := draws.released()) is None else [draws, own]
     every = [[Runs(keep_going=remedy == "drop") for _ in fits] for _ in sources]
     for part, (lot, tables) in enumerate(zip(every, sources, strict=True)):
         run_all(lot, tables, frames, [_reading(fit) for fit in fits], _analysing(progress, part, len(sources)))
@@ -154,6 +155,7 @@ def _gathered(
         relations=Relations.of(knows, draws),
         bins=Bins.of(knows, draws, trial, corrected=correct),
         ready=ready,
+        correct=correct,
         **options,
     )
 

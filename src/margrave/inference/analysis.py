@@ -35,7 +35,8 @@ class Analysis:
     privacy. ``total`` is the number of real records, estimated, or None; ``method`` says how the data sets were
     drawn; ``notes`` what a reader must know before using the numbers. ``points`` (data sets × estimates, NaN where
     a data set gave none that was used) and ``covariances`` are what the estimates were combined from; ``released`` is
-    as many estimates from the release's own distribution, where those show a bias that was taken off.
+    as many estimates from the release's own distribution, where those show a bias; ``corrected`` says that it was
+    taken off.
 
     **Privacy:** none spent: a function of synthetic records alone.
     """
@@ -50,6 +51,7 @@ class Analysis:
     points: FloatArray
     covariances: FloatArray | None = None
     released: FloatArray | None = None
+    corrected: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,7 +116,7 @@ class Analysis:
             total=self.total,
             method=method,
             names=chosen,
-            centre=centre,
+            centre=centre if self.corrected else None,
         )
 
     def contrast(self, weights: Mapping[str, float], *, name: str = "") -> Estimate:
@@ -138,6 +140,7 @@ class Analysis:
             name=name,
             data_sets=self.data_sets,
             centre=None if centre is None else float(centre @ w),
+            correct=self.corrected,
         )
         parts = [self.estimates[i] for i in at]
         unmeasured = tuple(dict.fromkeys(u for e in parts for u in e.unmeasured))

@@ -30,6 +30,7 @@ def combine(
     name: str = "estimate",
     data_sets: int | None = None,
     centre: float | None = None,
+    correct: bool = True,
 ) -> Estimate:
     """The estimate of a scalar from m fully synthetic data sets.
 
@@ -48,7 +49,8 @@ def combine(
 
     ``centre`` is q̂, the mean estimate from as many tables of the distribution whose refits the data sets come from
     (:meth:`Draws.released`). Then q̄ − q̂ is the bias that refitting shows; the estimate is 2 q̂ − q̄, and (q̄ − q̂)² is
-    added to T, with df as it is: a correction may be off by about as much as it corrects.
+    added to T, with df as it is: a correction may be off by about as much as it corrects. ``correct=False`` leaves
+    the estimate q̄ and its T, and only records the bias, which :attr:`Estimate.doubtful` compares with T.
 
     >>> found = combine([1.0, 2.0, 3.0], [0.1, 0.2, 0.3], rows=100, total=100)
     >>> found.estimate, round(found.variance, 4), round(found.df, 4)
@@ -77,8 +79,10 @@ def combine(
     share = min(variance / spread, 1.0) if spread > 0 else 1.0
     df = max((m - 1) * share**2, LEAST_DF)
     count = m if data_sets is None else data_sets
-    estimate = float(q.mean()) if centre is None else centre - bias
-    return Estimate(name, estimate, variance + bias**2, df, within, between, m, count, ratio, floored, bias)
+    estimate, added = (centre - bias, bias**2) if correct and centre is not None else (float(q.mean()), 0.0)
+    return Estimate(
+        name, estimate, variance + added, df, within, between, m, count, ratio, floored, bias, corrected=correct
+    )
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ class Estimate:
     ``variance`` is the total variance T; ``df`` the degrees of freedom; ``within`` the mean v̄ of the variances that
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
-    ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed, and what
-    the estimate is corrected by. ``unmeasured``: columns that it is about and that were never measured together, so
+    ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed;
+    the estimate is ``corrected`` by it, or not. ``unmeasured``: columns that it is about and that were never measured together, so
     that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the release
     knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their bins.
     ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. ``elsewhere``: its
@@ -45,6 +45,7 @@ class Estimate:
     ratio: float | None = None
     floored: bool = False
     bias: float = 0.0
+    corrected: bool = True
     unmeasured: tuple[Clique, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
@@ -59,8 +60,9 @@ class Estimate:
 
     @property
     def biased(self) -> bool:
-        """Whether the bias that refits showed is too large to be taken off."""
-        return self.known and self.bias**2 > FAR**2 * (self.variance - self.bias**2)
+        """Whether the bias that refits showed is too large to be taken off, or to be left in."""
+        own = self.variance - self.bias**2 if self.corrected else self.variance
+        return self.known and self.bias**2 > FAR**2 * own
 
     @property
     def marked(self) -> str:

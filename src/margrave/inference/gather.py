@@ -28,6 +28,10 @@ Remedy = Literal["report", "drop"]
 _FEW_DF = 4.0
 _MAX_TEXTS = 3
 CORRECTED = "The bias that refits of the release show was taken off each estimate, and widens its interval."
+UNCORRECTED = (
+    "The bias that refits of the release show was left in each estimate, and no interval contains it (correct=False,"
+    " --no-correct)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +67,14 @@ class Lot:
 
 def gather(
     every: Sequence[Runs], draws: Draws, *, level: float, large: float, remedy: Remedy,
-    notes: tuple[str, ...], relations: Relations, bins: Bins, ready: bool, bounds: Any,
+    notes: tuple[str, ...], relations: Relations, bins: Bins, ready: bool, bounds: Any, correct: bool,
 ) -> Analysis:  # fmt: skip
     """Align the results by name, set aside what cannot be trusted, and combine the rest.
 
     ``every`` holds the results on the data sets, and those on as many of the release's own where they show a bias.
     ``relations`` says which estimates rest on what was not measured, ``bins`` which on values within bins; ``ready``,
-    that the variances are those of a ready model, ``bounds`` between which values estimates lie.
+    that the variances are those of a ready model, ``bounds`` between which values estimates lie; with ``correct``,
+    the bias is taken off.
     """
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
@@ -88,7 +93,7 @@ def gather(
     estimates = tuple(
         _estimate(name, first.points[:, j], first.variances[:, j], None if own is None else own[:, j],
                   refused=remedy == "report" and bool(unstable[:, j].any()), rows=rows, total=total, m=m,
-                  unmeasured=under[name])
+                  unmeasured=under[name], correct=correct)
         for j, name in enumerate(names)
     )  # fmt: skip
     elsewhere = isinstance(draws, Tables)
@@ -111,11 +116,11 @@ def gather(
         *_notes_on_days(estimates, any(r.results[i].days for r in every for i in places), level),
         *_notes_on_warnings(every, m),
         *notes,
-        *([] if own is None else [CORRECTED]),
+        *([] if own is None else [CORRECTED if correct else UNCORRECTED]),
         *without_general(draws.notes, relations),
     ]
     return Analysis(
-        estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own
+        estimates, level, m, rows, total, draws.method, tuple(told), first.points, first.covariances, own, correct
     )
 
 
@@ -173,7 +178,7 @@ def _unstable(points: FloatArray, variances: FloatArray, stuck: AnyArray, large:
 
 def _estimate(
     name: str, points: FloatArray, variances: FloatArray, own: FloatArray | None, *, refused: bool, rows: int,
-    total: float | None, m: int, unmeasured: tuple[Clique, ...],
+    total: float | None, m: int, unmeasured: tuple[Clique, ...], correct: bool,
 ) -> Estimate:  # fmt: skip
     good = np.isfinite(points)
     used = int(good.sum())
@@ -183,7 +188,7 @@ def _estimate(
     known = None if total is None else rows
     centre = None if own is None else float(own[good].mean())
     found = combine(
-        points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre
+        points[good], variances[good], rows=known, total=total, name=name, data_sets=m, centre=centre, correct=correct
     )
     return replace(found, unmeasured=unmeasured)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from margrave.mechanisms.adaptive import AdaptiveMeasurements
 from margrave.mechanisms.common import Memory, Progress, parameter, release_of
-from margrave.mechanisms.library import given_to
+from margrave.mechanisms.library import given
 from margrave.mechanisms.rounds import is_whole
 from margrave.models import GeneratorFit, Model
 from margrave.privacy import Private
@@ -101,5 +101,5 @@ class GEMPub(GEM):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Train on the public records, then as GEM."""
-        given_to(private, self.public)
+        given(self.public, private.domain)
         return super().run(private, rng=rng, progress=progress)

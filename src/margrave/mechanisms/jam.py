@@ -27,7 +27,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import Library, given_to, not_public, pairs_of, still_private
+from margrave.mechanisms.library import Library, given, not_public, pairs_of, still_private
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.models.protocol import fit_config
@@ -156,7 +156,7 @@ class JAM:
         closure = workload.closure()
         relevance = {r: workload.relevance(r) for r in closure}
         self.check(domain, private.unit)
-        public = given_to(private, self.public, own_columns=self.own_columns)
+        public = given(self.public, private.domain, own_columns=self.own_columns)
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         private.prepare(self.reads(domain))

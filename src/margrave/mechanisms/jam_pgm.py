@@ -25,7 +25,7 @@ from margrave.mechanisms.common import (
     workload_config,
     workload_or_default,
 )
-from margrave.mechanisms.library import given_to, scaled
+from margrave.mechanisms.library import given, scaled
 from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
@@ -129,7 +129,7 @@ class JAMPGM:
         domain = private.domain
         closure = workload_or_default(self.workload, domain).closure()
         self.check(domain, private.unit)
-        public = given_to(private, self.public)
+        public = given(self.public, private.domain)
         private.prepare(self.reads(domain))
         ask_total(private)
         publics = scaled(public, domain, closure, private.transcript.total())

@@ -256,13 +256,6 @@ def given(public: Public | None, domain: Domain, *, own_columns: bool = False) -
     return public
 
 
-def given_to(private: Private, public: Public | None, *, own_columns: bool = False) -> Public:
-    """The same for a run: the table is one of the private table's schema, and its codes mean what they mean there."""
-    found = given(public, private.domain, own_columns=own_columns)
-    found.check_meanings(private.schema.meanings)
-    return found
-
-
 def starting_from(fit: Fit, public: Public | None) -> Fit:
     """The fit, on the records of a public table; one of somebody else's knows by itself what it starts from."""
     if isinstance(fit, MultiplicativeWeightsFit | EntropyProjectionFit):

@@ -37,16 +37,19 @@ class MST:
     """One-way marginals, a spanning tree of the most dependent pairs, and that tree's two-way marginals.
 
     A third of the budget each. The tree is grown edge by edge: of the pairs that join two parts, one is chosen by the
-    exponential mechanism on ||M_ab(D) − M_ab(independent)||_1. Codes whose noisy count is below ``rare`` noise scales
-    are merged into one code of their column first (where a column has two or more such), and told apart afterwards by
-    the one-way marginal alone. Pairs that would take the model beyond ``max_model_mb`` are not chosen.
+    exponential mechanism on ||M_ab(D) − M_ab(independent)||_1. Pairs that would take the model beyond ``max_model_mb``
+    are not chosen.
+
+    ``rare``: a code is rare if the noisy count of its column is below so many noise scales. The rare codes of a column
+    are merged in the pairs if there are two or more of them. Only the one-way marginal tells them apart. Columns of
+    structural zeros keep their codes. ``rare=0`` merges nothing, negative counts included.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
-    Source: McKenna, Miklau, Sheldon (2021), Winning the NIST contest, Section 4. ``rare=0`` merges nothing.
+    Source: McKenna, Miklau, Sheldon (2021), Winning the NIST contest, Section 4, with ``rare=3``.
     """
 
-    rare: float = parameter(3.0, "Codes counted below so many noise scales are merged.", least=0)
+    rare: float = parameter(3.0, "Merge codes counted below so many noise scales; 0 merges none.", least=0)
     max_model_mb: float = parameter(1000.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
@@ -108,9 +111,11 @@ class MST:
         return [r for r, size in zip(pairs, sizes, strict=True) if size <= self.max_model_mb * CELLS_PER_MB]
 
     def _merged(self, domain: Domain, singles: tuple[Measurement, ...]) -> dict[Attribute, IntArray]:
-        """Per column with two or more rare codes: all of them in one group, the last, and every other on its own."""
+        """Return the groups of each column with two or more rare codes: the rare ones are the last group."""
         fixed = {a for z in domain.zeros for a in z.clique}
-        groups = {}
+        groups: dict[Attribute, IntArray] = {}
+        if self.rare == 0.0:  # a noisy count can be negative
+            return groups
         for m in singles:
             (attribute,) = m.clique
             rare = m.values < self.rare * m.scale

@@ -9,7 +9,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.mechanisms.common import Progress, parameter
-from margrave.mechanisms.library import given_to, starting_from
+from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.pep import PEP
 from margrave.models import EntropyProjectionFit, Fit
 from margrave.privacy import Private, Unit
@@ -74,5 +74,5 @@ class PEPPub(PEP):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as PEP does the cells of the domain."""
-        given_to(private, self.public)
+        given(self.public, private.domain)
         return super().run(private, rng=rng, progress=progress)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from margrave.mechanisms.common import Progress, parameter
-from margrave.mechanisms.library import given_to, starting_from
+from margrave.mechanisms.library import given, starting_from
 from margrave.mechanisms.mwem import MWEM
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.privacy import Private, Unit
@@ -66,5 +66,5 @@ class PMWPub(MWEM):
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Weigh the public records as MWEM does the cells of the domain."""
-        given_to(private, self.public)
+        given(self.public, private.domain)
         return super().run(private, rng=rng, progress=progress)

@@ -255,8 +255,10 @@ def queries_of(domain: Domain, cliques: Collection[Clique], queries: Queries | N
     """The queries given, which are to be of this domain, or every cell of the workload's marginals."""
     if queries is None:
         return Queries.cells(domain, tuple(cliques))
-    if queries.domain != domain:
-        raise InputError("The queries are of another domain than the table.", remedy="Make them for the schema's.")
+    if difference := domain.difference(queries.domain):
+        raise InputError(
+            f"The queries are of another domain than the table: {difference}.", remedy="Make them for the schema's."
+        )
     return queries
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from margrave.errors import InputError
+from margrave.models.absent import NoModel, load_absent
 from margrave.models.answers import Answers, AnswersFit, load_answers
 from margrave.models.expanded import ExpandedModel, load_expanded
 from margrave.models.genetic import GeneticFit
@@ -41,6 +42,7 @@ MODELS: dict[str, Loader] = {
     "histogram": load_histogram,
     "support": load_support,
     "mixture": load_mixture,
+    "none": load_absent,
 }
 """How a release file's model is read, by its kind."""
 
@@ -91,6 +93,7 @@ __all__ = [
     "Model",
     "ModelState",
     "MultiplicativeWeightsFit",
+    "NoModel",
     "Objective",
     "Oracle",
     "ParticleFit",

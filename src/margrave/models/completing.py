@@ -44,11 +44,15 @@ class Given:
 
 
 def check_given(domain: Domain, rows: Codes) -> None:
-    """Raise ``InputError`` unless the columns of the rows are some of the domain's, with as many codes."""
-    for attribute, size in zip(rows.domain, rows.domain.sizes, strict=True):
-        if attribute not in domain or domain.size(attribute) != size:
+    """Raise ``InputError`` unless the columns of the rows are some of the domain's, whose codes mean the same."""
+    for attribute in rows.domain:
+        if attribute not in domain:
             raise InputError(
-                f"The rows' column {attribute!r} is not the release's, or has other codes.",
+                f"The rows' column {attribute!r} is not the release's.", remedy="Encode them with the release's schema."
+            )
+        if difference := domain.difference_in(attribute, rows.domain):
+            raise InputError(
+                f"The rows are not of the release's schema: {difference}.",
                 remedy="Encode them with the release's schema.",
             )
 

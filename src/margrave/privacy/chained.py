@@ -30,6 +30,9 @@ try:
 except ImportError:  # not a system of the Unix family
     fcntl = None  # type: ignore[assignment]
 
+HAS_LOCKS = fcntl is not None
+"""Whether this system has file locks, without which neither a ledger nor a journal can be kept."""
+
 VERSION = 1
 PATIENCE = 60.0
 """Seconds to wait for another process that holds the file; it does for a few milliseconds at a time."""
@@ -45,12 +48,14 @@ _CHUNK = 1 << 20
 class ChainedFile:
     """One open file. ``locked()`` keeps other processes out; inside it, ``news()`` reads on and ``append()`` writes.
 
-    ``head`` is the first line once there is one. Raises ``LedgerError``, which names the file and the line, for
-    whatever is wrong with it.
+    ``head`` is the first line once there is one; ``mode`` is that of a file that is created. Raises ``LedgerError``,
+    which names the file and the line, for whatever is wrong with it.
     """
 
-    def __init__(self, path: str | Path, form: str, *, write: bool, create: bool = False) -> None:
-        self.path, self.form = Path(path), form
+    def __init__(
+        self, path: str | Path, form: str, *, write: bool, create: bool = False, mode: int = 0o666
+    ) -> None:
+        self.path, self.form, self._mode = Path(path), form, mode
         self.head: Event | None = None
         self._chain, self._end, self._lines, self._torn = "", 0, 0, False
         self._unended = False  # whether the last line lacks its end
@@ -66,7 +71,7 @@ class ChainedFile:
                 remedy="Run where there are: Linux, macOS, or another system of the Unix family.",
             )
         try:
-            file = os.open(self.path, flags, 0o666)
+            file = os.open(self.path, flags, self._mode)
         except FileNotFoundError:
             raise LedgerError(f"There is no file {self.path}.") from None
         except (OSError, ValueError) as error:

@@ -240,8 +240,13 @@ class Private:
         Source: Cesar and Rogers 2021.
         """
         with self._lock:
-            if queries.domain != self.domain or times < 1:
-                raise InputError("The queries are of another domain, or none is to be chosen.")
+            if difference := self.domain.difference(queries.domain):
+                raise InputError(
+                    f"The queries are of another domain than the table: {difference}.",
+                    remedy="Make them for the schema's.",
+                )
+            if times < 1:
+                raise InputError("None of the queries is to be chosen.", remedy="Give times of 1 or more.")
             asked = self._asked(queries.cliques)
             rho = exact_rho(rho, "The rho of a choice")
             score.check(queries)
@@ -372,7 +377,7 @@ class Private:
         if error is not None and self._ledger.spent:  # what was spent is public; without a journal it is lost
             error.add_note(
                 f"rho {float(self._ledger.spent):.6g} of {float(self.rho):.6g} had been spent."
-                + (self._books.advice or " The answers are lost: a journal would have kept them.")
+                + (self._books.advice or " A journal would have kept the answers for a run that goes on.")
             )
 
     def __repr__(self) -> str:

@@ -27,6 +27,9 @@ from margrave.privacy.question import Answers, Plain, Question
 
 FORM = "margrave-journal"
 
+OWNER_ONLY = 0o600
+"""The permissions of a journal: it is not published before its release is."""
+
 
 @dataclass
 class Stored:
@@ -128,7 +131,7 @@ class Journal:
         self._next = 0
         look(path, resume=resume)
         mine = False  # whether it is this object that begins it, and may take it away again
-        self._file = ChainedFile(path, FORM, write=True, create=True)
+        self._file = ChainedFile(path, FORM, write=True, create=True, mode=OWNER_ONLY)
         try:
             self._file.lock()
             self.stored = Stored.of(self._file)

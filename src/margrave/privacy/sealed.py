@@ -22,10 +22,15 @@ def sealed(work: Callable[[], T]) -> T | Failure:
     """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
     try:
         return work()
-    except MargraveError as error:
-        return Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
     except BaseException as error:
-        return Failure(type(error), f"{type(error).__name__}{_where(error)}")
+        return failure_of(error)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what may be known of an exception: margrave's own text, and of any other only its type and line."""
+    if isinstance(error, MargraveError):
+        return Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
+    return Failure(type(error), f"{type(error).__name__}{_where(error)}")
 
 
 def _where(error: BaseException) -> str:

@@ -1,15 +1,19 @@
 """The file under a release: one zip of a JSON manifest and NumPy arrays. No pickle, and nothing read is trusted.
 
-The same content gives the same bytes: members are in a fixed order and carry no dates.
+The same content gives the same bytes: members are in a fixed order and carry no dates. Reading decompresses the
+manifest and the arrays that it names, nothing else, and stops at limits that do not depend on the sizes that the file
+declares.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +26,62 @@ from margrave.typing import AnyArray
 
 MANIFEST = "manifest.json"
 MAX_MEMBERS = 100_000
-MAX_BYTES = 4 << 30
-MAX_MANIFEST = 64 << 20
+MAX_MB = 1024.0
+"""Megabytes that are read of a release by default, decompressed, manifest and arrays together."""
+MAX_RATIO = 200
+"""Bytes that are decompressed at most for each byte of the file."""
+FREE_BYTES = 1 << 20
+"""Bytes that are decompressed whatever the ratio is."""
+MANIFEST_SHARE = 1 / 16
+"""The share of ``MAX_MB`` that the manifest may take."""
+MAX_MANIFEST_RATIO = 50
+"""As ``MAX_RATIO``, for the manifest: parsed, its text takes many times its length."""
 MAX_HEADER = 10_000
+PIECE = 1 << 20
+"""Bytes that are decompressed at a time: a member may hold more than it declares."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date a zip can hold
 
 
 def write_archive(
     path: str | Path, manifest: Mapping[str, Any], arrays: Mapping[str, AnyArray], *, overwrite: bool = False
 ) -> None:
-    """Write manifest and arrays, whole or not at all."""
-    with written_whole(path, overwrite=overwrite) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False)
-        archive.writestr(_entry(MANIFEST), text.encode())
-        for name in sorted(arrays):
-            archive.writestr(_entry(_member(name)), _npy_bytes(arrays[name]))
+    """Write manifest and arrays, whole or not at all. What ``open_archive`` would take for a bomb is not compressed."""
+    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False).encode()
+    with written_whole(path, overwrite=overwrite) as temporary:
+        for compressed in (True, False):
+            with zipfile.ZipFile(temporary, "w") as archive:
+                archive.writestr(_entry(MANIFEST, compressed), text)
+                for name in sorted(arrays):
+                    archive.writestr(_entry(_member(name), compressed), _npy_bytes(arrays[name]))
+                sizes = {e.filename: e.file_size for e in archive.infolist()}
+            room = _Room(os.path.getsize(temporary), float("inf"))
+            if room.fits(sizes[MANIFEST], manifest=True) and room.fits(sum(sizes.values())):
+                break
 
 
-def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Manifest and arrays; anything that is not exactly such a file is a ReleaseError."""
+Fetch = Callable[[str], AnyArray]
+"""An array of the file by its name; a ReleaseError if there is none, or not one that can be read."""
+
+
+@contextmanager
+def open_archive(path: str | Path, max_mb: float = MAX_MB) -> Iterator[tuple[dict[str, Any], Fetch]]:
+    """The manifest, and what reads an array by its name; each array is to be read once.
+
+    Anything that is not exactly such a file is a ReleaseError, and so is one that swells: above ``max_mb`` in all, or
+    above ``MAX_RATIO`` times the file.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
-            sizes = _sizes(archive)
-            manifest = _manifest(archive.read(MANIFEST))
-            arrays = {n[7:-4]: _array(archive.read(n)) for n in sizes if n != MANIFEST}
+            names = _names(archive)
+            room = _Room(os.path.getsize(path), max_mb)
+            manifest = _manifest(room.read(archive, MANIFEST))
+
+            def fetch(name: str) -> AnyArray:
+                if _member(name) not in names:
+                    raise ReleaseError("An array named in the manifest is missing.")
+                return _array(room.read(archive, _member(name)))
+
+            yield manifest, fetch
     except FileNotFoundError:
         raise ReleaseError(f"There is no file {path}.") from None
     except ReleaseError as error:
@@ -61,7 +97,48 @@ def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, AnyArray]]
         raise ReleaseError(
             f"{path} is not a release that can be read ({why}).", remedy="Is it whole?"
         ) from None
-    return manifest, arrays
+
+
+class _Room:
+    """How many bytes may still be decompressed of a file of so many bytes."""
+
+    def __init__(self, file_bytes: int, max_mb: float) -> None:
+        self._max_mb, self._file_bytes = max_mb, file_bytes
+        self._taken = 0
+
+    def fits(self, size: int, *, manifest: bool = False) -> bool:
+        """Whether a member of that size may be read."""
+        return self._why_not(size, manifest=manifest) is None
+
+    def read(self, archive: zipfile.ZipFile, name: str) -> bytearray:
+        """A member, decompressed a piece at a time."""
+        entry = archive.getinfo(name)
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
+            raise ReleaseError("A member is compressed in a way that releases are not.")
+        data = bytearray()
+        self._check(entry.file_size, name)
+        with archive.open(entry) as stream:
+            while piece := stream.read(PIECE):
+                data += piece
+                self._check(len(data), name)
+        self._taken += len(data)
+        return data
+
+    def _check(self, size: int, name: str) -> None:
+        if error := self._why_not(size, manifest=name == MANIFEST):
+            raise error
+
+    def _why_not(self, size: int, *, manifest: bool) -> ReleaseError | None:
+        largest = self._max_mb * 2**20 * (MANIFEST_SHARE if manifest else 1)
+        if self._taken + size > largest:
+            return ReleaseError(
+                f"It takes more than {self._max_mb:g} MB.",
+                remedy="If it is your own, allow more: Release.load(path, max_mb=...), or --max-release-mb.",
+            )
+        ratio = MAX_MANIFEST_RATIO if manifest else MAX_RATIO
+        if self._taken + size > FREE_BYTES + ratio * self._file_bytes:
+            return ReleaseError(f"It swells to more than {ratio} times its size, as no release does.")
+        return None
 
 
 def _is_zip(path: str | Path) -> bool:
@@ -73,9 +150,9 @@ def _is_zip(path: str | Path) -> bool:
         return True
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
+def _entry(name: str, compressed: bool) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, date_time=_EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     info.create_system = 3
     info.external_attr = 0o644 << 16
     return info
@@ -94,20 +171,20 @@ def _npy_bytes(array: AnyArray) -> bytes:
     return buffer.getvalue()
 
 
-def _sizes(archive: zipfile.ZipFile) -> dict[str, int]:
+def _names(archive: zipfile.ZipFile) -> frozenset[str]:
     entries = archive.infolist()
-    sizes = {e.filename: e.file_size for e in entries}
-    if len(entries) > MAX_MEMBERS or len(sizes) != len(entries):
+    names = frozenset(e.filename for e in entries)
+    if len(entries) > MAX_MEMBERS or len(names) != len(entries):
         raise ReleaseError("It has too many members, or one twice.")
-    if MANIFEST not in sizes or sizes[MANIFEST] > MAX_MANIFEST or sum(sizes.values()) > MAX_BYTES:
-        raise ReleaseError("It has no manifest, or is larger than any release.")
-    for name in sizes:
+    if MANIFEST not in names:
+        raise ReleaseError("It has no manifest.")
+    for name in names:
         if name != MANIFEST and not (name.startswith("arrays/") and name.endswith(".npy")):
             raise ReleaseError("It holds something that is neither manifest nor array.")
-    return sizes
+    return names
 
 
-def _manifest(data: bytes) -> dict[str, Any]:
+def _manifest(data: bytearray) -> dict[str, Any]:
     manifest = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     if not isinstance(manifest, dict):
         raise ReleaseError("Its manifest is not a table of names.")
@@ -118,9 +195,9 @@ def _refuse_constant(text: str) -> float:
     raise ReleaseError(f"Its manifest holds the number {text}.")
 
 
-def _array(data: bytes) -> AnyArray:
+def _array(data: bytearray) -> AnyArray:
     """One array, its header believed only where it agrees with the bytes that follow. Objects are refused."""
-    stream = io.BytesIO(data)
+    stream = io.BytesIO(data[: MAX_HEADER + 10])
     if npy.read_magic(stream) != (1, 0):
         raise ReleaseError("An array is of an unknown version.")
     with warnings.catch_warnings():
@@ -128,10 +205,9 @@ def _array(data: bytes) -> AnyArray:
         shape, by_column, dtype = npy.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
     if dtype.kind not in "biuf" or dtype.hasobject or by_column:
         raise ReleaseError("An array holds something other than plain numbers.")
-    rest = data[stream.tell() :]
-    cells = 1
+    start, cells = stream.tell(), 1
     for length in shape:
         cells *= int(length)
-    if min(shape, default=0) < 0 or cells * dtype.itemsize != len(rest):
+    if min(shape, default=0) < 0 or cells * dtype.itemsize != len(data) - start:
         raise ReleaseError("An array is not as long as its header says.")
-    return np.frombuffer(rest, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
+    return np.frombuffer(data, dtype=dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

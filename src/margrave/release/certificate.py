@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave import __version__
+from margrave.release.preconditions import preconditions
 from margrave.release.together import together_of, unasked
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
@@ -64,6 +65,7 @@ def build_certificate(
             "cells": str(schema.domain.cells()),
         },
         "constraints": _constraints(schema),
+        "preconditions": preconditions(schema),
         "sampler": account.sampler,
         "versions": dict(versions),
         "size": size,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -34,11 +34,19 @@ _FRACTION = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 Plain = dict[str, Any]
 
 
-class Shelf:
-    """Arrays put aside under numbered names while the manifest is written, and looked up when it is read."""
+def _nothing(name: str) -> AnyArray:
+    raise ReleaseError("An array named in the manifest is missing.")
 
-    def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
-        self.arrays: dict[str, AnyArray] = dict(arrays or {})
+
+class Shelf:
+    """Arrays put aside under numbered names while the manifest is written, and looked up when it is read.
+
+    ``fetch`` reads an array by its name when it is first looked up.
+    """
+
+    def __init__(self, fetch: Callable[[str], AnyArray] = _nothing) -> None:
+        self.arrays: dict[str, AnyArray] = {}
+        self._fetch = fetch
 
     def put(self, array: AnyArray) -> str:
         """The name to find the array by."""
@@ -48,8 +56,10 @@ class Shelf:
 
     def get(self, name: object) -> AnyArray:
         """The array of that name."""
-        if not isinstance(name, str) or name not in self.arrays:
-            raise ReleaseError("An array named in the manifest is missing.")
+        if not isinstance(name, str):
+            raise ReleaseError("An array is named by something that is not text.")
+        if name not in self.arrays:
+            self.arrays[name] = self._fetch(name)
         return self.arrays[name]
 
 

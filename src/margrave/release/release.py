@@ -15,11 +15,11 @@ from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.files import check_ending, check_output
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
-from margrave.models import MODELS, fit_named
-from margrave.models.protocol import Fit, Model, fit_config
+from margrave.models import MODELS, NoModel, fit_named
+from margrave.models.protocol import Fit, Model, ModelState, fit_config
 from margrave.parameters import is_whole
 from margrave.release import manifest
-from margrave.release.archive import read_archive, write_archive
+from margrave.release.archive import MAX_MB, open_archive, write_archive
 from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
 from margrave.release.certificate import build_certificate, current_versions
 from margrave.release.completing import completed
@@ -68,6 +68,28 @@ class Release:
             f" epsilon={self.account.epsilon:g}, delta={self.account.delta:g}{private})"
         )
 
+    @property
+    def no_model(self) -> str:
+        """Return why the release has no model, or an empty text if it has one.
+
+        A release has none if the fit failed after the budget was spent, or if its model is of a kind that this
+        installation does not know. Whatever needs a model then raises a ``ReleaseError``; ``refit`` makes one.
+
+        **Privacy:** none spent.
+        """
+        return self.model.reason if isinstance(self.model, NoModel) else ""
+
+    def without_model(self, reason: str) -> Release:
+        """Return the release with its answers and account, and the reason in place of its model.
+
+        **Privacy:** none spent.
+        """
+        return replace(self, model=NoModel(self.schema.domain, self.transcript.total(), reason), hindsight=())
+
+    def _require_model(self) -> None:
+        if isinstance(self.model, NoModel):
+            self.model.refuse()
+
     def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Synthetic rows: ``n`` of them, or about as many as the real table is estimated to have.
 
@@ -75,6 +97,7 @@ class Release:
 
         **Privacy:** none spent. An InputError without ``n`` where ``size_told`` is False: it could be any number.
         """
+        self._require_model()
         if n is None:
             check_told(self.model.total, self.transcript.total_deviation())
         return _rows(self.schema, self.model, n, seed)
@@ -92,6 +115,7 @@ class Release:
 
         **Privacy:** none spent. Errors as of ``sample``.
         """
+        self._require_model()
         if n is None:
             check_told(self.model.total, self.transcript.total_deviation())
         return _codes(self.model, n, generator(seed))
@@ -194,6 +218,7 @@ class Release:
         its chains have not mixed.
         Source: Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/inference.md``.
         """
+        self._require_model()
         return draws_of(self, m, rows, method, seed, progress)
 
     def bounds(
@@ -254,9 +279,14 @@ class Release:
 
     def _reference(self, cliques: Sequence[Clique], table: pa.Table | Codes | None) -> Reference:
         if table is None:
+            self._require_model()
             return ModelReference(self.model)
         codes = table if isinstance(table, Codes) else self.schema.encode(table)
-        if codes.domain != self.schema.domain or not len(codes):
+        if difference := self.schema.domain.difference(codes.domain):
+            raise InputError(
+                f"The table is not of this release's schema: {difference}.", remedy="Draw one with sample() or codes()."
+            )
+        if not len(codes):
             raise InputError("The table has no rows of this release's schema.", remedy="Draw some with sample().")
         scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
         counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
@@ -293,7 +323,7 @@ class Release:
 
         **Privacy:** none spent.
         """
-        return misfits_of(self.model, self.transcript)
+        return () if self.no_model else misfits_of(self.model, self.transcript)
 
     def certificate(self) -> dict[str, Any]:
         """What was promised, measured and spent, as plain data that fits in JSON.
@@ -301,10 +331,11 @@ class Release:
         **Privacy:** none spent.
         """
         posterior = self.model.posterior()
-        return build_certificate(
+        facts = build_certificate(
             self.schema, self.transcript, self.account, self.config, self.versions, self.model.total,
             None if posterior is None else posterior.facts,
         )  # fmt: skip
+        return {**facts, **({"no_model": self.no_model} if self.no_model else {})}
 
     def verify(self) -> Verification:
         """Recompute the account from the transcript and list what contradicts it.
@@ -343,35 +374,30 @@ class Release:
         write_archive(path, plain, shelf.arrays, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path, *, verify: bool = True) -> Release:
+    def load(path: str | Path, *, max_mb: float = MAX_MB, verify: bool = True) -> Release:
         """Read a release. Nothing in the file is run.
 
         Args:
-            path: A file that ``save`` wrote.
+            path: The file.
+            max_mb: How much of it is read at most, decompressed, in MB. A file that swells to more, or to more than 200
+                times its size, is refused.
             verify: Whether to refuse a release whose account does not follow from its transcript. False is for looking
                 into such a file.
 
         Raises:
-            ReleaseError: The file is malformed, or its account does not hold; the first contradiction is named.
+            ReleaseError: The file is not a release, or is larger than that, or its account does not hold; the first
+                contradiction is named.
         """
-        plain, arrays = read_archive(path)
-        if plain.get("format") != FORMAT:
-            raise ReleaseError(f"{path} is not a margrave release.")
-        if plain.get("version") != FORMAT_VERSION:
-            raise ReleaseError(
-                f"{path} is of a version of the format that this margrave does not know.",
-                remedy="Read it with the margrave that wrote it, or a newer one.",
-            )
-        try:
-            release = _from_plain(plain, manifest.Shelf(arrays))
+        with open_archive(path, max_mb) as (plain, fetch):
+            if plain.get("format") != FORMAT:
+                raise ReleaseError("It is not a margrave release.")
+            if plain.get("version") != FORMAT_VERSION:
+                raise ReleaseError(
+                    "It is of a version of the format that this margrave does not know.",
+                    remedy="Read it with the margrave that wrote it, or a newer one.",
+                )
+            release = _from_plain(plain, manifest.Shelf(fetch))
             findings = release.verify().findings if verify else ()
-        except ReleaseError as error:
-            raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
-        except (
-            Exception
-        ) as error:  # the parsers below were not written for hostile input; the caller must not suffer
-            why = type(error).__name__
-            raise ReleaseError(f"{path} is not a release that can be read ({why}).") from None
         if findings:
             raise ReleaseError(
                 f"The account of {path} does not follow from its transcript: {findings[0]}",
@@ -380,11 +406,12 @@ class Release:
         return release
 
 
-def verify(release: Release | str | Path) -> Verification:
+def verify(release: Release | str | Path, *, max_mb: float = MAX_MB) -> Verification:
     """Recompute the account of a release, or of its file, and list what contradicts it.
 
     Args:
         release: A release, or the path of one; a file is read even if its account does not hold.
+        max_mb: How much of a file is read at most, decompressed, in MB.
 
     Returns:
         The contradictions in plain sentences, notes, and whether the account ``holds``.
@@ -395,7 +422,7 @@ def verify(release: Release | str | Path) -> Verification:
     Privacy:
         None spent. Nobody needs the rows, the gate or the custodian for this check.
     """
-    found = release if isinstance(release, Release) else Release.load(release, verify=False)
+    found = release if isinstance(release, Release) else Release.load(release, max_mb=max_mb, verify=False)
     return found.verify()
 
 
@@ -466,6 +493,14 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
+def _model_of(state: ModelState, schema: Schema, transcript: Transcript) -> Model:
+    """The model of a state; one of a kind that is not known here is kept unread."""
+    if state.kind in MODELS:
+        return MODELS[state.kind](schema.domain, state.facts, state.arrays)
+    reason = f"its model is of the kind {state.kind[:60]!r}, which this installation of margrave does not know"
+    return NoModel(schema.domain, transcript.total(), reason, state)
+
+
 def _from_plain(plain: Mapping[str, Any], shelf: manifest.Shelf) -> Release:
     schema = Schema.from_toml(plain["schema"])
     transcript = manifest.transcript_from_plain(plain["transcript"], shelf, schema.domain)
@@ -474,9 +509,7 @@ def _from_plain(plain: Mapping[str, Any], shelf: manifest.Shelf) -> Release:
     config, versions = plain["config"], plain["versions"]
     if not isinstance(config, dict) or not isinstance(versions, dict):
         raise ReleaseError("Its configuration or versions are not tables of names.")
-    if state.kind not in MODELS:
-        raise ReleaseError("Its model is of an unknown kind.", remedy="A newer margrave may know it.")
-    model = MODELS[state.kind](schema.domain, state.facts, state.arrays)
+    model = _model_of(state, schema, transcript)
     if model.domain != schema.domain or not (np.isfinite(model.total) and model.total >= 0):
         raise ReleaseError("Its model does not fit its schema.")
     hindsight = manifest.hindsight_from_plain(plain.get("hindsight", []), shelf, transcript)

@@ -102,10 +102,12 @@ def verify_account(
     if moves is not None:
         for place, entry in enumerate(transcript, 1):
             findings += (f"Entry {place} of the transcript {why}" for why in _of_entry(entry, moves, config))
-    findings += _of_debits(account.debits, transcript)
+    unanswered = account.debits[-1:] if _ends_unanswered(account, transcript, config) else ()
+    findings += _of_debits(account.debits[: len(account.debits) - len(unanswered)], transcript)
     findings += _of_budget(account)
     findings += _of_description(account, config)
-    return Verification(tuple(findings), tuple(_notes(account, transcript)), account.private)
+    notes = [f"The run failed before the last debit ({d.what}) was answered." for d in unanswered]
+    return Verification(tuple(findings), (*notes, *_notes(account, transcript)), account.private)
 
 
 def moves_of(unit: str) -> Moves | None:
@@ -214,6 +216,14 @@ def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]
         place += int(count)
     if place < len(paid):
         yield f"The last {len(paid) - place} answers of the transcript were not debited."
+
+
+def _ends_unanswered(account: Account, transcript: Transcript, config: Mapping[str, Any]) -> bool:
+    """A run that failed within an answer has paid for it, and says that it stopped early."""
+    if config.get("stopped_early") is not True or not account.debits:
+        return False
+    answered = _sum(e.rho for e in transcript if isinstance(e, Paid))
+    return _sum(d.rho for d in account.debits[:-1]) == answered
 
 
 def _alike(one: Paid, other: Paid) -> bool:

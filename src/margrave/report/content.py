@@ -72,8 +72,8 @@ def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | N
 
 
 def bound_views(release: Release) -> list[Bound]:
-    """The bounds of the workload's marginals: supported ones first, tightest first, those without a bound last."""
-    found = release.bounds(level=LEVEL)
+    """The bounds of the workload's marginals: supported first, tightest first; none without a model."""
+    found = () if release.no_model else release.bounds(level=LEVEL)
     return sorted(found, key=lambda b: (b.share is None, not b.supported, b.share or 0.0))
 
 

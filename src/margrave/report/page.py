@@ -12,7 +12,7 @@ from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
 from margrave.report.style import STYLE
-from margrave.report.words import contradicted, guarantee, limits, nothing_asked, related
+from margrave.report.words import conditions, contradicted, guarantee, limits, nothing_asked, related
 from margrave.transcript import (
     Answer,
     Entry,
@@ -107,7 +107,8 @@ def _paragraph(text: str) -> str:
 
 def _limits(release: Release, facts: dict[str, Any]) -> str:
     several = [facts["several_rows"]] if "several_rows" in facts else []
-    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, *limits(release.account)))
+    passed = conditions(facts["preconditions"], len(release.schema.columns))
+    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, passed, *limits(release.account)))
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
@@ -215,7 +216,10 @@ def _unasked(release: Release) -> str:
 
 
 def _contradicted(release: Release) -> str:
-    """Where the model is not what was measured, if anywhere."""
+    """Where the model is not what was measured, if anywhere, or why there is none."""
+    if release.no_model:
+        words = f"This release has no model: {release.no_model}. margrave refit fits one to its answers at no cost."
+        return f'<div class="alarm" role="alert">{escape(words)}</div>'
     misfits = release.misfits
     return f'<div class="alarm" role="alert">{escape(contradicted(misfits))}</div>' if misfits else ""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from margrave.release.misfit import Misfit
 from margrave.release.together import Together
@@ -43,6 +44,26 @@ def limits(account: Account) -> list[str]:
         *([account.left_out] if account.left_out else []),
         "How long the run took, and the memory it used, are outside the promise.",
     ]
+
+
+def conditions(found: Mapping[str, Any], columns: int) -> str:
+    """Return the checks that both tables of the promise pass, from the certificate's preconditions.
+
+    >>> found = {"outside": ["age"], "missing": [], "constraints": [], "person": None}
+    >>> conditions(found, columns=2).endswith("; no value of age lies outside the schema. A refusal is not private.")
+    True
+    """
+    checks = ["the table has rows", "each column has a value that the schema knows"]
+    for kind, what in (("outside", "lies outside the schema"), ("missing", "is missing or unreadable")):
+        if names := found[kind]:
+            checks.append(f"no value of {'any column' if len(names) == columns else _named(names)} {what}")
+    if found["person"] is not None:
+        checks.append(f"every row has a person in {found['person']}")
+    checks += [f"no row violates {name}" for name in found["constraints"]]
+    return (
+        "The promise holds between two tables that both pass these checks, since a table that fails one is refused:"
+        f" {'; '.join(checks)}. A refusal is not private."
+    )
 
 
 def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:

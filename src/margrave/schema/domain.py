@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 
@@ -13,12 +15,29 @@ from margrave.schema.zeros import StructuralZeros, count_possible
 from margrave.typing import AnyArray, Attribute, Clique
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Digests of what the codes of one attribute stand for.
+
+    ``labels`` covers the words of categories, or the kind and unit of a number line. ``bounds`` and ``bins`` are
+    empty for an attribute that is not on a line.
+    """
+
+    labels: str
+    bounds: str = ""
+    bins: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Domain:
     """Attributes with their numbers of codes: attribute ``a`` takes the codes 0 … ``size(a)`` − 1.
 
     Codes are numbers in an order, but for the attributes in ``unordered`` (names), and for the last code of those in
     ``missing``. Most models treat all codes as names; neither makes two domains different.
+
+    ``meanings`` holds what the codes of each attribute stand for; the domain of a schema has one for every column,
+    ``Domain.of`` none. Two domains are equal if they have the same attributes, sizes, structural zeros and meanings.
+    ``difference`` also accepts a domain of sizes alone.
 
     >>> domain = Domain.of({"age": 4, "sex": 2})
     >>> domain.cells(("age", "sex"))
@@ -32,6 +51,7 @@ class Domain:
     zeros: tuple[StructuralZeros, ...] = ()
     unordered: frozenset[Attribute] = frozenset()
     missing: frozenset[Attribute] = frozenset()
+    meanings: Mapping[Attribute, Meaning] = field(default_factory=dict, repr=False)
     _index: dict[Attribute, int] = field(init=False, repr=False)
     _size: dict[Attribute, int] = field(init=False, repr=False)
     _possible: dict[Clique, int] = field(init=False, repr=False)
@@ -58,11 +78,54 @@ class Domain:
         """A domain from a mapping of attribute to number of codes."""
         return Domain(tuple(sizes), tuple(int(s) for s in sizes.values()), tuple(zeros))
 
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all that equality covers."""
+        zeros = sorted(z.key for z in self.zeros)
+        stated = [(m.labels, m.bounds, m.bins) if (m := self.meanings.get(a)) else None for a in self.attributes]
+        covered = repr((self.attributes, self.sizes, zeros, stated))
+        return sha256(covered.encode("utf-8", "backslashreplace")).hexdigest()
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and (self.attributes, self.sizes) == (other.attributes, other.sizes)
+        return self is other or (isinstance(other, Domain) and self.digest == other.digest)
 
     def __hash__(self) -> int:
-        return hash((self.attributes, self.sizes))
+        return hash(self.digest)
+
+    def difference(self, other: Domain) -> str | None:
+        """Describe the first difference from another domain; None if codes of the one are codes of the other.
+
+        A domain that states sizes alone (``Domain.of``) agrees with every domain of these attributes and sizes.
+
+        >>> Domain.of({"age": 4}).difference(Domain.of({"age": 5}))
+        "column 'age' has 4 codes in one and 5 in the other"
+        """
+        if self == other:
+            return None
+        if self.attributes != other.attributes:
+            lone = [a for a in (*self, *other) if (a in self) != (a in other)]
+            return f"column {lone[0]!r} is in one of the two only" if lone else "the columns are in another order"
+        found = next((d for a in self if (d := self.difference_in(a, other)) is not None), None)
+        if found is not None or self._sizes_alone or other._sizes_alone:
+            return found
+        zeros = {z.key for z in self.zeros} ^ {z.key for z in other.zeros}
+        columns = ", ".join(min(zeros)[0]) if zeros else ""
+        return f"other combinations of {columns} cannot occur in one than in the other" if zeros else None
+
+    def difference_in(self, attribute: Attribute, other: Domain) -> str | None:
+        """Describe how the codes of one attribute of both differ; None if they do not, or if one states no meaning."""
+        size, theirs = self.size(attribute), other.size(attribute)
+        if size != theirs:
+            return f"column {attribute!r} has {size:,} codes in one and {theirs:,} in the other"
+        one, two = self.meanings.get(attribute), other.meanings.get(attribute)
+        if one is None or two is None or one == two:
+            return None
+        part = next(p for p in ("labels", "bounds", "bins") if getattr(one, p) != getattr(two, p))
+        return f"column {attribute!r} has other {part} in one than in the other"
+
+    @property
+    def _sizes_alone(self) -> bool:
+        return not self.meanings and not self.zeros
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -110,10 +173,12 @@ class Domain:
         return self._possible[clique]
 
     def project(self, attributes: Iterable[Attribute]) -> Domain:
-        """The domain of some attributes only, with those structural zeros that concern only them."""
+        """The domain of some attributes only, with their meanings and the structural zeros that concern only them."""
         kept = self.clique(attributes)
         zeros = tuple(z for z in self.zeros if set(z.clique) <= set(kept))
-        return Domain(kept, self.shape(kept), zeros, self.unordered.intersection(kept), self.missing.intersection(kept))
+        meanings = {a: self.meanings[a] for a in kept if a in self.meanings}
+        order = self.unordered.intersection(kept), self.missing.intersection(kept)
+        return Domain(kept, self.shape(kept), zeros, *order, meanings)
 
 
 def code_dtype(sizes: Iterable[int]) -> type[np.uint16] | type[np.uint32]:

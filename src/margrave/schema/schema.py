@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,15 +22,13 @@ from margrave.schema.constraints import Constraint, check_constraints, check_pos
 from margrave.schema.discrete import Categorical, Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
+from margrave.schema.meaning import meaning_of
 from margrave.schema.numeric import reading_output
 from margrave.schema.ordered import Drawn, decode_in_order
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.values import chunks
 from margrave.schema.zeros import StructuralZeros, joined
 from margrave.typing import Clique
-
-MOST_TOLD = 100_000
-"""Of a column of more codes it is not told what each stands for."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +131,6 @@ class Schema:
         """The SHA-256 of the TOML without remarks: two schemas with one hash are the same."""
         return hashlib.sha256(replace(self, remarks={}).to_toml().encode("utf-8")).hexdigest()
 
-    @cached_property
-    def meanings(self) -> dict[str, str]:
-        """For each column a hash of what its codes stand for, in their order: equal where codes mean the same."""
-        words = {c.name: c.labels() if c.size <= MOST_TOLD else [c.kind, str(c.size)] for c in self.columns}
-        return {name: hashlib.sha256(json.dumps(told).encode("utf-8")).hexdigest() for name, told in words.items()}
-
     def confirmed(self) -> Schema:
         """The schema no longer a draft: whoever calls this vouches that all of it is public."""
         return replace(self, draft=False, remarks={})
@@ -176,7 +167,7 @@ class Schema:
 
     @cached_property
     def domain(self) -> Domain:
-        """The columns with their numbers of codes, and the combinations that the constraints rule out."""
+        """The columns with their numbers of codes and meanings, and the combinations that constraints rule out."""
         merged: dict[Clique, StructuralZeros] = {}
         plain = Domain.of({c.name: c.size for c in self.columns})
         for zeros in (z for _, declared in self.declared for z in declared):
@@ -185,7 +176,8 @@ class Schema:
             merged[clique] = StructuralZeros(clique, joined(both, clique, plain.size))
         unordered = frozenset(c.name for c in self.columns if isinstance(c, Categorical))
         missing = frozenset(c.name for c in self.columns if c.missing)
-        return Domain(plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing)
+        meanings = {c.name: meaning_of(c) for c in self.columns}
+        return Domain(plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings)
 
     @cached_property
     def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
@@ -249,9 +241,9 @@ class Schema:
         ... ).to_pydict()
         {'a': [2, 0]}
         """
-        if codes.domain != self.domain:
+        if difference := self.domain.difference(codes.domain):
             raise InputError(
-                "These codes are not of this schema.", remedy="Decode with the schema that made them."
+                f"These codes are not of this schema: {difference}.", remedy="Decode with the schema that made them."
             )
         whole = {c.name: codes.column(c.name).astype(np.int64) for c in self.columns}
         ordered = decode_in_order(self.constraints, {c.name: c for c in self.columns}, whole, rng, known or {})

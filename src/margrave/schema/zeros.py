@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,13 @@ class StructuralZeros:
 
     clique: Clique
     possible: NDArray[np.bool_]
+
+    @cached_property
+    def key(self) -> tuple[Clique, str]:
+        """The attributes sorted by name, and a digest of the combinations: equal where the same ones cannot occur."""
+        order = sorted(range(len(self.clique)), key=self.clique.__getitem__)
+        packed = np.packbits(self.possible.transpose(order))
+        return tuple(self.clique[i] for i in order), sha256(packed.tobytes()).hexdigest()
 
 
 def joined(zeros: Sequence[StructuralZeros], onto: Clique, size: Size) -> NDArray[np.bool_]:

@@ -124,24 +124,39 @@ class Workload:
 
     @staticmethod
     def skewed(domain: Domain, k: int = 3, count: int = 256, seed: int = 0) -> Workload:
-        """A biased workload: attributes get weights from a squared exponential distribution, and ``count`` cliques are
-        drawn with probability proportional to the product of their attributes' weights, without repeats.
+        """Draw ``count`` cliques at random, some attributes far more often than others; a clique's weight is its count.
 
-        The recipe of AIM's experiments (McKenna et al. 2022, Section 6.1). The seed is public.
+        Each attribute has a weight from a squared exponential distribution. A clique is drawn with probability
+        proportional to the product of the weights of its attributes. Draws are independent, so that a clique repeats.
+        The weights of the workload sum to ``count``.
+
+        Args:
+            domain: The columns.
+            k: Number of attributes of a clique.
+            count: Number of draws, 1 or more.
+            seed: Seed of the draws, 0 or more. It is public.
+
+        Returns:
+            The cliques that were drawn, in the order of the domain, and how often each was.
+
+        Raises:
+            InputError: If ``k``, ``count`` or ``seed`` is not such a number, or there are over a million cliques.
+
+        References:
+            McKenna, Mullins, Sheldon, Miklau (2022), Section 6, the workload SKEWED (256 draws of three attributes).
         """
         if not is_whole(count, 1) or not is_whole(seed, 0):
             raise InputError(
-                f"A skewed workload cannot have {count!r} marginals by the seed {seed!r}.",
+                f"A skewed workload cannot have {count!r} draws by the seed {seed!r}.",
                 remedy="Give whole numbers: a count of 1 or more, and a seed of 0 or more.",
             )
         rng = np.random.default_rng(seed)  # a public workload, not noise
         weight = dict(zip(domain, rng.exponential(size=len(domain)) ** 2, strict=True))
         cliques = list(Workload.all_kway(domain, k).weights)
         products = np.array([np.prod([weight[a] for a in c]) for c in cliques])
-        drawn = rng.choice(
-            len(cliques), size=min(count, len(cliques)), replace=False, p=products / products.sum()
-        )
-        return Workload({cliques[i]: 1.0 for i in sorted(drawn)})
+        drawn = rng.choice(len(cliques), size=count, p=products / products.sum())
+        times = np.bincount(drawn, minlength=len(cliques))
+        return Workload({c: float(t) for c, t in zip(cliques, times, strict=True) if t})
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

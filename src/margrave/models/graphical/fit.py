@@ -22,7 +22,6 @@ from margrave.models.protocol import Model
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
 from margrave.parameters import check_parameters
 from margrave.schema.domain import Domain
-from margrave.schema.zeros import StructuralZeros
 from margrave.transcript import Transcript
 from margrave.typing import Clique, FloatArray
 
@@ -134,7 +133,7 @@ class GraphicalFit:
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """The possible cells of the junction tree's cliques together (8 bytes each in the literature's measure)."""
-        return _tree(domain, domain.zeros, _with_zeros(domain, cliques)).cells()
+        return _tree(domain, _with_zeros(domain, cliques)).cells()
 
     def cells_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
@@ -153,18 +152,15 @@ def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ..
 
 
 @functools.lru_cache(maxsize=4)
-def _tree(domain: Domain, _: tuple[StructuralZeros, ...], cliques: tuple[Clique, ...]) -> JunctionTree:
-    """A junction tree. The last ones are kept: rounds ask for the size of what was fitted, and fit the same again.
-
-    Domains are equal whatever their zeros, so these are named besides.
-    """
+def _tree(domain: Domain, cliques: tuple[Clique, ...]) -> JunctionTree:
+    """A junction tree. The last ones are kept: rounds ask for the size of what was fitted, and fit the same again."""
     return JunctionTree.of(domain, cliques)
 
 
 @functools.lru_cache(maxsize=4)
-def _program(domain: Domain, zeros: tuple[StructuralZeros, ...], cliques: tuple[Clique, ...]) -> Program:
+def _program(domain: Domain, cliques: tuple[Clique, ...]) -> Program:
     """How factors on these cliques are calibrated."""
-    return Program(_tree(domain, zeros, cliques), cliques)
+    return Program(_tree(domain, cliques), cliques)
 
 
 TINY = 1e-280
@@ -183,7 +179,7 @@ class Problem:
         self.terms = {t.clique: t for t in terms}
         cliques = _with_zeros(domain, self.terms)
         self.cliques = cliques
-        self.program = program = _program(domain, domain.zeros, cliques)
+        self.program = program = _program(domain, cliques)
         self.buffer = program.buffer()
         self.measured = sum(int(np.isfinite(t.scales).sum()) for t in terms)
         self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured

@@ -1,0 +1,118 @@
+"""What ``synthesize`` does if it fails after it has spent: keep the release, keep the journal, and report both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from margrave.errors import MargraveError, UnfinishedError
+from margrave.privacy.chained import HAS_LOCKS
+from margrave.release import Release
+
+ORDER = ("--release", "-o", "--report")
+"""The outputs, in the order in which they are written."""
+
+RELEASE_ENDING, JOURNAL_ENDING = ".margrave", ".journal"
+
+
+class Keeper:
+    """Where the answers of a run are kept until its outputs are written: a journal, and a release if need be."""
+
+    def __init__(self, outputs: Mapping[str, str | None], journal: str | None, *, overwrite: bool) -> None:
+        self._outputs, self._overwrite = outputs, overwrite
+        self.journal = journal
+        self.release: Release | None = None
+        self.written: list[str] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """If the block fails after the run has spent, keep what was paid for and report where it is."""
+        try:
+            yield
+        except UnfinishedError as error:
+            kept = self._save(error.release)
+            raise UnfinishedError(
+                error.message, remedy=self._advice(kept, refit=True), release=error.release
+            ) from error
+        except MargraveError as error:
+            if self.release is not None:
+                more = self._advice(self._rescued(error.message))
+                raise type(error)(error.message, remedy=f"{error.remedy or ''} {more}".strip()) from error
+            raise
+        except KeyboardInterrupt:
+            if self._has_journal:
+                click.echo(f"All answers so far are in {self.journal}: {self._resume}.", err=True)
+            raise
+        except Exception as error:
+            if self.release is not None:
+                click.echo(self._advice(self._rescued(type(error).__name__)), err=True)
+            raise
+
+    def done(self) -> None:
+        """Remove the journal: all that it was kept for is on the disk."""
+        if self.journal is not None:
+            Path(self.journal).unlink(missing_ok=True)
+
+    @property
+    def _has_journal(self) -> bool:
+        return self.journal is not None and Path(self.journal).exists()
+
+    @property
+    def _resume(self) -> str:
+        there = any(path is not None and Path(path).exists() for path in self._outputs.values())
+        return f"go on by the same command with --resume{' --overwrite' if there and not self._overwrite else ''}"
+
+    def _advice(self, kept: str | None, *, refit: bool = False) -> str:
+        """Where the answers are, and how to go on from there."""
+        words = []
+        if kept is not None:
+            words.append(f"The noisy answers are in {kept}.")
+            if refit:
+                words.append(f"Fit a model to them at no cost: margrave refit {kept} --release NEW.margrave.")
+            else:
+                words.append(f"margrave sample and margrave report make the other outputs of {kept} at no cost.")
+        if self._has_journal:
+            words.append(f"All answers are also in {self.journal}: once the cause is gone, {self._resume}.")
+        return " ".join(words or ["The noisy answers could not be kept: nothing could be written beside the outputs."])
+
+    def _rescued(self, why: str) -> str | None:
+        """Where the release is, written now if it was not before."""
+        assert self.release is not None
+        if "--release" in self.written:
+            return self._outputs["--release"]
+        return self._save(self.release) or self._save(self.release.without_model(f"it could not be written ({why})"))
+
+    def _save(self, release: Release) -> str | None:
+        """The file that the release was written to: that of --release, or one beside the first output; or None."""
+        asked = self._outputs["--release"]
+        path, overwrite = (asked, self._overwrite) if asked else (free_name(self._first, RELEASE_ENDING), False)
+        try:
+            release.save(path, overwrite=overwrite)
+        except Exception:  # whatever failed, the error that led here is the one to report
+            return None
+        return path
+
+    @property
+    def _first(self) -> str:
+        return first_of(self._outputs)
+
+
+def first_of(outputs: Mapping[str, str | None]) -> str:
+    """Return the path of the first output that is named."""
+    return next(path for option in ORDER if (path := outputs[option]))
+
+
+def default_journal(outputs: Mapping[str, str | None]) -> str | None:
+    """Return where the journal of a run is kept if none is named; None on systems without file locks."""
+    return f"{first_of(outputs)}{JOURNAL_ENDING}" if HAS_LOCKS else None
+
+
+def free_name(path: str, ending: str) -> str:
+    """Return the path with the ending, and with a number before it if that file exists."""
+    name, number = f"{path}{ending}", 2
+    while Path(name).exists():
+        name, number = f"{path}.{number}{ending}", number + 1
+    return name

@@ -1,0 +1,28 @@
+"""What both of two neighboring tables must pass for the promise to hold between them. A function of the schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from margrave.schema import Schema
+from margrave.schema.constraints import name_of
+
+NO_VALUES = pa.nulls(0, pa.string())
+
+
+def preconditions(schema: Schema) -> dict[str, Any]:
+    """Return the checks that refuse a table by its rows: columns by what they refuse, and constraints.
+
+    A refusal is an exact fact about the rows and costs nothing, so (epsilon, delta) hold between tables that both pass.
+
+    >>> preconditions(Schema.coded({"age": 3}))
+    {'outside': ['age'], 'missing': ['age'], 'constraints': [], 'person': None}
+    """
+    return {
+        "outside": [c.name for c in schema.columns if c.outside == "refuse"],
+        "missing": [c.name for c in schema.columns if not c.encode(NO_VALUES).home],
+        "constraints": [name_of(c) for c in schema.constraints if c.violating == "refuse"],
+        "person": schema.person,
+    }

@@ -1,0 +1,121 @@
+"""How far the source has moved since a proof was run: the commit of a run, and the lines changed since then.
+
+Everything here asks git about the repository at ``root``. A folder without git, and a commit that git does not have,
+count as unknown; what is unknown is stale.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = tuple(
+    f"src/margrave/{name}"
+    for name in (
+        "privacy", "data", "schema", "mechanisms", "release", "models", "marginal", "workload", "api.py",
+        "transcript.py", "public.py", "files.py", "errors.py", "parameters.py", "typing.py",
+    )
+)  # fmt: skip
+"""Source that every proof is about: what reads rows, what asks and answers, and what is made of the answers."""
+
+TABLES = ("tests/conformance.py", "tests/tiny_table.py")
+OUTPUTS = ("src/margrave/cli", "src/margrave/report")
+
+RELEVANT: dict[str, tuple[str, ...]] = {
+    "replay": (*SOURCE, *TABLES, "tests/replay.py", "tests/test_mechanisms_replay.py"),
+    "interference": (
+        *SOURCE, *OUTPUTS, *TABLES, "tests/replay.py", "tests/test_mechanisms_noninterference.py",
+        "tests/boundary/command_line.py", "tests/boundary/test_boundary_interference.py",
+    ),
+    "mutants": (*SOURCE, *OUTPUTS, "src/margrave/inference", "src/margrave/evaluate", "tests"),
+    "audit": (*SOURCE, *TABLES, "tests/audit.py", "tests/test_trust_audit.py"),
+    "toy": (*SOURCE, *TABLES),
+    "fuzz": (*SOURCE, "tests/fuzz.py", "tests/test_trust_fuzz.py"),
+    "faults": (*SOURCE, *OUTPUTS, "tests/faults.py", "tests/test_cli_ledger.py", "tests/test_privacy_ledger_file.py"),
+    "scale": (*SOURCE, "src/margrave/plan.py", "src/margrave/effort.py", "tests/scale.py"),
+    "samplers": (*SOURCE, "tests/test_privacy_noise.py"),
+    "canaries": (
+        *SOURCE, *OUTPUTS, *TABLES, "tests/test_trust_canary.py", "tests/test_trust_noise.py",
+        "tests/test_house_hazards.py",
+    ),
+}  # fmt: skip
+"""Privacy-relevant files and folders of each part: source, and the tests that the part runs."""
+
+RUN_AT = re.compile(r"\((?P<commit>[0-9a-f]{7,40})(?P<edited>\+?)\)")
+"""The commit in a version such as ``0.1.0 (c2a5e72)``; ``+`` marks files that were edited after it."""
+
+UNKNOWN = "no commit known"
+
+
+class Commit(NamedTuple):
+    """A commit, and whether files had been edited after it."""
+
+    name: str
+    edited: bool
+
+
+class Freshness(NamedTuple):
+    """The lines of relevant source that changed since a run, None if unknown, and the commit they were counted at."""
+
+    changed: int | None
+    as_of: str
+
+
+def git(root: Path, *arguments: str) -> str | None:
+    """Return what git prints, or None if it fails."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def head(root: Path) -> str:
+    """Return the full name of the current commit, or ``UNKNOWN``."""
+    return (git(root, "rev-parse", "--verify", "HEAD") or UNKNOWN).strip()
+
+
+def uncommitted(root: Path, written: Iterable[str] = ()) -> list[str] | None:
+    """Return the files that differ from the commit or are untracked, or None without git.
+
+    Args:
+        root: The repository.
+        written: Files that a run itself writes; they do not count.
+    """
+    excluded = [f":(exclude){path}" for path in written]
+    status = git(root, "status", "--porcelain", "--untracked-files=all", "--", ".", *excluded)
+    return None if status is None else [line[3:] for line in status.splitlines()]
+
+
+def commit_of(version: str) -> Commit | None:
+    """Return the commit of a version.
+
+    >>> commit_of("0.1.0 (7886e33+)")
+    Commit(name='7886e33', edited=True)
+    """
+    found = RUN_AT.search(version)
+    return None if found is None else Commit(found["commit"], bool(found["edited"]))
+
+
+def lines_since(root: Path, commit: str, paths: Sequence[str]) -> int | None:
+    """Count lines added and removed under ``paths`` from ``commit`` to the current commit; None if git lacks it."""
+    told = git(root, "diff", "--numstat", "--no-renames", commit, "HEAD", "--", *paths)
+    if told is None:
+        return None
+    counts = [line.split("\t")[:2] for line in told.splitlines()]
+    return sum(1 if "-" in pair else int(pair[0]) + int(pair[1]) for pair in counts)  # "-": a binary file
+
+
+def freshness(root: Path, part: str, versions: Iterable[str]) -> Freshness:
+    """Count the lines changed since the oldest of the versions that a part was run at."""
+    changed: list[int | None] = []
+    for version in versions:
+        commit = commit_of(version)
+        changed.append(
+            None if commit is None or commit.edited else lines_since(root, commit.name, RELEVANT[part])
+        )
+    known = [n for n in changed if n is not None]
+    return Freshness(max(known) if known and len(known) == len(changed) else None, head(root))
