@@ -13,6 +13,7 @@ from margrave.errors import ReleaseError
 from margrave.marginal import Marginal, Query, project_array
 from margrave.models.protocol import Model, ModelState
 from margrave.release import Release
+from margrave.release.verification import SOUND_SAMPLER
 from margrave.schema import Codes, Domain, Schema
 from margrave.transcript import Account, Debit, Measurement, PublicTotal, Selection, Transcript
 
@@ -91,19 +92,22 @@ def release(*, private: bool = True, schema: Schema = SCHEMA, public_total: bool
     groups = np.array([0, 0, *range(1, domain.size(c) - 1)], dtype=np.int64)
     grouped = Query({c: groups})
     joined = grouped.apply((b, c), rng.integers(0, 90, domain.shape((b, c))))
+    sides = 2 if public_total else 1  # replacing a row moves two cells
     entries: tuple[Any, ...] = (
-        Measurement((a,), rng.integers(-3, 90, domain.size(a)), 4.5, Fraction(1, 7)),
-        Measurement((b, c), joined, 9.25, Fraction(1, 9), grouped),
-        Selection(((a,), (a, b)), (a, b), 0.25, 1.0, Fraction(1, 128), {"weights": np.array([1.0, 2.0])}),
-        Measurement((a, b), rng.integers(0, 90, domain.shape((a, b))), 6.0, Fraction(1, 72)),
+        Measurement((a,), rng.integers(-3, 90, domain.size(a)), 4.5, sides * Fraction(2, 81)),
+        Measurement((b, c), joined, 9.25, sides * Fraction(8, 1369), grouped),
+        Selection(
+            ((a,), (a, b)), (a, b), 0.25, 1.0, Fraction(1, 128), {"weights": np.array([1.0, 2.0])}, vouched="a.Score"
+        ),
+        Measurement((a, b), rng.integers(0, 90, domain.shape((a, b))), 6.0, sides * Fraction(1, 72)),
     )
     if public_total:
         entries = (PublicTotal(300), *entries)
-    debits = (
-        Debit("measure three marginals", Fraction(1, 7) + Fraction(1, 9)),
-        Debit("select", Fraction(1, 128)),
-    )
-    account = Account("add or remove one row", Fraction(1, 2), 3.0, 1e-9, debits, private, "exact, tested")
+    asked = ("measure age", "measure sex × job", "choose one of 2 marginals", "measure age × sex")
+    priced = (e for e in entries if not isinstance(e, PublicTotal))
+    debits = tuple(Debit(what, e.rho) for what, e in zip(asked, priced, strict=True))
+    unit = "replace one row" if public_total else "add or remove one row"
+    account = Account(unit, Fraction(1, 9), 3.0, 1e-9, debits, private, SOUND_SAMPLER)
     return Release(
         schema, TableModel(domain, counts), Transcript(entries), account, {"name": "fake", "rounds": 3}
     )

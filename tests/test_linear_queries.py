@@ -323,7 +323,7 @@ def test_a_saved_release_holds_them(tmp_path: Path) -> None:
     made = _asked()
     path = tmp_path / "a.margrave"
     made.save(path)
-    back = Release.load(path)
+    back = Release.load(path, verify=False)
     assert back.transcript.answers == made.transcript.answers
     for one, other in zip(back.transcript.query_selections, made.transcript.query_selections, strict=True):
         assert one.queries.cliques == other.queries.cliques

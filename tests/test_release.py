@@ -334,7 +334,7 @@ WRONG = {
     "schema is no text": setter("schema", value=3),
     "another schema": setter("schema", value=fake_model.Schema.coded({"age": 5, "sex": 2}).to_toml()),
     "unit": setter("account", "unit", value=None),
-    "overspent": setter("account", "rho_budget", value="1/10"),
+    "overspent": setter("account", "rho_budget", value="1/100"),
     "negative rho": setter("account", "rho_budget", value="-1/10"),
     "an endless number": setter("account", "rho_budget", value="1e999999999"),
     "division by zero": setter("account", "rho_budget", value="1/0"),
@@ -482,12 +482,12 @@ def test_the_certificate_says_what_was_done(made: Release) -> None:
     assert json.loads(json.dumps(facts)) == facts
     assert facts["unit"] == "add or remove one row"
     assert (facts["epsilon"], facts["delta"], facts["private"]) == (3.0, 1e-9, True)
-    assert facts["rho"]["budget"] == {"exact": "1/2", "decimal": 0.5}
+    assert facts["rho"]["budget"] == {"exact": "1/9", "decimal": 1 / 9}
     assert facts["rho"]["spent"]["exact"] == str(made.account.rho_spent)
     assert facts["schema"]["sha256"] == made.schema.hash()
     assert facts["mechanism"] == {"name": "fake", "rounds": 3}
     assert set(facts["versions"]) == {"margrave", "opendp", "numpy", "python"}
-    assert facts["sampler"] == "exact, tested"
+    assert facts["sampler"] == made.account.sampler
     assert facts["size"] == pytest.approx(300)
     assert facts["size_is_public"] is False
     assert [e.get("measured") or e.get("selected") for e in facts["transcript"]] == [

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         protect,
     )
     from margrave.public import Public
-    from margrave.release import Release
+    from margrave.release import Release, verify
     from margrave.schema import Domain, Schema
     from margrave.transcript import Transcript
     from margrave.workload import Workload
@@ -148,6 +148,7 @@ _HOME = {
     "protect": "margrave.privacy",
     "Public": "margrave.public",
     "Release": "margrave.release",
+    "verify": "margrave.release",
     "Domain": "margrave.schema",
     "Schema": "margrave.schema",
     "Transcript": "margrave.transcript",
@@ -243,6 +244,7 @@ __all__ = [
     "read_synthetic",
     "read_table",
     "synthesize",
+    "verify",
 ]
 
 

@@ -77,7 +77,8 @@ class Selection:
 
     ``terms`` are the public parts of the scores, one number per candidate (weights and penalties, say). The marginals
     in ``readable`` could be read from public data instead of measured: each was a candidate once more for that.
-    ``public``: such a reading was chosen.
+    ``public``: such a reading was chosen. ``vouched`` is the score's name where its sensitivity comes from code outside
+    the library; it is empty for the library's own scores.
     """
 
     candidates: tuple[Clique, ...]
@@ -88,6 +89,7 @@ class Selection:
     terms: Mapping[str, FloatArray] = field(default_factory=dict)
     readable: tuple[Clique, ...] = ()
     public: bool = False
+    vouched: str = ""
 
     def facts(self) -> Plain:
         """What was chosen among how many, and at what price."""
@@ -98,6 +100,7 @@ class Selection:
             "sensitivity": self.sensitivity,
             "rho": float(self.rho),
             **({"to_read": self.public, "readable": len(self.readable)} if self.readable else {}),
+            **({"vouched": self.vouched} if self.vouched else {}),
         }
 
     def to_dict(self) -> Plain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from margrave.errors import LedgerError, UnfinishedError
@@ -12,6 +13,7 @@ from margrave.models import NoModel
 from margrave.privacy import Private
 from margrave.privacy.sealed import failure_of
 from margrave.release import Release
+from margrave.transcript import PublicReading, PublicTotal
 
 
 @dataclass
@@ -52,6 +54,9 @@ def answers_kept(attempt: Attempt, *, resumable: bool) -> Iterator[None]:
 def _release_of(gate: Private, config: Mapping[str, Any], words: str) -> Release:
     """The release of all that was answered, without a model."""
     transcript = gate.transcript
-    stopped = {"stopped_early": True} if gate.remaining else {}
+    account = gate.account()
+    free = PublicTotal | PublicReading
+    answered = sum((entry.rho for entry in transcript if not isinstance(entry, free)), Fraction(0))
+    stopped = {"stopped_early": True} if gate.remaining or account.rho_spent != answered else {}
     model = NoModel(gate.domain, transcript.total(), f"the run failed ({words})")
-    return Release(gate.schema, model, transcript, gate.account(), {**config, **stopped})
+    return Release(gate.schema, model, transcript, account, {**config, **stopped})

@@ -116,7 +116,7 @@ def test_a_manifest_that_swells_is_refused(saved: Path) -> None:
 
 
 def test_a_manifest_in_its_limits_is_read(saved: Path) -> None:
-    assert isinstance(taken(rewritten(saved, {}, lambda plain: plain.update(config={"x": [7] * 90_000})))[1], Release)
+    assert isinstance(taken(rewritten(saved, {}, lambda plain: plain["config"].update(x=[7] * 90_000)))[1], Release)
 
 
 def test_a_large_release_is_read_where_that_is_allowed(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

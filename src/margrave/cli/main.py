@@ -28,6 +28,7 @@ COMMANDS = {
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
     "analyse": ("analyse", "Estimate what holds in the population, with intervals that know of the noise."),
     "certificate": ("inspect", "Print what a release promises, measured and spent."),
+    "verify": ("verify", "Recompute the account of a release and list what contradicts it."),
 }
 
 

@@ -64,11 +64,11 @@ class Shelf:
 
 
 def account_from_plain(plain: Plain) -> Account:
-    """The books back; budgets and debits must be sums that could have been spent."""
+    """The books back; ``Release.verify`` says whether they add up."""
     debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in _list(plain["debits"]))
     if not isinstance(plain["private"], bool):
         raise ReleaseError("The account does not say whether the noise was private.")
-    account = Account(
+    return Account(
         unit=_text(plain["unit"]),
         rho_budget=_fraction(plain["rho_budget"]),
         epsilon=_number(plain["epsilon"]),
@@ -77,9 +77,6 @@ def account_from_plain(plain: Plain) -> Account:
         private=plain["private"],
         sampler=_text(plain["sampler"]),
     )
-    if account.rho_spent > account.rho_budget:
-        raise ReleaseError("The account spends more than its budget.")
-    return account
 
 
 def transcript_to_plain(transcript: Transcript, shelf: Shelf) -> list[Plain]:
@@ -115,6 +112,7 @@ def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int
                 "terms": {name: shelf.put(v) for name, v in sorted(entry.terms.items())},
                 "readable": [list(c) for c in entry.readable],
                 "public": entry.public,
+                "vouched": entry.vouched,
             }
         case PublicReading():
             return {
@@ -219,6 +217,7 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
         terms=terms,
         readable=readable,
         public=public,
+        vouched=_text(plain.get("vouched", "")),
     )
 
 

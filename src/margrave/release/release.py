@@ -31,6 +31,7 @@ from margrave.release.reference import ModelReference, Reference, TableReference
 from margrave.release.seeds import generator
 from margrave.release.size import check_room, check_told, held, is_told
 from margrave.release.together import Together, together_of, unasked
+from margrave.release.verification import Verification, verify_account
 from margrave.schema import Codes, Schema
 from margrave.transcript import Account, Hindsight, Transcript
 from margrave.typing import Attribute, Clique, FloatArray
@@ -336,6 +337,19 @@ class Release:
         )  # fmt: skip
         return {**facts, **({"no_model": self.no_model} if self.no_model else {})}
 
+    def verify(self) -> Verification:
+        """Recompute the account from the transcript and list what contradicts it.
+
+        The computation shares no code with the gate. It uses the unit, noise scales, queries and epsilons alone.
+
+        Returns:
+            The contradictions, notes, and whether the account holds.
+
+        Privacy:
+            None spent. The result says nothing of the noisy counts themselves, which cannot be recomputed.
+        """
+        return verify_account(self.schema, self.transcript, self.account, self.config)
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
 
@@ -360,16 +374,19 @@ class Release:
         write_archive(path, plain, shelf.arrays, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path, *, max_mb: float = MAX_MB) -> Release:
-        """Read a release; anything malformed is a ReleaseError. Nothing in the file is run.
+    def load(path: str | Path, *, max_mb: float = MAX_MB, verify: bool = True) -> Release:
+        """Read a release. Nothing in the file is run.
 
         Args:
             path: The file.
             max_mb: How much of it is read at most, decompressed, in MB. A file that swells to more, or to more than 200
                 times its size, is refused.
+            verify: Whether to refuse a release whose account does not follow from its transcript. False is for looking
+                into such a file.
 
         Raises:
-            ReleaseError: The file is not a release, or is larger than that.
+            ReleaseError: The file is not a release, or is larger than that, or its account does not hold; the first
+                contradiction is named.
         """
         with open_archive(path, max_mb) as (plain, fetch):
             if plain.get("format") != FORMAT:
@@ -379,7 +396,34 @@ class Release:
                     "It is of a version of the format that this margrave does not know.",
                     remedy="Read it with the margrave that wrote it, or a newer one.",
                 )
-            return _from_plain(plain, manifest.Shelf(fetch))
+            release = _from_plain(plain, manifest.Shelf(fetch))
+            findings = release.verify().findings if verify else ()
+        if findings:
+            raise ReleaseError(
+                f"The account of {path} does not follow from its transcript: {findings[0]}",
+                remedy="Do not rely on this file; get the original. margrave verify lists every contradiction.",
+            )
+        return release
+
+
+def verify(release: Release | str | Path, *, max_mb: float = MAX_MB) -> Verification:
+    """Recompute the account of a release, or of its file, and list what contradicts it.
+
+    Args:
+        release: A release, or the path of one; a file is read even if its account does not hold.
+        max_mb: How much of a file is read at most, decompressed, in MB.
+
+    Returns:
+        The contradictions in plain sentences, notes, and whether the account ``holds``.
+
+    Raises:
+        ReleaseError: The file is malformed.
+
+    Privacy:
+        None spent. Nobody needs the rows, the gate or the custodian for this check.
+    """
+    found = release if isinstance(release, Release) else Release.load(release, max_mb=max_mb, verify=False)
+    return found.verify()
 
 
 @dataclass(frozen=True, eq=False)
