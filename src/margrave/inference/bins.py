@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from margrave.inference.estimate import Estimate
-from margrave.inference.formulas import day_in_words, days_of, is_date, some
+from margrave.inference.kinds import day_in_words, days_of, is_date, some
 from margrave.inference.models import Mean, OfFormula
 from margrave.inference.piles import Pile
 from margrave.inference.sources import Frames

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.models.protocol import Model
 from margrave.release.draws import Draws
 from margrave.schema import Integer, Real
