@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from margrave.ratios import percent
 from margrave.release.misfit import Misfit
 from margrave.release.together import Together
 from margrave.transcript import Account
@@ -68,7 +69,7 @@ def contradicted(misfits: Sequence[Misfit]) -> str:
     more = f", and likewise {others:,} more marginal{'s' * (others > 1)}" if others else ""
     return (
         f"The model contradicts what was measured: of {named} it has"
-        f" {100 * worst.share:.2g} % of the records or more in wrong cells{more}."
+        f" {percent(worst.share)} of the records or more in wrong cells{more}."
     )
 
 
