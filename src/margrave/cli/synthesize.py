@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def synthesize_command(
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
     inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
-    inputs["--workload"] = workload if workload is not None and Path(workload).is_file() else None
+    inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     journal = _journal_of(journal, {**outputs, **inputs})
     schema = load_schema(schema_path)
