@@ -15,6 +15,7 @@ from margrave.cli.options import (
     books_options,
     budget_options,
     echo_json,
+    is_file,
     json_option,
     load_schema,
     overwrite_option,
@@ -94,7 +95,7 @@ def synthesize_command(
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
     inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
-    inputs["--workload"] = workload if workload is not None and Path(workload).is_file() else None
+    inputs["--workload"] = workload if workload is not None and is_file(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     journal = _journal_of(journal, {**outputs, **inputs}, resume=resume)
     schema = load_schema(schema_path)
