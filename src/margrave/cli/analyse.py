@@ -42,7 +42,8 @@ def shared(command: Command) -> Command:
             "--where",
             multiple=True,
             metavar="COLUMN=VALUE",
-            help="Of records like this alone: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
+            help="Of records like this alone: VALUE, several as A|B, or a range LOW..HIGH, LOW.. or ..HIGH."
+            " May be repeated.",
         ),
         click.option(
             "--method",
@@ -227,7 +228,7 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> Asked:
                 remedy="Give it outside of the quotes, or analyse by itself.",
             )
     own = {k: v for k, v in context.params.items() if k not in SHARED}
-    return asked_of(words[0], {**own, "where": (*where, *own["where"])}, text)
+    return asked_of(words[0], own, text, where)
 
 
 def run_one(name: str, options: dict[str, Any]) -> None:

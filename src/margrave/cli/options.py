@@ -166,7 +166,7 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         return Workload.skewed(domain)
     if text.startswith("around:"):
         target, colon, k = text.removeprefix("around:").rpartition(":")
-        if not (colon and re.fullmatch(r"[0-9]{1,18}", k) and target in domain):
+        if not (colon and re.fullmatch(r"[0-9]{1,4}", k) and target in domain):
             return Workload.around(domain, text.removeprefix("around:"))
         _check_ways(text, int(k), domain)
         return Workload.around(domain, target, int(k))
@@ -179,11 +179,11 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
     )
     if "=" in unknown and unknown.partition("=")[0].strip() in domain:
         raise InputError(
-            f"--workload gives a weight in {unknown!r}, and only a file of marginals can.",
+            f"--workload gives a weight in {unknown[:60]!r}, and only a file of marginals can.",
             remedy='Write a file with one marginal a line, such as "age, ill = 3", and name it.',
         )
     raise InputError(
-        f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
+        f"--workload names {unknown[:60]!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
 
