@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from margrave.error_sanitizer import failure_of
 from margrave.errors import LedgerError, UnfinishedError
 from margrave.models import NoModel
 from margrave.privacy import Private
-from margrave.privacy.sealed import failure_of
 from margrave.release import Release
 
 
