@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import categories_in_rows, public_codes, read_table
+from margrave.error_sanitizer import hidden
 from margrave.errors import DataError, InputError, LedgerError, SchemaError
 from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
@@ -73,6 +74,7 @@ def synthesize(
     A run that fails afterwards raises ``UnfinishedError``, whose ``release`` has every noisy answer and no model.
     """
     check_seed(seed)
+    table = hidden(table)
     if same_table and not resume:
         raise InputError(
             "That the table is the same is for a run that goes on.",

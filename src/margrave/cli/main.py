@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from margrave import __version__
+from margrave.error_sanitizer import InternalError
 from margrave.errors import MargraveError
 
 UNEXPECTED = 70
@@ -105,8 +106,9 @@ def run(arguments: list[str]) -> int:
     ) as error:  # the text of a stray exception may hold values of the table: only its type is told
         if os.environ.get("MARGRAVE_TRACEBACK") == "1":
             raise
+        what = f"margrave failed unexpectedly ({type(error).__name__})."
         return _complain(
-            f"margrave failed unexpectedly ({type(error).__name__}).",
+            str(error) if isinstance(error, InternalError) else what,
             "This is a fault in margrave. Set MARGRAVE_TRACEBACK=1 to see where; that may show values of the table.",
             UNEXPECTED,
             as_json,
