@@ -21,6 +21,7 @@ from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
+from margrave.privacy.strength import check_strength
 from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
@@ -47,6 +48,7 @@ def synthesize(
     journal: str | Path | None = None,
     resume: bool = False,
     same_table: bool = False,
+    allow_large_delta: bool = False,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
@@ -57,6 +59,9 @@ def synthesize(
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
     A table that stands elsewhere than it did then is refused, unless ``same_table=True`` says that it is the same.
+
+    An epsilon above 10,000 and a delta above 0.01 are refused. ``allow_large_delta`` accepts a delta of 1 in the number
+    of rows or more, where that number is public.
 
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
@@ -72,6 +77,7 @@ def synthesize(
             remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
         )
     budget = Budget.approx(epsilon, delta)
+    check_strength(budget)
     confirmed = schema_of(schema)
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
@@ -104,6 +110,7 @@ def synthesize(
                 " --same-records (in Python same_records=True). Nothing was spent.",
             )
     rng = np.random.default_rng(seed)  # fitting is post-processing
+    where["allow_large_delta"] = allow_large_delta
     with protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private:
         return chosen.run(private, rng=rng, progress=progress)
 

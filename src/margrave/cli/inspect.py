@@ -8,6 +8,7 @@ import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option
 from margrave.cli.output import check_outputs, console, facts_table
+from margrave.cli.terminal import echo
 from margrave.files import check_ending
 from margrave.release import Release
 from margrave.report import write_report
@@ -26,7 +27,7 @@ def report_command(release_path: str, output: str, overwrite: bool, as_json: boo
     if as_json:
         echo_json({"output": output})
     else:
-        click.echo(f"Wrote the report to {output}.")
+        echo(f"Wrote the report to {output}.")
 
 
 @click.command("certificate")
