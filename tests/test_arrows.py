@@ -12,7 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "margrave"
 
 RANK = {
-    "errors": 0, "error_sanitizer": 0, "typing": 0, "files": 0, "parameters": 0, "ratios": 0, "schema": 0,
+    "errors": 0, "error_sanitizer": 0, "typing": 0, "files": 0, "parameters": 0, "ratios": 0, "content_policy": 0,
+    "schema": 0,
     "marginal": 1, "formula": 1,
     "data": 2, "workload": 2,
     "transcript": 3, "public": 3,

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
 from margrave.cli.analyses import MADE, SHARED, Asked, answers, asked_of, show
 from margrave.cli.options import Command, echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_outputs, console
+from margrave.cli.output import check_outputs, console, escape
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.inference.analysis import check_plot
 from margrave.inference.sources import MANY
@@ -246,4 +246,4 @@ def run_one(name: str, options: dict[str, Any]) -> None:
         return
     show(answered)
     if plot is not None:
-        click.echo(f"Plot: {plot}")
+        echo(f"Plot: {plot}")

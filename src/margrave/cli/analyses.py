@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from rich.markup import escape
-
 from margrave.cli.estimates import show_estimates
-from margrave.cli.output import console, progress_bar
+from margrave.cli.output import console, escape, progress_bar
 from margrave.cli.where import conditions
 from margrave.errors import InputError
 from margrave.inference import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import sys
 from importlib import import_module
@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from margrave import __version__
+from margrave.cli.terminal import echo, json_text
 from margrave.error_sanitizer import InternalError
 from margrave.errors import MargraveError
 
@@ -94,7 +95,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         if as_json:
             return _complain(error.format_message(), None, error.exit_code, as_json)
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue(), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _complain("Interrupted.", None, INTERRUPTED, as_json)
@@ -117,7 +120,7 @@ def run(arguments: list[str]) -> int:
 
 def _complain(message: str, remedy: str | None, code: int, as_json: bool) -> int:
     if as_json:
-        click.echo(json.dumps({"error": message, "remedy": remedy, "exit_code": code}, indent=2))
+        echo(json_text({"error": message, "remedy": remedy, "exit_code": code}))
     else:
-        click.echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
+        echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
     return code

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_format, check_outputs, write_table
+from margrave.cli.output import check_excel_safe, check_format, check_outputs, excel_safe_option, write_table
+from margrave.cli.terminal import echo
 from margrave.cli.where import conditions, written
 from margrave.data.files import read_frame
 from margrave.data.reading import public_codes
@@ -18,6 +19,7 @@ from margrave.release.evidence import widened
 @click.argument("release_path", metavar="RELEASE")
 @click.option("--rows", "-n", type=int, default=None, help="How many rows; by default as many as estimated.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv.")
+@excel_safe_option
 @click.option(
     "--where",
     multiple=True,
@@ -36,6 +38,7 @@ def sample_command(
     release_path: str,
     rows: int | None,
     output: str,
+    excel_safe: bool,
     where: tuple[str, ...],
     complete: str | None,
     attestation: str | None,
@@ -46,6 +49,7 @@ def sample_command(
 ) -> None:
     """Draw rows from RELEASE. Nothing is spent."""
     check_format(output)
+    check_excel_safe(output, excel_safe)
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path, "--complete": complete})
     other_rows = bool(where) or rows is not None
     if other_rows if complete is not None else attestation is not None:
@@ -61,16 +65,16 @@ def sample_command(
         names = [a for a in release.schema.domain if a in known.column_names]
         _, moved = public_codes(known, release.schema, names, part=True)
         for note in moved:
-            click.echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
+            echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
     else:
         source = release.condition(held) if held else release
         table = source.sample(rows, seed=seed)
-    write_table(table, output, overwrite=overwrite, schema=release.schema)
+    write_table(table, output, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
     used = {a: words for a, asked in held.items() if (words := widened(release.schema, a, asked)) is not None}
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
         echo_json({**facts, **({"whole_bins": used} if used else {})})
     else:
         for column, words in used.items():
-            click.echo(f"{column}: {words}, the whole of the bins that {written(held[column])} touches.")
-        click.echo(f"Wrote {table.num_rows} rows to {output}.")
+            echo(f"{column}: {words}, the whole of the bins that {written(held[column])} touches.")
+        echo(f"Wrote {table.num_rows} rows to {output}.")
