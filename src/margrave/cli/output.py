@@ -63,11 +63,11 @@ def check_format(path: str | None, option: str = "-o") -> None:
 
 def write_table(table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None) -> None:
     """Rows to Parquet or CSV by the file's ending, whole or not at all; ``schema`` says which times of CSV are days."""
-    with written_whole(path, overwrite=overwrite) as temporary:
-        if Path(path).suffix.lower() == ".csv":
-            pyarrow.csv.write_csv(_plain_times(table, schema), temporary)
+    with written_whole(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        if Path(path).suffix.lower() == ".csv":  # to an open file: Arrow takes some paths, such as http:/x, for a URI
+            pyarrow.csv.write_csv(_plain_times(table, schema), file)
         else:
-            pyarrow.parquet.write_table(table, temporary, compression="zstd")
+            pyarrow.parquet.write_table(table, file, compression="zstd")
 
 
 def _plain_times(table: pa.Table, schema: Schema | None) -> pa.Table:
