@@ -12,8 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "margrave"
 
 RANK = {
-    "errors": 0, "typing": 0, "files": 0, "parameters": 0, "schema": 0,
-    "marginal": 1,
+    "errors": 0, "typing": 0, "files": 0, "parameters": 0, "ratios": 0, "schema": 0,
+    "marginal": 1, "formula": 1,
     "data": 2, "workload": 2,
     "transcript": 3, "public": 3,
     "privacy": 4, "models": 4, "release": 4,
@@ -40,6 +40,7 @@ NEVER_REACHES = {
     "privacy": {"models", "release"},
     "transcript": {"data", "privacy"},
     "public": {"data", "privacy"},
+    "formula": {"data", "privacy"},
 }
 # A mechanism asks the gate; it holds no table of its own.
 NEVER_IMPORTS = {"mechanisms": {"data"}}
@@ -58,6 +59,8 @@ LIBRARIES = {
     "optax": {"models"},
     "blackjax": {"models"},
     "pandas": {"inference"},
+    "formulaic": {"inference"},
+    "interface_meta": {"inference"},
     "scipy": {"inference", "models", "evaluate"},
     "sklearn": {"evaluate"},
     "statsmodels": {"inference"},

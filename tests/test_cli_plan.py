@@ -246,3 +246,14 @@ def test_a_time_that_nothing_foretells_is_not_told(
         assert ("not known" in said, "s of processor time" in said) == (not told, told)
         assert run([*options, *more, "--json"]) == 0
         assert (json.loads(capsys.readouterr().out)["seconds"] is not None) == told
+
+
+def test_a_plan_says_how_many_rounds_so_many_records_are_worth() -> None:
+    """The number at most stands beside the number that is expected; the error goes by the latter."""
+    wider = Schema.coded(dict.fromkeys("abcdefgh", 2)).domain
+    mechanism = MECHANISMS["rap"](workload=Workload.all_kway(wider, 3))
+    few, many = (plan(wider, mechanism, budget=BUDGET, unit=ReplaceRow(), rows=n).noise[-1] for n in (100, 10**9))
+    assert (few.at_most, few.marginals, few.expected, many.expected) == (True, 56, 8, 56)
+    assert few.expected_error == pytest.approx(few.error * np.sqrt(8 / 56))
+    assert many.expected_error == many.error == few.error
+    assert few.verdict(round(few.expected_error) + 1) is None

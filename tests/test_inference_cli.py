@@ -274,7 +274,7 @@ def test_dots_and_lines_are_where_the_numbers_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["ols", "r.margrave", "x ~ agee"], 2, "names 'agee', which is no column. The columns are: sex, smokes, x."),
+        (["ols", "r.margrave", "x ~ agee"], 2, "names 'agee', which is not a column. The columns are: sex, smokes, x."),
         (["ols", "r.margrave", "sex ~ x"], 2, "Use Logistic"),
         (["mean", "r.margrave", "wage"], 2, "no column 'wage'"),
         (["mean", "r.margrave", "sex"], 2, "proportion"),

@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
     "a fit that cannot choose": (FREE, MWEM(fit=AnswersFit()), AddRemoveRow(), InputError, "estimates nothing"),
     "a fit of whole marginals": (
         FREE, PrivateGSD(adaptive=True, granularity="query", fit=ParticleFit()), AddRemoveRow(), InputError,
-        "whole marginals",
+        "cannot be fitted to single cells",
     ),
     "a fit without constraints": (
         TIED, PrivateGSD(fit=RelaxedFit()), AddRemoveRow(), InputError, "mixture of products",
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
         )
     },
     **{
-        f"a posterior of {name}": (FREE, mechanism, AddRemoveRow(), InputError, "single queries or public readings")
+        f"a posterior of {name}": (FREE, mechanism, AddRemoveRow(), InputError, "MaxEntropyFit cannot be fitted to")
         for name, mechanism in (
             ("readings, jam", JAM(public=public_of(FREE), fit=MaxEntropyFit())),
             ("readings, jam-pgm", JAMPGM(public=public_of(FREE), fit=MaxEntropyFit())),

@@ -447,7 +447,7 @@ def test_parameters_without_a_say_are_refused() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "words"),
     [
-        (MWEM(granularity="query", rounds=3, fit=ParticleFit()), "single counts"),
+        (MWEM(granularity="query", rounds=3, fit=ParticleFit()), "single cells"),
         (MWEM(rounds=3, fit=AnswersFit()), "not measured"),
         (MST(fit=AnswersFit()), "not measured"),
         (AIM(fit=AnswersFit()), "not measured"),

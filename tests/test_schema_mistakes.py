@@ -328,9 +328,9 @@ def test_categories_come_from_a_code_book(tmp_path: Path, said: str, book: str, 
 def test_a_code_book_that_is_none_is_told(tmp_path: Path) -> None:
     bad = {
         ('{file = "icd.csv", column = "code"}', "icd\nA00\n"): "'diagnosis'.*'icd.csv' has no column 'code'",
-        ('"none.csv"', "icd\nA00\n"): "'none.csv' of column 'diagnosis' cannot be read as CSV in UTF-8",
-        ('"icd.csv"', "icd,text\nA00\n"): "'icd.csv' of column 'diagnosis' has too many or too few fields in row 1",
-        ('"icd.csv"', "icd\nA00\nA00\n"): "'diagnosis': category 'A00' is listed twice",
+        ('"none.csv"', "icd\nA00\n"): "'none.csv' of column 'diagnosis' cannot be read",
+        ('"icd.csv"', "icd,text\nA00\n"): "'icd.csv' of column 'diagnosis' has too many or too few fields in line 2",
+        ('"icd.csv"', "icd\nA00\nA00\n"): "'diagnosis': the file 'icd.csv' has one category in lines 2 and 3",
         ('"icd.csv"', ""): "'diagnosis': it has no categories",
         ('{column = "code"}', ""): "'diagnosis': categories are neither a list nor a file",
         ('{file = "icd.csv", colum = "code"}', "icd\nA00\n"): "'diagnosis': categories are neither a list nor a file",

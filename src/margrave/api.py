@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.data import public_codes, read_table
+from margrave.data import categories_in_rows, public_codes, read_table
 from margrave.errors import DataError, InputError, LedgerError, SchemaError
 from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
@@ -48,6 +48,7 @@ def synthesize(
     journal: str | Path | None = None,
     resume: bool = False,
     same_table: bool = False,
+    on_custodian: Callable[[str], None] | None = None,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
@@ -58,6 +59,10 @@ def synthesize(
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
     A table that stands elsewhere than it did then is refused, unless ``same_table=True`` says that it is the same.
+
+    ``on_custodian`` is called with a sentence about the rows if every category that the schema lists for a column
+    occurs in them, as where the list was read off them. The sentence is for the custodian alone, and never part of a
+    release; without ``on_custodian`` nothing is compared.
 
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
@@ -75,6 +80,7 @@ def synthesize(
         )
     budget = Budget.approx(epsilon, delta)
     confirmed = schema_of(schema)
+    confirmed.check_apart(table)
     chosen = mechanism_of(mechanism)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
@@ -103,6 +109,8 @@ def synthesize(
                 remedy="Name a table of other records. Where these columns of the private records are public, say"
                 " --same-records (in Python same_records=True). Nothing was spent.",
             )
+    if on_custodian is not None and (sentence := categories_in_rows(source)):
+        on_custodian(sentence)
     rng = np.random.default_rng(seed)  # fitting is post-processing
     attempt = Attempt(facts["mechanism"])
     with (

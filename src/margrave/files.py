@@ -12,6 +12,8 @@ from typing import Any
 
 from margrave.errors import InputError
 
+#: The longest file name: file systems take 255 bytes, and the temporary file beside it has a longer name.
+MAX_NAME_BYTES = 200
 BOOKS = {b'{"format":"margrave-ledger"': "ledger", b'{"format":"margrave-journal"': "journal"}
 """How files begin that no output may replace: what was spent, and what was answered, would be forgotten."""
 
@@ -23,9 +25,14 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
     that was shut all along.
     """
     target = Path(path)
-    if target.is_dir():
+    if len(os.fsencode(target.name)) > MAX_NAME_BYTES or "\0" in str(target):
+        raise InputError(
+            f"The file name {target.name[:40]!r}... is not usable.",
+            remedy=f"Name a file in at most {MAX_NAME_BYTES} bytes, without the character NUL.",
+        )
+    if os.path.isdir(target):
         raise InputError(f"{target} is a folder.", remedy="Name a file.")
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise InputError(f"The folder {target.parent} does not exist.", remedy="Make it first.")
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"The folder {target.parent} cannot be written to.", remedy="Name another.")

@@ -15,6 +15,7 @@ from margrave.mechanisms import Mechanism
 from margrave.mechanisms.checks import check_run, lacks_public
 from margrave.mechanisms.common import Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
+from margrave.parameters import is_whole
 from margrave.privacy import Budget, Unit
 from margrave.privacy.unit import unit_of
 from margrave.release.bounds import workload_of
@@ -23,6 +24,8 @@ from margrave.schema.domain import Domain
 from margrave.typing import Attribute, Clique
 from margrave.workload import Workload
 
+#: Counts are 64-bit integers.
+MAX_ROWS = 2**63 - 1
 SHOWN = 6
 """Up to how many kinds of noise are listed one by one."""
 
@@ -125,6 +128,8 @@ def plan(
     """
     if not isinstance(domain, Domain):
         raise InputError(f"The domain is of type {type(domain).__name__}.", remedy="Give schema.domain.")
+    if not is_whole(rows, 0) or rows > MAX_ROWS:
+        raise InputError("rows is not a number of rows.", remedy=f"Give a whole number from 0 to {MAX_ROWS}.")
     unit = unit_of(unit)
     check_run(domain, mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))

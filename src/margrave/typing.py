@@ -15,4 +15,5 @@ Clique = tuple[str, ...]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]

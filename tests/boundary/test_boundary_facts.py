@@ -136,7 +136,20 @@ FACTS: dict[str, list[Fact]] = {
         )
     ],
 }  # fmt: skip
-""""the number of rows" alone is no refusal; it has a test of its own."""
+"""The facts that refuse a table. "the number of rows" does not, and has a test of its own."""
+
+JOB = Schema((Categorical("job", ["clerk", "nurse"], other=True),), ignore=["who", "age", "income", "ill"])
+CLERKS: list[Row] = [(who, "clerk", *rest) for who, _, *rest in ROWS]
+WARNINGS: dict[str, Fact] = {
+    "categories that all occur": Fact(
+        r"^NOT PRIVATE, for the custodian alone: Every listed category occurs in the rows, in columns job\.",
+        changed("job", "nurse", rows=CLERKS),
+        (),
+        JOB,
+        CLERKS,
+    )
+}
+"""The facts that are said to the custodian beside a run that goes on."""
 
 CASES = [(name, fact) for name, facts in FACTS.items() for fact in facts]
 
@@ -149,7 +162,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
 def test_the_promise_lists_each_fact() -> None:
     section = (ROOT / "docs" / "promise.md").read_text(encoding="utf-8").split("## Facts that are not paid for")[1]
     listed = re.findall(r"^\| \*\*(.+?)\*\* \|", section.split("\n## ")[0], re.MULTILINE)
-    assert listed == [*FACTS, "the number of rows"]
+    assert listed == [*FACTS, *WARNINGS, "the number of rows"]
 
 
 @pytest.mark.parametrize(("name", "fact"), CASES, ids=[f"{name} {i}" for i, (name, _) in enumerate(CASES)])
@@ -164,6 +177,17 @@ def test_a_refusal_says_what_is_listed_and_costs_nothing(here: CommandLine, name
     assert re.search(fact.says, error.removeprefix("Error: ")), error
     assert b'"runs": []' in here.last["stdout of step 2"]
     assert {n[5:] for n in here.last if n.startswith("file ")} == {"schema.toml", "v.ledger", *fact.files}
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_a_warning_reaches_standard_error_and_nothing_else(here: CommandLine, name: str) -> None:
+    fact = WARNINGS[name]
+    steps = [["synthesize", "table.csv", *BUDGET, "-m", "independent", *fact.options, *OUTPUTS]]
+    differing = here.differing({"sound": fact.sound, "bad": fact.bad}, steps, schema=fact.schema)
+    assert differing == {"stderr of step 0"}
+    assert (here.first["code of step 0"], here.last["code of step 0"]) == (b"0", b"0")
+    said_of = [here.first["stderr of step 0"].decode(), here.last["stderr of step 0"].decode()]
+    assert [bool(re.search(fact.says, text, re.MULTILINE)) for text in said_of] == [False, True]
 
 
 def test_the_number_of_rows_is_in_the_release_where_the_unit_makes_it_public(here: CommandLine) -> None:

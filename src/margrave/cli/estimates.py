@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from margrave.inference import Estimate
+from margrave.ratios import percent
 
 COLUMNS = ("estimate", "s.e.", "low", "high", "df", "p", "privacy", "used")
 LEFT_OUT = ("used", "privacy", "df", "s.e.")
@@ -51,9 +52,10 @@ def fitting(widths: dict[str, int], room: int) -> list[str]:
 def cells_of(e: Estimate, level: float) -> list[str]:
     """Its numbers, in the order of the columns; a dash where there is none."""
     numbers = (e.estimate, e.standard_error, *e.interval(level))
-    shown = [*(f"{v:.4g}" for v in numbers), f"{e.df:.3g}", f"{e.p_value():.2g}", f"{100 * e.privacy_share:.0f}%"]
+    share = percent(e.privacy_share, ".0f").replace(" ", "")
+    shown = [*(f"{v:.4g}" for v in numbers), f"{e.df:.3g}", f"{e.p_value():.2g}", share]
     used = str(e.used) if e.used == e.data_sets else f"{e.used}/{e.data_sets}"
-    return ["-" if text.startswith("nan") else text for text in shown] + [used]
+    return ["-" if text in ("nan", "unknown") else text for text in shown] + [used]
 
 
 def _needed(widths: dict[str, int], shown: Sequence[str]) -> int:

@@ -32,6 +32,7 @@ from margrave.evaluate import (
     number_summaries,
 )
 from margrave.evaluate.evaluation import note_on_persons
+from margrave.ratios import percent
 from margrave.release import Release
 from margrave.schema import Codes, Schema
 
@@ -132,9 +133,8 @@ def _numbers(found: Sequence[NumberSummary]) -> Table:
     for name in ("column", "mean", "synthetic", "off by", "quartiles", "synthetic"):
         shown.add_column(name, justify="left" if name == "column" else "right")
     for n in found:
-        off = "" if n.off is None else f"{100 * n.off:+.1f}%"
         means = ["none" if s is None else f"{s.mean:,.6g}" for s in (n.real, n.synthetic)]
-        shown.add_row(escape(n.name), *means, off, _quartiles(n.real), _quartiles(n.synthetic))
+        shown.add_row(escape(n.name), *means, n.words(), _quartiles(n.real), _quartiles(n.synthetic))
     return shown
 
 
@@ -173,7 +173,7 @@ def show_evaluation(found: Evaluation) -> None:
     for name in ("column", "total variation", "furthest value", "real", "synthetic"):
         columns.add_column(name, justify="left" if name in ("column", "furthest value") else "right")
     for c in found.columns:
-        shares = (f"{100 * c.real_share:.2f}%", f"{100 * c.synthetic_share:.2f}%")
+        shares = (percent(c.real_share, ".2f"), percent(c.synthetic_share, ".2f"))
         columns.add_row(escape(c.name), f"{c.total_variation:.4f}", escape(c.value), *shares)
     out.print(columns)
     if found.numbers:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -119,7 +119,7 @@ def books_options(command: Command) -> Command:
 
 def load_schema(path: str, *, confirmed: bool = True) -> Schema:
     """The schema of a file; a draft is refused where a confirmed one is needed."""
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise SchemaError(
             f"There is no schema file {path}.", remedy="Draft one: margrave schema draft FILE -o SCHEMA."
         )
@@ -166,11 +166,11 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         return Workload.skewed(domain)
     if text.startswith("around:"):
         target, colon, k = text.removeprefix("around:").rpartition(":")
-        if not (colon and k.isdecimal() and target in domain):
+        if not (colon and re.fullmatch(r"[0-9]{1,18}", k) and target in domain):
             return Workload.around(domain, text.removeprefix("around:"))
         _check_ways(text, int(k), domain)
         return Workload.around(domain, target, int(k))
-    if Path(text).is_file():
+    if os.path.isfile(text):
         return Workload.load(domain, text)
     if all(part.strip() in domain for group in text.split(";") for part in group.split(",") if part.strip()):
         return Workload.of_lines(domain, text.split(";"))

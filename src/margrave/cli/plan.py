@@ -27,6 +27,7 @@ from margrave.privacy import Budget, LedgerFile, parse_unit
 from margrave.privacy.books import check_books
 from margrave.privacy.ledger_state import DatasetState
 from margrave.privacy.policy import policy_of
+from margrave.ratios import percent
 from margrave.report.words import nothing_asked
 
 
@@ -127,7 +128,7 @@ def show_plan(made: Plan) -> None:
     for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
         noise.add_column(name, justify="left" if name == "measured" else "right")
     for n in made.noise:
-        share = "too noisy" if n.verdict(made.rows) else f"{100 * n.expected_error / max(made.rows, 1):.3g}%"
+        share = "too noisy" if n.verdict(made.rows) else percent(n.expected_error / max(made.rows, 1), ".3g")
         many = f"{'at most ' * n.at_most}{n.marginals:,}" + (f", about {n.expected:,}" if n.expected else "")
         noise.add_row(escape(n.what), many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)

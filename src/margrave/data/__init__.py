@@ -2,6 +2,7 @@
 
 from margrave.data.files import read_frame
 from margrave.data.reading import (
+    categories_in_rows,
     check_table,
     draft_schema,
     public_codes,
@@ -16,6 +17,7 @@ from margrave.data.table import MemoryTable, Table
 __all__ = [
     "MemoryTable",
     "Table",
+    "categories_in_rows",
     "check_table",
     "draft_schema",
     "public_codes",

@@ -32,7 +32,7 @@ from margrave.schema.evidence import gather
 from margrave.schema.frames import collected, columns_of, each_column, names_of
 from margrave.schema.headers import question, suspected
 from margrave.schema.identity import likeliest, of_persons
-from margrave.schema.preflight import PersonCheck, overlooked
+from margrave.schema.preflight import READ_OFF, PersonCheck, overlooked
 from margrave.schema.values import MARKS, ODD, distinct
 from margrave.typing import AnyArray, FloatArray, IntArray
 
@@ -63,10 +63,25 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
                 remedy="Give the schema that it was read with, or the rows themselves.",
             )
         return source
+    schema.check_apart(source)
     pieces, persons, found = _read(source, schema)
     found.require()
     values = np.concatenate([p.values for p in pieces], axis=1)
     return MemoryTable(schema, Codes(schema.domain, values), persons)
+
+
+def categories_in_rows(table: MemoryTable) -> str:
+    """Return a sentence that names the columns whose listed categories all occur, with none beside them; "" if none.
+
+    **Privacy:** NOT private: a fact about the rows, for the custodian alone.
+    """
+    listed = [c.name for c in table.schema.columns if isinstance(c, Categorical | Ordinal) and _all_occur(table, c)]
+    return f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF}" if listed else ""
+
+
+def _all_occur(table: MemoryTable, column: Categorical | Ordinal) -> bool:
+    occurring, listed = table.occurring(column.name), len(column.categories)
+    return bool(occurring[:listed].all() and not occurring[listed : column.size - column.missing].any())
 
 
 def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None) -> Codes:
@@ -180,6 +195,7 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     **Privacy:** NOT private: true counts.
     """
     check_schema_given(schema)
+    schema.check_apart(source)
     numbering = None if schema.person is None else Persons()
     _, persons, found = _read(source, schema, numbering, causes=True)
     names = [c.name for c in schema.columns]

@@ -11,7 +11,7 @@ import numpy as np
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
 from margrave.schema import Codes, Domain, Schema
-from margrave.typing import AnyArray, Clique, IntArray
+from margrave.typing import AnyArray, Attribute, Clique, IntArray
 
 
 class Table(Protocol):
@@ -92,6 +92,10 @@ class MemoryTable:
     def rows(self) -> int:
         """The true number of rows, for the gate and the custodian alone."""
         return len(self._codes)
+
+    def occurring(self, attribute: Attribute) -> AnyArray:
+        """Return True for each code of a column that some row has; for the custodian alone."""
+        return np.asarray(np.bincount(self._codes.column(attribute), minlength=self.domain.size(attribute)) > 0)
 
     def holds(self, codes: Codes) -> bool:
         """Whether these are its own records, in any order, on the columns that both have; for the custodian alone."""

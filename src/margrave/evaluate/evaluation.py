@@ -24,6 +24,7 @@ from margrave.evaluate.queries import (
 from margrave.evaluate.sides import Real, Synthetic, is_table, sides
 from margrave.marginal import Queries
 from margrave.marginal.subsample import Subsampling
+from margrave.ratios import percent
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.typing import Attribute, Clique, FloatArray, IntArray
@@ -77,7 +78,7 @@ class Evaluation:
     @property
     def matching_share(self) -> float | None:
         """``matching_rows`` as a share of the real rows."""
-        return None if self.matching_rows is None else self.matching_rows / self.real_rows
+        return self.matching_rows / self.real_rows if self.matching_rows is not None and self.real_rows else None
 
     @property
     def mean_one_way(self) -> float:
@@ -93,7 +94,7 @@ class Evaluation:
         """The matching subsample in words."""
         if self.matching_share is None:
             return "no random sample of the real rows is as far from them"
-        return f"as accurate as a random {100 * self.matching_share:.3g} % of the real rows"
+        return f"as accurate as a random {percent(self.matching_share, '.3g')} of the real rows"
 
     def worst(self, count: int = 5) -> list[tuple[Clique, float]]:
         """The marginals of the workload with the largest errors."""

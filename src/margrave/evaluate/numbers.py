@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import read_numbers
+from margrave.ratios import MAX_RATIO, change, quotient
 from margrave.schema import Codes, Schema
 from margrave.typing import Attribute, FloatArray
 
@@ -39,10 +40,17 @@ class NumberSummary:
 
     @property
     def off(self) -> float | None:
-        """How far the synthetic mean is from the real one, as a share of it."""
-        if self.real is None or self.synthetic is None or not self.real.mean:
+        """The relative difference of the synthetic mean; None if it is above ten, or the real mean is 0."""
+        if self.real is None or self.synthetic is None:
             return None
-        return (self.synthetic.mean - self.real.mean) / abs(self.real.mean)
+        ratio = quotient(self.synthetic.mean - self.real.mean, abs(self.real.mean))
+        return ratio if abs(ratio) <= MAX_RATIO else None
+
+    def words(self) -> str:
+        """Return the difference of the means: in percent, or as it is if the real mean is too near zero."""
+        if self.real is None or self.synthetic is None:
+            return ""
+        return change(self.synthetic.mean, self.real.mean)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that fits in JSON."""

@@ -13,6 +13,7 @@ import pandas as pd
 
 from margrave.errors import InputError
 from margrave.files import written_whole
+from margrave.formula import spelled
 from margrave.inference.combine import WaldTest, combine, wald
 from margrave.inference.estimate import FOOTNOTE, Estimate
 from margrave.inference.forest import forest, page
@@ -151,8 +152,13 @@ class Analysis:
 
     def _of_term(self, name: str) -> tuple[str, ...]:
         """The estimate of that name, or those that are levels of a term of that name."""
+        name = self._spelled(name)
         levels = tuple(n for n in self.names if n != name and _LEVEL.sub("", n) == name)
         return (name,) if name in self.names or not levels else levels
+
+    def _spelled(self, name: str) -> str:
+        """A name as it is, or as the estimates spell it: C(x, Treatment("a")) and C(x, Treatment('a')) are one."""
+        return name if name in self.names or not isinstance(name, str) else spelled(name)
 
     def _known(self, names: Sequence[str], what: str) -> list[int]:
         """The places of estimates that have intervals."""
@@ -258,6 +264,7 @@ class Analysis:
         return level
 
     def _place(self, name: str) -> int:
+        name = self._spelled(name)
         if name not in self.names:
             raise InputError(f"There is no estimate {name!r}.", remedy=f"They are: {', '.join(self.names)}.")
         return self.names.index(name)

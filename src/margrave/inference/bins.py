@@ -12,13 +12,14 @@ import pandas as pd
 import pyarrow as pa
 
 from margrave.inference.estimate import Estimate
-from margrave.inference.formulas import day_in_words, days_of, is_date, some
+from margrave.inference.kinds import day_in_words, days_of, is_date, some
 from margrave.inference.models import Mean, OfFormula
 from margrave.inference.piles import Pile
 from margrave.inference.sources import Frames
 from margrave.inference.totals import Total
 from margrave.inference.tried import Names, Trial, Tried
 from margrave.models.protocol import Model
+from margrave.ratios import percent
 from margrave.release.draws import Draws
 from margrave.schema import Real, Schema
 from margrave.schema.elements import LINES
@@ -68,7 +69,7 @@ class Binned:
         widths = self.greatest - self.least
         share = widths.max() / (self.greatest.max() - self.least.min())
         first = int((widths >= widths.max() * (1 - 1e-9)).argmax())  # of bins of one width, whatever rounding did
-        return f"{self.column.labels()[first]}, {100 * share:.2g} % of the column's range"
+        return f"{self.column.labels()[first]}, {percent(share)} of the column's range"
 
     def codes(self, table: pa.Table) -> IntArray:
         """The codes of its values in a data set."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from margrave.errors import InputError
 from margrave.inference.fits import Fitted
-from margrave.inference.formulas import days_of, is_date, is_number, some
+from margrave.inference.kinds import days_of, is_date, is_number, some
 from margrave.typing import FloatArray
 
 

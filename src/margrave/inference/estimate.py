@@ -25,9 +25,10 @@ class Estimate:
     the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
     of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
     ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed;
-    the estimate is ``corrected`` by it, or not. ``unmeasured``: columns that it is about and that were never measured together, so
-    that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which the release
-    knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of their bins.
+    the estimate is ``corrected`` by it, or not. ``unmeasured``: columns that it is about and that were never measured
+    together, so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which
+    the release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of
+    their bins.
     ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. ``elsewhere``: its
     data sets were drawn elsewhere, and what of their spread is privacy's is not known. ``bounds``: between them all
     possible values lie, and intervals are cut off there. A quantity whose interval is refused has NaN for its estimate

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 
 from margrave.inference.estimate import MARK, Estimate
+from margrave.ratios import percent
 
 _WIDTH = 860
 _LEFT = 240
@@ -102,7 +103,7 @@ def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequenc
 def _row(e: Estimate, level: float) -> str:
     share = e.privacy_share
     cells = [_number(v) for v in (e.estimate, e.standard_error, *e.interval(level), e.df)]
-    cells += [_number(e.p_value()), "" if math.isnan(share) else f"{100 * share:.0f} %", f"{e.used} of {e.data_sets}"]
+    cells += [_number(e.p_value()), "" if math.isnan(share) else percent(share, ".0f"), f"{e.used} of {e.data_sets}"]
     return f"<tr><td>{escape(e.marked)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 

@@ -15,7 +15,7 @@ from margrave.inference.bins import Bins
 from margrave.inference.combine import combine
 from margrave.inference.estimate import FAR, MARK, Estimate
 from margrave.inference.fits import Fitted, numbered
-from margrave.inference.formulas import day_in_words
+from margrave.inference.kinds import day_in_words
 from margrave.inference.limits import held
 from margrave.inference.relations import Relations, without_general
 from margrave.inference.runs import Runs

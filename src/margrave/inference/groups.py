@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from margrave.errors import InputError
 from margrave.inference.columns import column_of
 from margrave.inference.fits import Fitted
-from margrave.inference.formulas import is_number, is_truth, levels_of
+from margrave.inference.kinds import is_number, is_truth, levels_of
 from margrave.inference.models import Mean, Proportion, Quantile
 from margrave.inference.sources import ROWS, TOTAL, size_of
 from margrave.inference.totals import Count, Total

@@ -11,7 +11,7 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.inference.estimate import Estimate
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.parameters import is_number
 
 Bounds = tuple[float | None, float | None]

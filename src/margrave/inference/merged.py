@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from margrave.errors import InputError
-from margrave.inference.formulas import some
+from margrave.inference.formulas import outcome_column
+from margrave.inference.kinds import some
 from margrave.inference.models import Logistic, Proportion
 from margrave.inference.terms import Levels, levels_in
 from margrave.inference.totals import Count
@@ -131,7 +132,7 @@ def _singled(fit: Any) -> dict[Attribute, Condition]:
     if isinstance(model, Proportion | Count):
         held[model.column] = model.value
     if isinstance(fit, Logistic) and fit.success is not None:
-        held[fit.formula.partition("~")[0].strip()] = fit.success
+        held[outcome_column(fit.formula) or ""] = fit.success
     return held
 
 

@@ -13,21 +13,17 @@ from margrave.errors import InputError
 from margrave.inference.columns import column_of, enough, numbers_of, scalar
 from margrave.inference.fits import Fitted, estimable
 from margrave.inference.formulas import (
-    OUTCOME,
     by_value_in,
     check_formula,
-    check_held,
+    check_terms,
     columns_of,
-    design,
-    holds,
-    is_date,
     leans_on,
-    levels_of,
+    measured,
     need_statsmodels,
     outcome,
-    value_of,
-    zero_one,
+    outcome_column,
 )
+from margrave.inference.kinds import check_held, holds, is_date, value_of
 from margrave.inference.parts import OfPart, Where
 from margrave.inference.terms import joined_by
 from margrave.parameters import is_number as is_real
@@ -205,21 +201,19 @@ class OLS(OfFormula):
         """The formula names columns, and the outcome is a number."""
         need_statsmodels()
         self.check_part(frame, schema)
-        left, _ = check_formula(self.formula, list(frame.columns))
-        if zero_one(frame, left) is not None:
-            return
-        if left in frame.columns and levels_of(frame[left]) is not None:
-            raise InputError(f"Column {left!r} is no number, so it cannot be an outcome.", remedy="Use Logistic.")
+        tree = check_formula(self.formula, list(frame.columns))
+        measured(frame, tree.left)
+        check_terms(tree.right, frame)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         self.check(frame)
         frame = self.part(frame)
         import statsmodels.regression.linear_model as linear
 
-        left, right = check_formula(self.formula, list(frame.columns))
-        ones = zero_one(frame, left)
-        formula = self.formula if ones is None else f"{OUTCOME} ~ {right}"
-        y, x, names = design(formula, frame if ones is None else frame.assign(**{OUTCOME: ones}))
+        from margrave.inference.design import design
+
+        tree = check_formula(self.formula, list(frame.columns))
+        y, x, names = design(tree.right, frame, measured(frame, tree.left).to_numpy())
         alone, kept = estimable(x)
         result = linear.OLS(y, x[:, kept]).fit(cov_type="HC1" if self.robust else "nonrobust")
         return Fitted.of(_where(names, kept), result.params, result.cov_params()).only(alone[kept])
@@ -244,16 +238,20 @@ class Logistic(OfFormula):
         """The formula names columns, and the outcome has two values."""
         need_statsmodels()
         self.check_part(frame, schema)
-        left, _ = check_formula(self.formula, list(frame.columns))
-        outcome(frame, left, self.success)
-        if self.success is not None:
-            check_held(schema, frame[left], left, self.success)
+        tree = check_formula(self.formula, list(frame.columns))
+        outcome(frame, tree.left, self.success)
+        check_terms(tree.right, frame)
+        column = outcome_column(self.formula)
+        if self.success is not None and column is not None:
+            check_held(schema, frame[column], column, self.success)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         need_statsmodels()
         frame = self.part(frame)
-        left, right = check_formula(self.formula, list(frame.columns))
-        y, x, names = design(f"{OUTCOME} ~ {right}", frame.assign(**{OUTCOME: outcome(frame, left, self.success)}))
+        from margrave.inference.design import design
+
+        tree = check_formula(self.formula, list(frame.columns))
+        y, x, names = design(tree.right, frame, outcome(frame, tree.left, self.success).to_numpy())
         alone, kept = estimable(x)
         return _logit(y, x[:, kept], _where(names, kept), self.robust).only(alone[kept])
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from margrave.errors import InputError
 from margrave.inference.columns import column_of
-from margrave.inference.formulas import some, value_of
+from margrave.inference.kinds import some, value_of
 from margrave.release.evidence import Condition, codes_of, widened
 from margrave.schema import Schema
 

@@ -9,8 +9,9 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.models.protocol import Model
+from margrave.ratios import percent
 from margrave.release.draws import Draws
 from margrave.schema import Integer, Real
 from margrave.schema.numeric import Numeric
@@ -74,7 +75,7 @@ class Pile:
         end, beyond = ("last", "above") if self.top else ("first", "below")
         label = self.column.labels()[self.cell]
         return (
-            f"{self.column.name}: {100 * self.share:.2g} % of the records are in its {end} cell, {label}, far more"
+            f"{self.column.name}: {percent(self.share)} of the records are in its {end} cell, {label}, far more"
             f" than the cells beside it lead to expect. By the schema (outside = 'clip') values {beyond} it were"
             f" counted there. If there were such, {some(names)} may be off by any amount, which no interval tells. What"
             " helps are wider bounds in the schema of the next release."

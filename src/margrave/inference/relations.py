@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol, runtime_checkable
 
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.inference.merged import NONE_MERGED, Merged
 from margrave.marginal import covers
 from margrave.release.draws import ABSENT, MERGED, Draws

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from margrave.inference.estimate import Estimate
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.typing import FloatArray
 
 FACTOR = 4.0

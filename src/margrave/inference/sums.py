@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.inference.fits import Fitted, read_fit
-from margrave.inference.formulas import some
+from margrave.inference.kinds import some
 from margrave.inference.sources import ROWS, Draws, Frames, total_of
 
 _SAME = 1e-9

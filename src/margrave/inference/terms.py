@@ -1,35 +1,26 @@
-"""What a coefficient's name says of its term: the columns that it joins, and the levels of categories it is about."""
+"""Coefficients of a formula: the columns that their terms join, and the levels of categories that they compare."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from margrave.errors import InputError
-from margrave.inference.formulas import columns_of, names_in
+from margrave.formula import Category, Column, Node, columns_in, factors_of, parse
+from margrave.inference.formulas import columns_of, inside
 from margrave.typing import Clique
 
-LEVEL = re.compile(r"\[([^\]]*)\]")
-CODING = re.compile(r"\b(?:Sum|Poly|Helmert|Diff)\b")
-"""Codings of categories in which a coefficient is about every level."""
-ENDS = {"'": "'", '"': '"', "`": "`", "[": "]"}
-REFERENCE = re.compile(r"""\bTreatment\(\s*(?:reference\s*=\s*)?(['"]?)(.*?)\1\s*\)""")
+#: Codings of categories in which a coefficient is about every level.
+OF_EVERY_LEVEL = ("Sum", "Poly", "Helmert", "Diff")
 
 
 def joined_by(formula: str, coefficient: str) -> Clique:
-    """The columns whose relation all at once a coefficient is about: the outcome's, and those of its term.
+    """Return the columns whose relation all at once a coefficient is about: the outcome's, and those of its term.
 
     >>> joined_by("y ~ x * C(z)", "x:C(z)[T.b]"), joined_by("y ~ x * C(z)", "Intercept")
     (('y', 'x', 'z'), ('y',))
     """
-    left = names_in(formula.partition("~")[0], formula)
-    if coefficient == "Intercept":
-        return tuple(dict.fromkeys(left))
-    try:
-        inside = names_in(LEVEL.sub("", coefficient), formula)
-    except InputError:  # a level's name with brackets or quotes of its own
-        return columns_of(formula)
-    return tuple(dict.fromkeys([*left, *inside]))
+    left = columns_in(parse(formula).left)
+    return left if coefficient == "Intercept" else tuple(dict.fromkeys([*left, *inside(formula, coefficient)]))
 
 
 @dataclass(frozen=True)
@@ -45,51 +36,27 @@ class Levels:
 
 
 def levels_in(formula: str, coefficient: str) -> dict[str, Levels]:
-    """What a coefficient compares of the columns of its term that are categories there.
+    """Return what a coefficient compares of the columns of its term that are categories there.
 
     >>> levels_in("y ~ x * C(z, Treatment('c'))", "x:C(z, Treatment('c'))[T.b]")
     {'z': Levels(own='b', reference='c', every=False)}
     """
+    try:
+        factors = factors_of(coefficient)
+    except InputError:  # a level's name with brackets or quotes of its own
+        return dict.fromkeys(columns_of(formula), Levels(every=True))
     found: dict[str, Levels] = {}
-    for factor, level in _factors(coefficient):
-        try:
-            columns = names_in(factor, formula)
-        except InputError:  # a level's name with brackets or quotes of its own
-            return dict.fromkeys(columns_of(formula), Levels(every=True))
-        if level is not None and factor.startswith(("C(", "Q(", *columns)):  # and not bs(x)[0]
-            found |= dict.fromkeys(columns, _compared(factor, level))
+    for factor, level in factors:
+        coded = isinstance(factor, Category) and factor.coding is not None
+        if coded or (level is not None and isinstance(factor, Category | Column)):  # and not bs(x)[0]
+            found |= dict.fromkeys(columns_in(factor), _compared(factor, level or ""))
     return found
 
 
-def _compared(factor: str, level: str) -> Levels:
-    if CODING.search(factor):
+def _compared(factor: Node, level: str) -> Levels:
+    coding = factor.coding if isinstance(factor, Category) else None
+    if coding is not None and coding.name in OF_EVERY_LEVEL:
         return Levels(every=True)
     if not level.startswith("T."):
         return Levels(level)
-    named = REFERENCE.search(factor)
-    return Levels(level.removeprefix("T."), named.group(2) if named else "")
-
-
-def _factors(coefficient: str) -> list[tuple[str, str | None]]:
-    """The factors of a term, each with the level that it is at; None of what is no category.
-
-    >>> _factors("C(a, Treatment('x:y'))[T.it's]:c")
-    [("C(a, Treatment('x:y'))", "T.it's"), ('c', None)]
-    """
-    parts, depth, start, inside = [], 0, 0, ""
-    for i, sign in enumerate(coefficient):
-        if inside:  # a quoted text, or a level
-            inside = "" if sign == inside else inside
-        elif sign in ENDS:
-            inside = ENDS[sign]
-        elif sign in "()":
-            depth += 1 if sign == "(" else -1
-        elif sign == ":" and not depth:
-            parts.append(coefficient[start:i])
-            start = i + 1
-    return [_split(part) for part in (*parts, coefficient[start:])]
-
-
-def _split(factor: str) -> tuple[str, str | None]:
-    name, bracket, level = factor.partition("[") if factor.endswith("]") else (factor, "", "")
-    return (name, level[:-1]) if bracket else (name.strip(), None)
+    return Levels(level.removeprefix("T."), "" if coding is None or coding.option is None else str(coding.option))

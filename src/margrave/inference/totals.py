@@ -10,7 +10,7 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.inference.columns import column_of, line_of, scalar
 from margrave.inference.fits import Fitted
-from margrave.inference.formulas import holds, is_date
+from margrave.inference.kinds import holds, is_date
 from margrave.inference.models import OfOneColumn, Proportion
 from margrave.inference.parts import Where
 from margrave.inference.sources import size_of

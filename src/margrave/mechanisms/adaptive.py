@@ -35,6 +35,7 @@ from margrave.mechanisms.rounds import (
     is_whole,
     queries_config,
 )
+from margrave.models.entries import kinds_asked
 from margrave.models.protocol import Fit, Model, fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
@@ -115,9 +116,9 @@ class AdaptiveMeasurements(ABC):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
-        self._rounds(domain)  # queries of another domain, weights that nothing can be made of
-        single = not is_whole(self.granularity)
-        check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, single=single)
+        rounds = self._rounds(domain)  # queries of another domain, weights that nothing can be made of
+        kinds = () if rounds.whole else kinds_asked(rounds.queries)
+        check_fit(self.estimator(), domain, one_way(domain), self.most_mb, adaptive=True, kinds=kinds)
 
     def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
         """How many rounds there would be at most, for so many records."""

@@ -10,8 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from margrave.errors import ModelTooLargeError
+from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import TOTAL, Queries, closure
+from margrave.models import FITS
+from margrave.models.entries import EntryKind, not_taken
 from margrave.models.protocol import Fit, Model
 from margrave.models.weights import averaged
 from margrave.privacy import Gaussian, Private, Unit, size_is_public
@@ -36,6 +38,13 @@ FOR_TOTAL = Fraction(1, 50)
 
 CELLS_PER_MB = 2**20 // 8
 """Model sizes count 8 bytes a cell, as in the papers."""
+
+OTHERWISE = {
+    EntryKind.MERGED: "rare=0 (--rare 0)",
+    EntryKind.CELL: 'granularity="marginal" (--granularity marginal)',
+    EntryKind.SET: 'granularity="marginal" and a workload instead of queries',
+}
+"""How a mechanism is told not to measure a kind, where it can be told."""
 
 LARGEST_MODEL_MB = 65_536.0
 """The largest model where no other limit is given: estimating one of 8.6 billion cells takes hours, beyond it days."""
@@ -140,15 +149,15 @@ def check_fit(
     max_model_mb: float | None = None,
     *,
     adaptive: bool = False,
-    single: bool = False,
-    readings: bool = False,
+    kinds: Collection[EntryKind] = (),
 ) -> None:
     """Refuse, before anything is spent, a fit that cannot serve, and a model too large whatever is chosen.
 
     ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit. ``adaptive``: it is
-    to estimate what was not measured; ``single``: it is told single counts; ``readings``: and public marginals. A fit
-    that cannot has ``serves``.
+    to estimate what was not measured, and one that cannot has ``serves``. ``kinds``: what else than whole marginals the
+    run may give it; a fit that cannot use some kind says in ``entries`` which ones it uses.
     """
+    _check_kinds(fit, kinds)
     limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
     cells = fit.cells(domain, cliques)
     if not cells <= limit * CELLS_PER_MB:
@@ -162,7 +171,20 @@ def check_fit(
         )
     serves = getattr(fit, "serves", None)
     if serves is not None:
-        serves(domain, adaptive=adaptive, single=single, readings=readings)
+        serves(domain, adaptive=adaptive)
+
+
+def _check_kinds(fit: Fit, kinds: Collection[EntryKind]) -> None:
+    """Refuse a fit that cannot use what the run may measure."""
+    lacking = not_taken(fit, kinds)
+    if lacking:
+        others = [kind.__name__ for kind in FITS.values() if not not_taken(kind, kinds)]
+        names = f", such as {others[0]}()" if others else ""
+        ways = [OTHERWISE[kind] for kind in lacking if kind in OTHERWISE]
+        raise InputError(
+            f"{type(fit).__name__} cannot be fitted to {' or '.join(lacking)}, which this run may measure.",
+            remedy=f"Give it another fit{names}{''.join(f', or say {way}' for way in ways)}.",
+        )
 
 
 def workload_config(workload: Workload | None, queries: Queries | None = None, *, ways: int = 3) -> Any:

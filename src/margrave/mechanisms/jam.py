@@ -30,6 +30,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.library import Library, given, not_public, pairs_of, still_private
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
+from margrave.models.entries import EntryKind
 from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
@@ -141,7 +142,7 @@ class JAM:
         """Raise what would keep a run from its end, before the table is read."""
         closure = workload_or_default(self.workload, domain).closure()
         alone = [r for r in closure if len(r) == 1]
-        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, readings=True)
+        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, kinds={EntryKind.READING})
         if self.public is not None:
             still_private(self.public, closure, unit)
 

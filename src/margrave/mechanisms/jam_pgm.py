@@ -29,6 +29,7 @@ from margrave.mechanisms.library import given, scaled
 from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
+from margrave.models.entries import EntryKind
 from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
@@ -118,7 +119,7 @@ class JAMPGM:
         """Raise what would keep a run from its end, before the table is read."""
         closure = workload_or_default(self.workload, domain).closure()
         alone = [r for r in closure if len(r) == 1]
-        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, readings=True)
+        check_fit(self.fit, domain, alone, self.max_model_mb, adaptive=True, kinds={EntryKind.READING})
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

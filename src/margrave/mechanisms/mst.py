@@ -23,6 +23,7 @@ from margrave.mechanisms.common import (
     silent,
 )
 from margrave.models import Fit, GraphicalFit
+from margrave.models.entries import EntryKind
 from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
@@ -76,7 +77,8 @@ class MST:
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
-        check_fit(self.fit, domain, one_way(domain), self.max_model_mb, adaptive=True)
+        kinds = {EntryKind.MERGED} if self.rare > 0 else set()
+        check_fit(self.fit, domain, one_way(domain), self.max_model_mb, adaptive=True, kinds=kinds)
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

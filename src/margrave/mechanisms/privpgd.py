@@ -22,6 +22,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import Fit, ParticleFit
+from margrave.models.entries import EntryKind
 from margrave.models.particles import Constraint, Penalty
 from margrave.models.protocol import fit_config
 from margrave.parameters import check_parameters
@@ -140,7 +141,8 @@ class PrivPGD:
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise what would keep a run from its end, before the table is read."""
-        check_fit(self.estimator(), domain, self.reads(domain))
+        kinds = {EntryKind.HALF_SPACE} if self._asked(domain) else set()
+        check_fit(self.estimator(), domain, self.reads(domain), kinds=kinds)
 
     def run(
         self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None

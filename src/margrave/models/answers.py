@@ -114,7 +114,7 @@ class AnswersFit:
         whole = [m for m in transcript.measurements if m.query.is_identity]
         return Answers(domain, transcript.total(), terms_of(domain, whole))
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool) -> None:
         """Raise ``InputError`` where what was not measured is to be estimated."""
         if adaptive:
             raise InputError(

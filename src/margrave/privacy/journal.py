@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ def look(path: str | Path, *, resume: bool) -> Plain:
 
     **Privacy:** none spent, and nothing is written.
     """
-    if not Path(path).exists():
+    if not os.path.exists(path):
         if resume:
             raise LedgerError(f"There is no journal {path} to resume from.", remedy="Name it, or leave resume out.")
         return {}
@@ -126,7 +127,7 @@ class Journal:
 
     def __init__(self, path: str | Path, run: str, day: str, facts: Mapping[str, Any], *, resume: bool) -> None:
         self.path = Path(path)
-        if not self.path.absolute().parent.is_dir():
+        if not os.path.isdir(self.path.absolute().parent):
             raise InputError(f"The folder {self.path.parent} does not exist.", remedy="Make it first.")
         self._next = 0
         look(path, resume=resume)

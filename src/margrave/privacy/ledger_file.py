@@ -8,6 +8,7 @@ resumed to its end, or closed by the custodian.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -60,7 +61,7 @@ class LedgerFile:
             "delta": cap.delta,
             "day": _today(),
         }
-        if not self.path.absolute().parent.is_dir():
+        if not os.path.isdir(self.path.absolute().parent):
             raise InputError(f"The folder {self.path.parent} does not exist.", remedy="Make it first.")
         with _Books.opened(self.path, create=True) as books, books.locked():
             _check_new(books, name, replace=replace)

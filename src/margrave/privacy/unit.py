@@ -5,6 +5,7 @@ Every sensitivity in margrave comes from ``sensitivity`` below; no other module 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -151,7 +152,7 @@ def parse_unit(text: str) -> Unit:
         return AddRemoveRow()
     if not colon and name == "replace-row":
         return ReplaceRow()
-    if name in ("add-remove-person", "replace-person") and rows.isascii() and rows.isdigit():
+    if name in ("add-remove-person", "replace-person") and re.fullmatch(r"[0-9]{1,18}", rows):
         return AddRemovePerson(int(rows)) if name == "add-remove-person" else ReplacePerson(int(rows))
     raise InputError(
         f"{text!r} is no unit of privacy.",

@@ -241,7 +241,7 @@ def intervals_of(
 
 def cliques_of_interest(domain: Domain, transcript: Transcript, config: Mapping[str, Any]) -> tuple[Clique, ...]:
     """The downward closure of the mechanism's workload where its configuration tells; else of all that was asked."""
-    if isinstance(config.get("workload"), list) or config.get("workload") in ALL_WAYS:
+    if isinstance(config.get("workload"), list) or str(config.get("workload")) in ALL_WAYS:
         return workload_of(domain, config).closure()
     asked = [*transcript.cliques, *(c for s in transcript.selections for c in s.candidates)]
     return closure(dict.fromkeys(asked))

@@ -63,6 +63,7 @@ def build_certificate(
             "sha256": schema.hash(),
             "columns": len(schema.columns),
             "cells": str(schema.domain.cells()),
+            **({"files": [{"name": f.name, "sha256": f.sha256} for f in schema.files]} if schema.files else {}),
         },
         "constraints": _constraints(schema),
         "preconditions": preconditions(schema),
@@ -124,6 +125,7 @@ def _public_words(public: Mapping[str, Any]) -> str:
 
 def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, Any]) -> list[str]:
     inputs = [f"the schema, sha256 {schema.hash()}"]
+    inputs += [f"the file {f.name} that the schema was read from, sha256 {f.sha256}" for f in schema.files]
     inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
     inputs += [
         f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 
+#: The most draws of one call: each keeps a model in memory.
+MAX_DRAWS = 100_000
 METHODS = ("auto", "posterior", "bootstrap")
 
 FINDING = 0.95
@@ -196,6 +198,8 @@ def draws_of(
 def _check(m: object, rows: object, method: object, seed: object) -> None:
     if not is_whole(m, 1):
         raise InputError(f"{m!r} draws cannot be made.", remedy="m is at least 1; combining needs 2, and 100 is usual.")
+    if int(m) > MAX_DRAWS:  # type: ignore[call-overload]
+        raise InputError(f"m is more than {MAX_DRAWS:,} draws.", remedy="Draw fewer; 100 is usual.")
     if not is_whole(rows, 1):
         raise InputError(f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out.")
     if method not in METHODS:

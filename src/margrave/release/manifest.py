@@ -31,6 +31,17 @@ from margrave.typing import AnyArray, Clique
 
 _FRACTION = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
+#: Counts are 64-bit integers.
+MAX_COUNT = 2**63 - 1
+#: The range of noise scales, in records, that the samplers accept.
+MIN_SCALE, MAX_SCALE = 2.0**-100, 2.0**50
+#: The largest scale of a public marginal's cell: its square is still a finite number.
+MAX_PUBLIC_SCALE = 2.0**500
+#: The range of the terms of a score other than 0: products and ratios of them stay finite.
+MIN_TERM, MAX_TERM = 1e-100, 1e100
+#: The largest rho that a budget can hold.
+MAX_RHO = 10**12
+
 Plain = dict[str, Any]
 
 
@@ -164,8 +175,8 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
     kind = plain["type"]
     if kind == "public-total":
         total = plain["total"]
-        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise ReleaseError("The public total is not a count.")
+        if not isinstance(total, int) or isinstance(total, bool) or not 0 <= total <= MAX_COUNT:
+            raise ReleaseError(f"The public total is not a count from 0 to {MAX_COUNT}.")
         return PublicTotal(total)
     if kind == "measurement":
         return _measurement(plain, shelf, domain)
@@ -186,8 +197,8 @@ def _measurement(plain: Plain, shelf: Shelf, domain: Domain) -> Measurement:
     query = query.within(clique)  # older releases name the groups of all columns
     values = shelf.get(plain["values"])
     shape = query.domain(domain.project(clique)).shape(clique)
-    scale = _number(plain["scale"])
-    if values.dtype != np.int64 or values.shape != shape or scale <= 0:
+    scale = _scale(plain["scale"])
+    if values.dtype != np.int64 or values.shape != shape:
         raise ReleaseError(f"The measurement of {', '.join(clique)} does not fit the domain.")
     return Measurement(clique, values, scale, _fraction(plain["rho"]), query)
 
@@ -208,6 +219,8 @@ def _selection(plain: Plain, shelf: Shelf, domain: Domain) -> Selection:
         raise ReleaseError("A choice among public readings does not fit its candidates.")
     if chosen not in candidates or any(v.shape != (len(candidates),) for v in terms.values()):
         raise ReleaseError("A selection does not fit its candidates.")
+    if not all(_are_terms(v) for v in terms.values()):
+        raise ReleaseError("The score of a selection has terms that are not numbers of an ordinary size.")
     return Selection(
         candidates=candidates,
         chosen=chosen,
@@ -225,7 +238,7 @@ def _reading(plain: Plain, shelf: Shelf, domain: Domain) -> PublicReading:
     clique = _clique(plain["clique"], domain)
     values, scales = (shelf.get(plain[name]) for name in ("values", "scales"))
     fits = all(a.dtype == np.float64 and a.shape == domain.shape(clique) for a in (values, scales))
-    if not fits or not np.isfinite(values).all() or not (scales > 0).all():
+    if not fits or not (np.abs(values) <= MAX_COUNT).all() or not _are_scales(scales):
         raise ReleaseError(f"The public reading of {', '.join(clique)} does not fit the domain.")
     return PublicReading(clique, values, scales, _text(plain["source"]))
 
@@ -246,13 +259,13 @@ def _half_space(plain: Plain, domain: Domain) -> HalfSpace:
 
 
 def _answer(plain: Plain, query: SingleQuery, domain: Domain) -> Answer:
-    value, scale = plain["value"], _number(plain["scale"])
+    value, scale = plain["value"], _scale(plain["scale"])
     try:
         query.check(domain)
     except InputError:
         raise ReleaseError("A single query does not fit the domain.") from None
-    if not isinstance(value, int) or isinstance(value, bool) or not abs(value) < 2**63 or scale <= 0:
-        raise ReleaseError("The answer of a single query is not a count with a scale of noise.")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_COUNT:
+        raise ReleaseError("The answer of a single query is not a count.")
     return Answer(query, value, scale, _fraction(plain["rho"]))
 
 
@@ -336,7 +349,27 @@ def _fraction(value: object) -> Fraction:
     text = _text(value)
     if not _FRACTION.fullmatch(text):  # Fraction itself would expand 1e999999999
         raise ReleaseError("An amount of budget is not an exact fraction.")
+    top, _, bottom = text.partition("/")
+    if not int(bottom or 1) or int(top) > MAX_RHO * int(bottom or 1):
+        raise ReleaseError(f"An amount of budget is not a fraction from 0 to {MAX_RHO:g}.")
     return Fraction(text)
+
+
+def _scale(value: object) -> float:
+    scale = _number(value)
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise ReleaseError(f"A noise scale is not from {MIN_SCALE:g} to {MAX_SCALE:g}.")
+    return scale
+
+
+def _are_terms(values: AnyArray) -> bool:
+    sizes = np.abs(values.astype(np.float64))
+    return bool(((sizes == 0) | ((sizes >= MIN_TERM) & (sizes <= MAX_TERM))).all())
+
+
+def _are_scales(scales: AnyArray) -> bool:
+    """Return whether all are noise scales of public marginals; an infinite one marks a cell without evidence."""
+    return bool((((scales >= MIN_SCALE) & (scales <= MAX_PUBLIC_SCALE)) | (scales == np.inf)).all())
 
 
 def _number(value: object) -> float:
@@ -353,8 +386,8 @@ def _real(value: object) -> float:
 
 
 def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ReleaseError("A number that should be whole and not negative is neither.")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_COUNT:
+        raise ReleaseError(f"A number should be whole, from 0 to {MAX_COUNT}, and is not.")
     return value
 
 

@@ -477,8 +477,7 @@ def _codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
         raise InputError(
             f"{n!r} rows cannot be drawn.", remedy="The number of rows n is a whole number, at least 0."
         )
-    if n is not None:
-        check_room(n, len(model.domain))
+    check_room(round(model.total) if n is None else n, len(model.domain))
     with held(n):
         codes = model.sample(n, rng=rng)
         return codes.take(rng.permutation(len(codes)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from margrave.files import check_ending, check_output, written_whole
+from margrave.ratios import percent, quotient
 from margrave.release import Bound, Release
 from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
 from margrave.report.figures import bars, heat
@@ -70,11 +71,11 @@ def render(release: Release) -> str:
 
 def _head(release: Release, facts: dict[str, Any]) -> str:
     rho = facts["rho"]
-    share = rho["spent"]["decimal"] / rho["budget"]["decimal"] if rho["budget"]["decimal"] else 0.0
+    share = quotient(rho["spent"]["decimal"], rho["budget"]["decimal"])
     tiles = [
         ("epsilon", f"{facts['epsilon']:.4g}"),
         ("delta", f"{facts['delta']:.3g}"),
-        (f"rho spent, {100 * share:.4g} % of the budget", f"{rho['spent']['decimal']:.4g}"),
+        (f"rho spent, {percent(share, '.4g')} of the budget", f"{rho['spent']['decimal']:.4g}"),
         ("records" if facts["size_is_public"] else "records, estimated", f"{facts['size']:,.0f}"),
         ("columns", str(facts["schema"]["columns"])),
         ("noisy marginals", str(len(release.transcript.measurements))),
@@ -180,7 +181,7 @@ def _step(entry: Entry, largest: float, budget: float) -> str:
     width = 100 * rho / largest if largest else 0.0
     return (
         f'<tr><td>{escape(what)}</td><td class="n">{cells}</td><td class="n">{noise}</td>'
-        f'<td class="n">{100 * rho / budget:.2g} %</td>'
+        f'<td class="n">{percent(quotient(rho, budget))}</td>'
         f'<td><span class="share" style="width:{width:.1f}%"></span></td></tr>'
     )
 
@@ -290,7 +291,7 @@ def _price(release: Release) -> str:
     return "<h3>The price of privacy</h3>" + _paragraph(
         f"With probability {price.level:g} the mean error of the workload's {price.marginals:,} marginals{without} is"
         f" at most {price.error:.3g} (0 to 2). That is what {price.rows:,} real records drawn at random,"
-        f" {100 * price.share:.2g} % of all, would be off by if they were published as they are, without any privacy."
+        f" {percent(price.share)} of all, would be off by if they were published as they are, without any privacy."
         " Bounds are several times larger than errors, so the release is usually worth many times as many records."
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from margrave.ratios import percent
 from margrave.release.misfit import Misfit
 from margrave.release.together import Together
 from margrave.transcript import Account
@@ -89,7 +90,7 @@ def contradicted(misfits: Sequence[Misfit]) -> str:
     more = f", and likewise {others:,} more marginal{'s' * (others > 1)}" if others else ""
     return (
         f"The model contradicts what was measured: of {named} it has"
-        f" {100 * worst.share:.2g} % of the records or more in wrong cells{more}."
+        f" {percent(worst.share)} of the records or more in wrong cells{more}."
     )
 
 

@@ -21,7 +21,7 @@ from margrave.errors import SchemaError
 from margrave.schema import checks
 from margrave.schema.column import Column, settled
 from margrave.schema.discrete import OTHER, Categorical, Coded, Ordinal
-from margrave.schema.elements import LINES, Element, codes_of, element, elements, union_of
+from margrave.schema.elements import LINES, Element, code_name, codes_of, element, elements, union_of
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.zeros import Size, StructuralZeros, any_possible
 
@@ -168,7 +168,7 @@ class Depends:
                 if known.setdefault(key, codes) != codes:
                     raise checks.fail(
                         self.on,
-                        f"the table of {self.column!r} has two lines for {on.labels()[key]!r}.",
+                        f"the table of {self.column!r} has two lines for {code_name(on, key)}.",
                         "Keep one; where several values are possible, declare allowed combinations.",
                     )
                 possible[key, :] = False
@@ -179,7 +179,7 @@ class Depends:
         left = sorted(set(range(on.size)) - set(known) - free)
         if left:
             raise checks.fail(
-                self.on, f"the table of {self.column!r} has no line for {on.labels()[left[0]]!r}.", "Add one."
+                self.on, f"the table of {self.column!r} has no line for {code_name(on, left[0])}.", "Add one."
             )
         if column.missing and None not in self.table.values():
             possible[:, -1] = True

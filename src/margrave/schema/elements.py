@@ -17,7 +17,7 @@ import pyarrow as pa
 from margrave.errors import SchemaError
 from margrave.schema.checks import fail
 from margrave.schema.column import Column, some_of
-from margrave.schema.discrete import Coded, Ordinal
+from margrave.schema.discrete import Categorical, Coded, Ordinal
 from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
 from margrave.schema.values import arrow_of
 
@@ -59,26 +59,33 @@ def elements(value: Any, where: str) -> list[Element]:
 
 
 def codes_of(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
-    """The codes that each element means; SchemaError for one that the column cannot hold, or that splits a bin."""
-    distinct = list(dict.fromkeys(map(_keyed, found)))
-    known = dict(zip(distinct, _codes(column, [e for _, e in distinct]), strict=True))
+    """The codes that the element of each combination means.
+
+    SchemaError for one that the column cannot hold, or that splits a bin. It numbers the combination and quotes
+    nothing: the list may come from a file.
+    """
+    first: dict[tuple[str, Element], int] = {}
+    for number, value in enumerate(found, 1):
+        first.setdefault(_keyed(value), number)
+    called = [(e, f"a value in combination {number}") for (_, e), number in first.items()]
+    known = dict(zip(first, _codes(column, called), strict=True))
     return [known[_keyed(e)] for e in found]
 
 
 def union_of(column: Column, found: Sequence[Element]) -> tuple[int, ...]:
     """The codes that elements mean together: numbers that fill a bin between them may be listed one by one."""
     if isinstance(column, LINES):
-        spans = sorted(_span(column, e) for e in found if e is not None)
+        spans = sorted(_span(column, e, None) for e in found if e is not None)
         merged: list[tuple[float, float]] = []
         for low, high in spans:
             if merged and low <= merged[-1][1] + column.cells.whole:
                 merged[-1] = (merged[-1][0], max(merged[-1][1], high))
             else:
                 merged.append((low, high))
-        codes = {c for low, high in merged for c in _within(column, low, high)}
+        codes = {c for low, high in merged for c in _within(column, low, high, None)}
         codes.update(c for e in found if e is None for c in _missing(column))
     else:
-        codes = {c for own in codes_of(column, found) for c in own}
+        codes = {c for own in _codes(column, [(e, None) for e in found]) for c in own}
     return tuple(sorted(codes))
 
 
@@ -87,14 +94,16 @@ def _keyed(value: Element) -> tuple[str, Element]:
     return (type(value).__name__, value)
 
 
-def _codes(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
+def _codes(column: Column, found: Sequence[tuple[Element, str | None]]) -> list[tuple[int, ...]]:
+    """The codes of elements, each with what an error calls it; None for what may be quoted."""
     if isinstance(column, LINES):
-        return [_missing(column) if e is None else _within(column, *_span(column, e)) for e in found]
-    plain = [e for e in found if e is not None and not isinstance(e, tuple)]
+        return [_missing(column) if e is None else _within(column, *_span(column, e, called), called)
+                for e, called in found]  # fmt: skip
+    plain = [(e, called) for e, called in found if e is not None and not isinstance(e, tuple)]
     single = iter(_listed(column, plain))
     return [
-        _missing(column) if e is None else _between(column, e) if isinstance(e, tuple) else (next(single),)
-        for e in found
+        _missing(column) if e is None else _between(column, e, called) if isinstance(e, tuple) else (next(single),)
+        for e, called in found
     ]
 
 
@@ -104,33 +113,33 @@ def _missing(column: Column) -> tuple[int, ...]:
     return (column.size - 1,)
 
 
-def _listed(column: Column, values: Sequence[Scalar]) -> list[int]:
+def _listed(column: Column, values: Sequence[tuple[Scalar, str | None]]) -> list[int]:
     """The code of each value of a column of separate values."""
-    encoded = column.encode(arrow_of(values))
-    for i, value in enumerate(values):
+    encoded = column.encode(arrow_of([value for value, _ in values]))
+    for i, (value, called) in enumerate(values):
         if encoded.outside[i] or encoded.empty[i] or encoded.unreadable[i]:
-            raise fail(column.name, f"a constraint names {_shown(value)}, which it cannot hold.", _some(column))
+            raise _not_held(column, value, called)
     codes: list[int] = encoded.codes.tolist()
     return codes
 
 
-def _between(column: Column, ends: Range) -> tuple[int, ...]:
+def _between(column: Column, ends: Range, called: str | None) -> tuple[int, ...]:
     """The codes from one category or code to another."""
     if not isinstance(column, Ordinal | Coded):
         raise fail(column.name, "a constraint gives it a range, but it has no order.", "List the values instead.")
     last = column.size - 1 - column.missing
-    low, high = (None if e is None else _listed(column, [e])[0] for e in ends)
+    low, high = (None if e is None else _listed(column, [(e, called)])[0] for e in ends)
     codes = tuple(range(low or 0, (last if high is None else high) + 1))
     if not codes:
         raise fail(column.name, "a range of a constraint ends before it begins.", "Exchange its ends.")
     return codes
 
 
-def _span(column: Any, value: Element) -> tuple[float, float]:
+def _span(column: Any, value: Element, called: str | None) -> tuple[float, float]:
     """An element as a stretch of the column's line."""
     low, high = value if isinstance(value, tuple) else (value, value)
-    first = -math.inf if low is None else _point(column, low)
-    last = math.inf if high is None else _point(column, high)
+    first = -math.inf if low is None else _point(column, low, called)
+    last = math.inf if high is None else _point(column, high, called)
     if isinstance(column, Timestamp) and isinstance(high, date) and not isinstance(high, datetime):
         last += 86400 // UNITS[column.unit] - 1  # a day ends when it is over
     if first > last:
@@ -138,7 +147,7 @@ def _span(column: Any, value: Element) -> tuple[float, float]:
     return first, last
 
 
-def _point(column: Any, value: Scalar) -> float:
+def _point(column: Any, value: Scalar, called: str | None) -> float:
     """A value on the column's line. Texts are read as in a table: a CSV file has nothing else."""
     timed = isinstance(column, Date | Timestamp)
     if isinstance(value, date) if timed else isinstance(value, int | float) and not isinstance(value, bool):
@@ -147,10 +156,10 @@ def _point(column: Any, value: Scalar) -> float:
         point = float(column.points(pa.array([value], pa.string()))[0][0])
         if math.isfinite(point):
             return point
-    raise fail(column.name, f"a constraint names {_shown(value)}, which it cannot hold.", _some(column))
+    raise _not_held(column, value, called)
 
 
-def _within(column: Any, low: float, high: float) -> tuple[int, ...]:
+def _within(column: Any, low: float, high: float, called: str | None) -> tuple[int, ...]:
     """The cells of a stretch of a line. Of real numbers, a bin belongs to it if its inside does."""
     cells = column.cells
     starts, stops = np.array([s[:2] for s in cells.spans()], dtype=np.float64).reshape(-1, 2).T
@@ -164,14 +173,20 @@ def _within(column: Any, low: float, high: float) -> tuple[int, ...]:
         touched = (low < stops) & (starts < high)
     split = np.flatnonzero(touched & ~inside)
     if split.size:
+        taken = f"the bin {column.labels()[split[0]]}" if called is None else f"a bin, by {called}"
         raise fail(
             column.name,
-            f"a constraint takes a part of the bin {column.labels()[split[0]]}.",
+            f"a constraint takes a part of {taken}.",
             "Give the column edges where the constraint begins and ends, or atoms for single values.",
         )
     if not inside.any():
         raise fail(column.name, "a constraint speaks of values that all lie outside its bounds.", _some(column))
     return tuple(np.flatnonzero(inside).tolist())
+
+
+def _not_held(column: Column, value: Scalar, called: str | None) -> SchemaError:
+    named = _shown(value) if called is None else called
+    return fail(column.name, f"a constraint names {named}, which it cannot hold.", _some(column))
 
 
 def _shown(value: Scalar) -> str:
@@ -180,4 +195,13 @@ def _shown(value: Scalar) -> str:
 
 
 def _some(column: Column) -> str:
+    if isinstance(column, Categorical | Ordinal):  # its categories may come from a file
+        return f"It has the {len(column.categories):,} categories that the schema lists."
     return f"It has {some_of(column.labels())}."
+
+
+def code_name(column: Column, code: int) -> str:
+    """A code as an error calls it: a category by its place in the list, which may come from a file."""
+    if isinstance(column, Categorical | Ordinal) and code < len(column.categories):
+        return f"category {code + 1}"
+    return repr(column.labels()[code])

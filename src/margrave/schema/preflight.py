@@ -189,6 +189,10 @@ ADVICE = {
 """What is mostly behind a column of some kind that cannot be read."""
 
 
+READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
+"""The question about values of a schema that are those of the rows."""
+
+
 def _advice(kind: str) -> str:
     return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
 
@@ -348,8 +352,7 @@ class Preflight:
         ]
         if self.drafted:
             found.append(
-                f"Bounds or categories as a draft of these rows has them: {', '.join(self.drafted)}. Were they known"
-                " without looking? If not, replace them: what was read off the rows is published as it is."
+                f"Bounds or categories as a draft of these rows has them: {', '.join(self.drafted)}. {READ_OFF}"
             )
         return tuple(found)
 

@@ -26,6 +26,7 @@ from margrave.schema.meaning import meaning_of
 from margrave.schema.numeric import reading_output
 from margrave.schema.ordered import Drawn, decode_in_order
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
+from margrave.schema.references import ReferencedFile, References, check_apart
 from margrave.schema.values import chunks
 from margrave.schema.zeros import StructuralZeros, joined
 from margrave.typing import Clique
@@ -37,8 +38,8 @@ class Schema:
 
     ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
     it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``constraints`` say which
-    combinations of values cannot occur. ``remarks`` are comments for the file, by column ("" for its head); they are no
-    part of the schema.
+    combinations of values cannot occur. ``remarks`` are comments for the file, by column ("" for its head), and
+    ``files`` the files that values were read from, each with its hash; neither makes two schemas different.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -53,9 +54,11 @@ class Schema:
     ignore: Sequence[str] = ()
     constraints: Sequence[Constraint] = ()
     remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    files: Sequence[ReferencedFile] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "files", tuple(self.files))
         object.__setattr__(self, "ignore", tuple(checks.name(n, "column to ignore") for n in self.ignore))
         if not isinstance(self.draft, bool):
             raise SchemaError(
@@ -110,16 +113,16 @@ class Schema:
     def from_toml(text: str, *, folder: Path | None = None) -> Schema:
         """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text.
 
-        Lists of categories and of combinations that lie in files of their own are read from ``folder``; without one
-        they are refused.
+        Lists of categories and of combinations that lie in files of their own are read from ``folder``, and from
+        nowhere else; without one they are refused.
         """
-        head, columns, constraints = toml.parse(text, folder)
+        head, columns, constraints = toml.parse(text, References(folder))
         return Schema(columns, constraints=constraints, **head)
 
     def to_toml(self) -> str:
-        """The schema as TOML: the same text for the same schema, but for its remarks."""
+        """The schema as TOML: the same text for the same schema, but for its remarks and files."""
         return toml.write(
-            self.columns, self.draft, self.person, self.ignore, self.constraints, self.remarks
+            self.columns, self.draft, self.person, self.ignore, self.constraints, self.remarks, self.files
         )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -128,8 +131,15 @@ class Schema:
             temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def hash(self) -> str:
-        """The SHA-256 of the TOML without remarks: two schemas with one hash are the same."""
-        return hashlib.sha256(replace(self, remarks={}).to_toml().encode("utf-8")).hexdigest()
+        """The SHA-256 of the TOML without remarks and files: two schemas with one hash are the same."""
+        return hashlib.sha256(replace(self, remarks={}, files=()).to_toml().encode("utf-8")).hexdigest()
+
+    def check_apart(self, table: Any) -> None:
+        """Raise ``SchemaError`` if a file that the schema was read from is the table, by any link or by its bytes.
+
+        **Privacy:** none is given: who runs it learns that a file they named is the table. Frames are not compared.
+        """
+        check_apart(self.files, table)
 
     def confirmed(self) -> Schema:
         """The schema no longer a draft: whoever calls this vouches that all of it is public."""
@@ -148,6 +158,7 @@ class Schema:
             tuple(c for c in self.columns if c.name in kept),
             draft=self.draft,
             constraints=tuple(c for c in self.constraints if kept.issuperset(c.columns)),
+            files=self.files,
         )
 
     def of_output(self) -> Schema:

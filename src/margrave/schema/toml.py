@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from pathlib import Path
 from typing import Any
 
 from margrave.errors import SchemaError
@@ -14,6 +13,7 @@ from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
 from margrave.schema.discrete import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
+from margrave.schema.references import ReferencedFile, References, read_files, write_files
 from margrave.schema.toml_constraints import read_constraint, write_constraint
 from margrave.schema.toml_files import categories_of
 from margrave.schema.toml_text import comment, line, quoted, says
@@ -22,13 +22,13 @@ VERSION = 1
 KINDS: dict[str, type[Any]] = {
     c.kind: c for c in (Categorical, Ordinal, Boolean, Integer, Real, Date, Timestamp, Coded)
 }
-HEAD = ("version", "draft", "person", "ignore")
+HEAD = ("version", "draft", "person", "ignore", "files")
 
 
-def parse(text: str, folder: Path | None = None) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
-    """What the head says (draft, person, ignore), the columns, and the constraints.
+def parse(text: str, references: References) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
+    """Parse the head (draft, person, ignore, files), the columns, and the constraints.
 
-    ``folder`` is where files that columns and constraints name are looked for; without one, none is read.
+    ``references`` reads the files that columns and constraints name; they are among ``files``.
     """
     try:
         text.encode("utf-8")
@@ -48,9 +48,11 @@ def parse(text: str, folder: Path | None = None) -> tuple[dict[str, Any], list[C
     head = read.get("schema", {})
     if not isinstance(head, dict):
         raise SchemaError("schema is not a table.", remedy="Begin the file with [schema].")
-    columns = [_column(t, i, p, folder) for i, (t, p) in enumerate(_tables(read, text, "column"))]
-    constraints = [read_constraint(t, p, folder) for t, p in _tables(read, text, "constraint")]
-    return _head(head), columns, constraints
+    columns = [_column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))]
+    constraints = [read_constraint(t, p, references) for t, p in _tables(read, text, "constraint")]
+    settings = _head(head)
+    settings["files"] = tuple(dict.fromkeys((*references.files, *settings["files"])))
+    return settings, columns, constraints
 
 
 def _tables(read: Mapping[str, Any], text: str, key: str) -> list[tuple[dict[str, Any], str]]:
@@ -76,10 +78,10 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
     if not isinstance(ignore, list):
         raise SchemaError("ignore is not a list of column names.", remedy='Write ignore = ["id"].')
-    return {"draft": draft, "person": person, "ignore": ignore}
+    return {"draft": draft, "person": person, "ignore": ignore, "files": read_files(table.get("files", []))}
 
 
-def _column(table: Mapping[str, Any], position: int, place: str, folder: Path | None) -> Column:
+def _column(table: Mapping[str, Any], position: int, place: str, references: References) -> Column:
     name = table.get("name")
     called = f"Column {quoted(name)}" if isinstance(name, str) else f"Column number {position + 1}"
     try:
@@ -105,7 +107,7 @@ def _column(table: Mapping[str, Any], position: int, place: str, folder: Path | 
                 )
         said = {k: v for k, v in table.items() if k != "kind"}
         if "categories" in said:
-            said["categories"] = categories_of(said["categories"], str(name), folder)
+            said["categories"] = categories_of(said["categories"], str(name), references)
         made: Column = KINDS[kind](**said)
         return made
     except SchemaError as error:
@@ -130,9 +132,10 @@ def write(
     ignore: Sequence[str],
     constraints: Sequence[Constraint],
     remarks: Mapping[str, str],
+    files: Sequence[ReferencedFile],
 ) -> str:
     """The file. Settings that say nothing (false, none, an empty list) are left out."""
-    head = {"version": VERSION, "draft": draft, "person": person, "ignore": list(ignore)}
+    head = {"version": VERSION, "draft": draft, "person": person, "ignore": list(ignore), "files": write_files(files)}
     lines = [*comment(remarks.get("", "")), "[schema]"]
     lines += [line(k, v) for k, v in head.items() if says(v) or k == "draft"]
     for column in columns:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from margrave.errors import SchemaError
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
 from margrave.schema.elements import Element
+from margrave.schema.references import References
 from margrave.schema.toml_files import rows_of
 from margrave.schema.toml_text import line, quoted, string, written
 
@@ -24,15 +24,15 @@ KEYS = {
 RANGE = ("from", "to")
 
 
-def read_constraint(table: Mapping[str, Any], place: str, folder: Path | None) -> Constraint:
+def read_constraint(table: Mapping[str, Any], place: str, references: References) -> Constraint:
     """One constraint; SchemaError for whatever is wrong with it."""
     try:
-        return _read(table, folder)
+        return _read(table, references)
     except SchemaError as error:
         raise SchemaError(f"{place}{error.message}", remedy=error.remedy) from None
 
 
-def _read(table: Mapping[str, Any], folder: Path | None) -> Constraint:
+def _read(table: Mapping[str, Any], references: References) -> Constraint:
     kinds = [k for k in KEYS if k in table]
     if len(kinds) != 1:
         raise SchemaError("A constraint is not of one kind.", remedy=f"Give it one of: {', '.join(KEYS)}.")
@@ -55,7 +55,7 @@ def _read(table: Mapping[str, Any], folder: Path | None) -> Constraint:
     columns = table.get("columns")
     if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
         raise SchemaError(f"A constraint {kind!r} names no columns.", remedy='Write columns = ["city", "zip"].')
-    rows = _from_file(said, columns, folder) if isinstance(said, str) else _from_list(said, kind)
+    rows = _from_file(said, columns, references) if isinstance(said, str) else _from_list(said, kind)
     if kind == "allowed":
         return Allowed(columns, rows, policy)
     return _depends(columns, rows, policy)
@@ -86,16 +86,16 @@ def _from_list(rows: Any, kind: str) -> list[list[Element]]:
     return [[_element(v) for v in row] for row in rows]
 
 
-def _from_file(name: str, columns: Sequence[str], folder: Path | None) -> list[tuple[Element, ...]]:
+def _from_file(name: str, columns: Sequence[str], references: References) -> list[tuple[Element, ...]]:
     """The rows of a CSV file beside the schema, in the order of the columns; an empty field is missing."""
-    header, rows = rows_of(name, folder, "A constraint", columns)
-    if sorted(header) != sorted(columns):
+    found = rows_of(name, references, "A constraint", columns)
+    if sorted(found.header) != sorted(columns):
         raise SchemaError(
             f"The file {quoted(name)} of a constraint does not have the columns {', '.join(columns)}.",
             remedy="Its first line names exactly these.",
         )
-    order = [header.index(c) for c in columns]
-    return [tuple(row[i] if row[i].strip() else None for i in order) for row in rows]
+    order = [found.header.index(c) for c in columns]
+    return [tuple(row[i] if row[i].strip() else None for i in order) for row in found.rows]
 
 
 def _spoken(said: Any) -> Any:

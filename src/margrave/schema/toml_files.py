@@ -1,48 +1,55 @@
-"""The CSV files beside a schema that hold its long lists: combinations of constraints, and categories."""
+"""The CSV files beside a schema that hold its long lists: combinations of constraints, and categories.
+
+No error quotes a field: the file may be one that should not have been named. Errors give its line instead.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection
-from pathlib import Path
+import io
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from margrave.errors import SchemaError
+from margrave.schema.references import References
 from margrave.schema.toml_text import quoted
 
 SEPARATORS = ",;\t|"
 
 
-def rows_of(
-    name: str, folder: Path | None, whose: str, expected: Collection[str] = ()
-) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows of a CSV file beside the schema. ``whose`` says what names it.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The header and the rows of a CSV file, and the line that each row ends in; blank lines are left out."""
+
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+
+def rows_of(name: str, references: References, whose: str, expected: Collection[str] = ()) -> Rows:
+    """Read a CSV file beside the schema. ``whose`` says what names it.
 
     ``expected`` names of columns tell the separator where it is in doubt.
     """
-    if folder is None:
-        raise SchemaError(
-            f"{whose} names the file {quoted(name)}, but this schema is not read from a folder.",
-            remedy="Load the schema from its file, which stands beside it.",
-        )
+    content = references.read(name, whose)
+    named = f"The file {quoted(name)} of {whose[0].lower()}{whose[1:]}"
     try:
-        with (folder / name).open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            lines = list(csv.reader(file, delimiter=_separator(first, expected), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError):
+        text = content.decode("utf-8-sig")
+        first = io.StringIO(text, newline="").readline()
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(first, expected), strict=True)
+        read = [(row, reader.line_num) for row in reader]
+    except (UnicodeDecodeError, csv.Error, ValueError):
         raise SchemaError(
-            f"The file {quoted(name)} of {whose[0].lower()}{whose[1:]} cannot be read as CSV in UTF-8.",
-            remedy="Put it beside the schema, with a header line that names the columns.",
+            f"{named} cannot be read as CSV in UTF-8.",
+            remedy="Write it with a header line that names the columns.",
         ) from None
-    header, rows = (lines[0], [r for r in lines[1:] if r]) if lines else ([], [])
-    short = next((i for i, row in enumerate(rows, 1) if len(row) != len(header)), None)
+    header = read[0][0] if read else []
+    found = [(row, line) for row, line in read[1:] if row]
+    short = next((line for row, line in found if len(row) != len(header)), None)
     if short is not None:
-        raise SchemaError(
-            f"The file {quoted(name)} of {whose[0].lower()}{whose[1:]} has too many or too few fields in row {short}.",
-            remedy="One for each column.",
-        )
-    return header, rows
+        raise SchemaError(f"{named} has too many or too few fields in line {short}.", remedy="One for each column.")
+    return Rows(header, [row for row, _ in found], [line for _, line in found])
 
 
 def _separator(header: str, expected: Collection[str]) -> str:
@@ -50,7 +57,7 @@ def _separator(header: str, expected: Collection[str]) -> str:
     return max(SEPARATORS, key=lambda s: (len(set(fields[s]) & set(expected)), len(fields[s])))
 
 
-def categories_of(said: Any, column: str, folder: Path | None) -> Any:
+def categories_of(said: Any, column: str, references: References) -> Any:
     """The categories that a file holds, as a list; what names no file is given back as it is.
 
     They are in the file's column of the name that is given, or of the schema's column, or else in its first.
@@ -65,12 +72,22 @@ def categories_of(said: Any, column: str, folder: Path | None) -> Any:
             f"Column {quoted(column)}: categories are neither a list nor a file.",
             remedy='Write categories = ["a", "b"], "codes.csv" or {file = "codes.csv", column = "code"}.',
         )
-    header, rows = rows_of(name, folder, f"Column {quoted(column)}", [wanted or column])
-    if wanted is not None and wanted not in header:
+    found = rows_of(name, references, f"Column {quoted(column)}", [wanted or column])
+    if wanted is not None and wanted not in found.header:
         raise SchemaError(
             f"Column {quoted(column)}: the file {quoted(name)} has no column {quoted(wanted)}.",
             remedy="Its first line names its columns.",
         )
-    names = [n for n in (wanted, column) if n in header]
-    at = header.index(names[0]) if names else 0
-    return [row[at] for row in rows if any(field.strip() for field in row)]
+    names = [n for n in (wanted, column) if n in found.header]
+    at = found.header.index(names[0]) if names else 0
+    kept = [(row[at], line) for row, line in zip(found.rows, found.lines, strict=True) if any(map(str.strip, row))]
+    _check_distinct(kept, f"Column {quoted(column)}: the file {quoted(name)}")
+    return [category for category, _ in kept]
+
+
+def _check_distinct(categories: Sequence[tuple[str, int]], named: str) -> None:
+    """Refuse a category that stands in two lines, also if blanks around it differ, which are not read."""
+    seen: dict[str, int] = {}
+    for category, line in categories:
+        if category.strip() and (first := seen.setdefault(category.strip(), line)) != line:
+            raise SchemaError(f"{named} has one category in lines {first} and {line}.", remedy="Keep one of the two.")

@@ -38,6 +38,8 @@ def written(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, value))}]"
+    if isinstance(value, dict):  # of plain keys
+        return f"{{{', '.join(f'{k} = {written(v)}' for k, v in value.items())}}}"
     return repr(value)
 
 

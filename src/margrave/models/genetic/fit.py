@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.models.entries import ALL, EntryKind
 from margrave.models.genetic.search import Limits, evolve, improve
 from margrave.models.genetic.statistics import Statistics, columns_of
 from margrave.models.oracle.sites import Site, Sites
@@ -57,6 +59,8 @@ class GeneticFit:
     Source: Liu, Tang, Vietri, Wu (2023), Generating private synthetic data with genetic algorithms. Departures: the
     default search, ``hold`` and ``columns``.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
 
     records: int | None = None
     generations: int = 100

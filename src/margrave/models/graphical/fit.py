@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.models.entries import EntryKind
 from margrave.models.expanded import ExpandedModel
 from margrave.models.graphical.balance import balanced
 from margrave.models.graphical.coordinates import Coordinates
@@ -69,6 +71,8 @@ class GraphicalFit:
 
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = frozenset({EntryKind.MERGED, EntryKind.CELL, EntryKind.READING})
 
     shrinkage: float = 1.0
     tolerance: float = 3e-3

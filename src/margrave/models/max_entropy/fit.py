@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import maximal
+from margrave.models.entries import EntryKind
 from margrave.models.graphical import GraphicalFit
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
@@ -54,6 +55,8 @@ class MaxEntropyFit:
     Source: Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private
     synthetic data, Section 4 and Appendix C.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = frozenset({EntryKind.MERGED})
 
     sampler: Literal["nuts", "laplace"] = "nuts"
     chains: int = 4
@@ -102,11 +105,6 @@ class MaxEntropyFit:
         )
 
         return sample_posterior(self, domain, canonical, terms, merged, public[0] if public else None, rng, told)
-
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
-        """Raise ``InputError`` where it is to learn single counts or public readings."""
-        if single or readings:
-            raise InputError(UNKNOWN, remedy=INSTEAD)
 
     def ready(self) -> None:
         """An InputError where a library of the extra is missing: to be asked before anything is spent."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.models.entries import ALL, EntryKind
 from margrave.models.mixture.recipe import Recipe
 from margrave.models.protocol import Model
 from margrave.parameters import check_parameters
@@ -50,6 +52,8 @@ class GeneratorFit:
 
     Source: Liu, Vietri, Wu (2021), Iterative methods for private synthetic data, Algorithms 3 and 4, Appendix D and E.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
 
     hidden: tuple[int, ...] = (256,)
     inputs: int = 64
@@ -136,6 +140,8 @@ class RelaxedFit:
     Source: Aydore et al. (2021), Differentially private query release through adaptive projection; Liu, Vietri, Wu
     (2021), Appendix B.2.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
 
     box: bool = False
     components: int = 1000

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.models.entries import ALL, EntryKind
 from margrave.models.particles.constraints import Constraint, check_told, with_targets
 from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, check_nominal
@@ -72,6 +73,8 @@ class ParticleFit:
     particle gradient descent, Section 3, Algorithm 3. Departures: ``docs/privpgd.md``.
     """
 
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.CELL, EntryKind.SET}
+
     particles: int | None = None
     epochs: int = 200
     optimiser: str = "transport"
@@ -105,14 +108,6 @@ class ParticleFit:
             "kept": 0.2, "rate": 0.1, "decay": 0.75, "weighted": False, "consistent": False,
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
-
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
-        """Raise ``InputError`` where it is to learn single counts."""
-        if single:
-            raise InputError(
-                "Particles are fitted to whole marginals, and this mechanism asks for single counts.",
-                remedy='Say granularity="marginal", or give it another fit.',
-            )
 
     def __call__(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from margrave.errors import InputError
 from margrave.marginal import TOTAL
+from margrave.models.entries import ALL, EntryKind
 from margrave.models.protocol import Model, ModelState
 from margrave.models.weights import kernels
 from margrave.models.weights.grid import Grid, Places
@@ -56,6 +58,8 @@ class MultiplicativeWeightsFit:
     Source: Hardt, Ligett, McSherry (2012); Liu, Vietri, Steinke, Ullman, Wu (2021), PMW^Pub; Liu, Vietri, Wu (2021),
     Appendices B.2 and B.3.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
 
     public: Public | None = None
     step: float = 0.5
@@ -111,7 +115,7 @@ class MultiplicativeWeightsFit:
             multiply(places, told, step=self.step, passes=max(1, self.passes), threshold=self.threshold)
         _normalise(places)
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
         _refuse_impossible(domain, self.public)
 
@@ -147,6 +151,8 @@ class EntropyProjectionFit:
 
     Source: Liu, Vietri, Wu (2021), Algorithm 2 and Appendix C.
     """
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
 
     public: Public | None = None
     gamma: float = 1.0
@@ -184,7 +190,7 @@ class EntropyProjectionFit:
         _normalise(places)
         return WeightsModel(_kind_of(self.public), places, total, known=len(transcript))
 
-    def serves(self, domain: Domain, *, adaptive: bool, single: bool, readings: bool = False) -> None:
+    def serves(self, domain: Domain, *, adaptive: bool) -> None:
         """Raise ``ReleaseError`` where the domain leaves no record possible."""
         _refuse_impossible(domain, self.public)
 

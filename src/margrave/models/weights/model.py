@@ -20,6 +20,8 @@ from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
 LARGEST_MASS = 1e100
 """Weights sum to less, so that products of them with a number of records are finite."""
+#: The smallest sum of weights in a file: shares of it are then not subnormal.
+MIN_MASS = 1e-100
 
 
 class WeightsModel:
@@ -176,7 +178,7 @@ def _loaded(
 def _weights(arrays: Mapping[str, AnyArray], name: str, size: int) -> FloatArray:
     """Weights of so many places: none negative, and a finite positive sum."""
     weights = floats_of(arrays, name, (size,))
-    if weights.min() < 0 or not 0.0 < float(weights.sum()) < LARGEST_MASS:
+    if weights.min() < 0 or not MIN_MASS < float(weights.sum()) < LARGEST_MASS:
         raise ReleaseError("The release's model holds weights that are no distribution.")
     return weights
 

@@ -1,0 +1,54 @@
+"""The language of formulas: text to a tree of a closed grammar. Nothing in a formula is ever run as code."""
+
+from margrave.formula.coefficients import factors_of, spelled
+from margrave.formula.expansion import Term, expand
+from margrave.formula.nodes import (
+    Call,
+    Category,
+    Chain,
+    Coding,
+    Column,
+    Compare,
+    Formula,
+    Logic,
+    Missing,
+    Negative,
+    Node,
+    Not,
+    Number,
+    Power,
+    Text,
+    columns_in,
+    gives_truth,
+    needed_in,
+    written,
+)
+from margrave.formula.parser import parse, parse_factor
+
+__all__ = [
+    "Call",
+    "Category",
+    "Chain",
+    "Coding",
+    "Column",
+    "Compare",
+    "Formula",
+    "Logic",
+    "Missing",
+    "Negative",
+    "Node",
+    "Not",
+    "Number",
+    "Power",
+    "Term",
+    "Text",
+    "columns_in",
+    "expand",
+    "factors_of",
+    "gives_truth",
+    "needed_in",
+    "parse",
+    "parse_factor",
+    "spelled",
+    "written",
+]

@@ -1,0 +1,205 @@
+"""Design matrices: formulaic's encoders of categories and splines, on values that were evaluated here.
+
+formulaic's own parser and evaluation run Python. Neither is reached: its terms are made from our tree, and its one
+place of evaluation looks values up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from formulaic import SimpleFormula
+from formulaic.errors import FactorEvaluationError
+from formulaic.materializers import PandasMaterializer
+from formulaic.materializers.types import FactorValues
+from formulaic.parser.types import Factor, Term
+from formulaic.transforms import C, basis_spline, natural_cubic_spline
+from formulaic.transforms.contrasts import (
+    Contrasts,
+    DiffContrasts,
+    HelmertContrasts,
+    PolyContrasts,
+    SumContrasts,
+    TreatmentContrasts,
+)
+from interface_meta import override
+
+from margrave.errors import InputError
+from margrave.formula import Call, Category, Node, columns_in, expand, needed_in, parse_factor, written
+from margrave.inference.values import (
+    SPLINES,
+    Evaluation,
+    categories_of,
+    complete,
+    infinite,
+    is_missing,
+    place_of,
+    unknown_level,
+)
+from margrave.typing import BoolArray, FloatArray
+
+ENCODERS = {"bs": basis_spline, "cr": natural_cubic_spline}
+
+
+class NamedPolyContrasts(PolyContrasts):  # type: ignore[misc]
+    """Orthogonal polynomials whose first three degrees have names."""
+
+    FACTOR_FORMAT_REDUCED = "{name}{field}"
+    NAME_ALIASES = {1: ".Linear", 2: ".Quadratic", 3: ".Cubic"}  # noqa: RUF012 — as formulaic has it
+
+
+class NamedDiffContrasts(DiffContrasts):  # type: ignore[misc]
+    """Differences between neighboring levels, each named by the lower one."""
+
+    @override
+    def get_coding_column_names(self, levels: Any, reduced_rank: bool = True) -> Any:
+        return list(levels[:-1] if reduced_rank else levels)
+
+
+class ClosedMaterializer(PandasMaterializer):  # type: ignore[misc]
+    """Encodes factors whose values are those of our tree. No text of a factor is evaluated."""
+
+    REGISTER_NAME = "margrave-closed"
+    REGISTER_INPUTS = ()
+    #: Values of factors that were evaluated before, by the factors' texts.
+    values: Mapping[str, FactorValues] = {}
+
+    @override
+    def _evaluate(self, expr: str, metadata: Any, spec: Any) -> tuple[Any, set[Any]]:
+        if expr in self.values:
+            return self.values[expr], set()
+        node = parse_factor(expr)
+        check_columns(node, self.data.columns)
+        return factor_values(node, self.data), set()
+
+    @override
+    def _lookup(self, name: str) -> tuple[Any, set[Any]]:
+        return self._evaluate(name, None, None)
+
+
+def check_columns(node: Node, columns: Any) -> None:
+    """Raise `InputError` if an expression names something that is not a column."""
+    for name in columns_in(node):
+        if name not in columns:
+            raise InputError(
+                f"The formula names {name!r}, which is not a column.",
+                remedy=f"The columns are: {', '.join(map(str, columns))}.",
+            )
+
+
+def design(right: Node, frame: pd.DataFrame, y: FloatArray) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """Return outcome, design matrix and the names of its columns, for the records that lack nothing.
+
+    Dates and times enter as days since 1970, with fractions. Whole numbers name their categories without fractions:
+    ``C(k)[T.2]``.
+
+    Raises:
+        InputError: The columns' kinds do not fit the formula.
+        ValueError: No record has all values, or one has an infinite value.
+    """
+    intercept, terms = expand(right)
+    factors = {text: node for term in terms for text, node in term.items()}
+    if not factors and not intercept:
+        raise InputError("The formula has no terms.", remedy="Name a column, or write 1 for the mean.")
+    kept = ~np.isnan(y) & complete(frame, tuple(dict.fromkeys(n for f in factors.values() for n in needed_in(f))))
+    part, found = frame, dict[str, FactorValues]()
+    for _ in range(2):  # what a function makes of a value may be missing too: the logarithm of a negative number
+        part, y = part[kept], y[kept]
+        if not len(part):
+            raise ValueError("no record has all values that the formula needs")
+        found = {text: factor_values(node, part) for text, node in factors.items()}
+        kept = _present(found, len(part))
+        if kept.all():
+            break
+    x, names = _encoded(intercept, _ordered(terms, found), part, found)
+    return y, x, names
+
+
+def _present(found: Mapping[str, FactorValues], rows: int) -> BoolArray:
+    """Return which records have a value of every factor. An infinite one is a ValueError."""
+    kept = np.ones(rows, dtype=np.bool_)
+    for text, values in found.items():
+        plain = values.__wrapped__
+        for column in plain.values() if isinstance(plain, dict) else [plain]:
+            kept &= ~is_missing(column)
+            if not isinstance(column, pd.Series) and np.isinf(column).any():
+                raise infinite(text)
+    return kept
+
+
+def factor_values(node: Node, frame: pd.DataFrame) -> FactorValues:
+    """Return a factor's values for formulaic: numbers, a spline's columns, or categories with their coding."""
+    evaluation = Evaluation(frame)
+    if isinstance(node, Call) and node.function in SPLINES:
+        return _spline(node, evaluation.numbers(node.arguments[0]))
+    values = evaluation.of(node)
+    if not isinstance(node, Category) and not isinstance(values, pd.Categorical) and values.dtype != np.dtype(bool):
+        return FactorValues(values, kind="numerical", spans_intercept=False)
+    own = values if isinstance(values, pd.Categorical) else None
+    coded = categories_of(values)
+    if not len(coded.categories):
+        raise InputError(f"{written(node)} has no values.", remedy="Leave it out.")
+    return C(pd.Series(coded), contrasts=_contrasts(node, own if own is not None else coded, coded))
+
+
+def _contrasts(node: Node, own: pd.Categorical, coded: pd.Categorical) -> Contrasts:
+    coding = node.coding if isinstance(node, Category) else None
+    name, option = ("Treatment", None) if coding is None else (coding.name, coding.option)
+    levels = list(coded.categories)
+    if name == "Treatment":
+        place = 0 if option is None else place_of(own, option)
+        if place is None:
+            raise unknown_level(node, coded, option)
+        return TreatmentContrasts(base=levels[place])
+    if name == "Poly":
+        if isinstance(option, tuple) and len(option) != len(levels):
+            raise InputError(
+                f"{written(node)} gives {len(option)} scores for {len(levels)} values.", remedy="Give one for each."
+            )
+        return NamedPolyContrasts(scores=option)
+    return {"Sum": SumContrasts, "Helmert": HelmertContrasts, "Diff": NamedDiffContrasts}[name]()
+
+
+def _spline(node: Call, x: FloatArray) -> FactorValues:
+    """Return a spline's columns, numbered from 0."""
+    options = {k: list(v) if isinstance(v, tuple) else v for k, v in node.options}
+    options |= {k: int(cast(float, v)) for k, v in node.options if k in ("df", "degree")}
+    if np.isinf(x).any() or np.isnan(x).any():
+        return FactorValues(x, kind="numerical", spans_intercept=False)
+    try:
+        columns = list(ENCODERS[node.function](x, **options, _state={}).values())
+    except (ValueError, TypeError, IndexError, np.linalg.LinAlgError) as error:
+        raise InputError(
+            f"{written(node)} cannot be made ({str(error).splitlines()[0] if str(error) else type(error).__name__}).",
+            remedy="Change its degrees of freedom, knots or bounds.",
+        ) from None
+    return FactorValues(
+        dict(enumerate(columns)), kind="numerical", spans_intercept=False, format="{name}[{field}]", encoded=False
+    )
+
+
+def _ordered(terms: list[dict[str, Node]], found: Mapping[str, FactorValues]) -> list[dict[str, Node]]:
+    """Return the terms of categories alone, then the others by their numbers, of each the shorter ones first."""
+    numeric = {text for text, values in found.items() if values.__formulaic_metadata__.kind.value == "numerical"}
+    by_numbers: dict[frozenset[str], list[dict[str, Node]]] = {frozenset(): []}
+    for term in terms:
+        by_numbers.setdefault(frozenset(term.keys() & numeric), []).append(term)
+    return [term for same in by_numbers.values() for term in sorted(same, key=len)]
+
+
+def _encoded(
+    intercept: bool, terms: list[dict[str, Node]], frame: pd.DataFrame, found: Mapping[str, FactorValues]
+) -> tuple[FloatArray, tuple[str, ...]]:
+    first = [Term([Factor("1", eval_method="literal")])] if intercept else []
+    others = [Term([Factor(text, eval_method="python") for text in term]) for term in terms]
+    formula = SimpleFormula([*first, *others], _ordering="none")
+    materializer = ClosedMaterializer(frame, context={})
+    materializer.values = found
+    try:
+        made = materializer.get_model_matrix(formula, output="numpy", na_action="raise")
+    except FactorEvaluationError as error:
+        raise (error.__cause__ if isinstance(error.__cause__, InputError) else error) from None
+    return np.asarray(made, dtype=np.float64), tuple(made.model_spec.column_names)

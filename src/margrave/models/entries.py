@@ -1,0 +1,54 @@
+"""Kinds of entries that not every fit can use: a run states what it may measure, and a fit what it can use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Any
+
+from margrave.marginal import TOTAL, HalfSpace, LinearQuery, Queries, SingleQuery
+from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+
+
+class EntryKind(StrEnum):
+    """A kind of entry beside whole marginals and the number of records, which every fit uses. Its value is its name."""
+
+    MERGED = "marginals with merged codes"
+    CELL = "single cells"
+    SET = "counts of sets of codes"
+    HALF_SPACE = "half-spaces"
+    READING = "public marginals"
+
+
+ALL = frozenset(EntryKind)
+
+
+def kinds_of(transcript: Transcript) -> frozenset[EntryKind]:
+    """Return the kinds of entries in a transcript."""
+    found = set[EntryKind]()
+    for entry in transcript:
+        if isinstance(entry, PublicReading):
+            found.add(EntryKind.READING)
+        elif isinstance(entry, Measurement) and not entry.query.is_identity:
+            found.add(EntryKind.MERGED)
+        elif isinstance(entry, Answer) and entry.query != TOTAL:
+            found.add(_kind_of(entry.query))
+    return frozenset(found)
+
+
+def kinds_asked(queries: Queries) -> frozenset[EntryKind]:
+    """Return the kinds that answers to any of these queries can have."""
+    cells = all((sets.sum(axis=1) == 1).all() for sets in queries.sets.values())
+    return frozenset({EntryKind.CELL if cells else EntryKind.SET})
+
+
+def not_taken(fit: Any, kinds: Collection[EntryKind]) -> list[EntryKind]:
+    """Return the kinds that a fit says it cannot use. One without ``entries`` says nothing."""
+    taken = getattr(fit, "entries", ALL)
+    return [kind for kind in EntryKind if kind in kinds and kind not in taken]
+
+
+def _kind_of(query: SingleQuery) -> EntryKind:
+    if isinstance(query, HalfSpace):
+        return EntryKind.HALF_SPACE
+    return EntryKind.CELL if isinstance(query, LinearQuery) and query.is_cell else EntryKind.SET
