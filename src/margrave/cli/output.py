@@ -88,12 +88,12 @@ def write_table(
     table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None, excel_safe: bool = False
 ) -> None:
     """Rows to Parquet or CSV by the file's ending, whole or not at all; ``schema`` says which times of CSV are days."""
-    with written_whole(path, overwrite=overwrite) as temporary:
-        if Path(path).suffix.lower() == ".csv":
+    with written_whole(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        if Path(path).suffix.lower() == ".csv":  # to an open file: Arrow takes some paths, such as http:/x, for a URI
             plain = _plain_times(table, schema)
-            pyarrow.csv.write_csv(without_formulas(plain) if excel_safe else plain, temporary)
+            pyarrow.csv.write_csv(without_formulas(plain) if excel_safe else plain, file)
         else:
-            pyarrow.parquet.write_table(table, temporary, compression="zstd")
+            pyarrow.parquet.write_table(table, file, compression="zstd")
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
