@@ -375,7 +375,7 @@ def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
         (lambda: analyse(release, Mean), "'Mean' is no analysis.*such as Mean"),
         (lambda: analyse(release, "mean"), "'mean' is no analysis"),  # type: ignore[arg-type]
         (lambda: analyse(release, Mean(["x"])), "no column"),  # type: ignore[arg-type]
-        (lambda: analyse(release, OLS(3)), "no formula"),  # type: ignore[arg-type]
+        (lambda: analyse(release, OLS(3)), "A formula is a text, and int"),  # type: ignore[arg-type]
         (lambda: Quantile("x", "0.5"), "quantile"),  # type: ignore[arg-type]
         (lambda: analyse(release, fit, 2.5), "2.5 data sets"),  # type: ignore[arg-type]
         (lambda: analyse(release, fit, "5"), "'5' data sets"),  # type: ignore[arg-type]

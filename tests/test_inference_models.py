@@ -366,3 +366,39 @@ def test_models_say_what_is_missing() -> None:
         model.check(empty)
     with pytest.raises(InputError, match="'w'"):
         Logistic("g ~ w").check(empty)
+
+
+def test_a_coefficient_is_found_in_any_spelling(frame: pd.DataFrame) -> None:
+    given = [frame[["x", "group", "zip code"]]] * 2
+    found = analyse(given, OLS('x ~ C( group,Treatment(reference="a") ) + `zip code`'), n=500)
+    assert found.names == ("Intercept", "C(group, Treatment('a'))[T.b]", "Q('zip code')")
+    assert found['C(group, Treatment("a"))[T.b]'] is found.estimates[1]
+    assert found["`zip code`"] is found['Q("zip code")']
+    assert found.test(['C(group, Treatment("a"))']).names == ("C(group, Treatment('a'))[T.b]",)
+    with pytest.raises(InputError, match="There is no estimate 'C"):
+        found["C(group)[T.b]"]
+
+
+def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) -> None:
+    empty = frame.iloc[:0]
+    for right, words in [
+        ("np.log(group)", "group is not a number"),
+        ("C(group, Treatment('z'))", "has no value 'z'. Its values: b, a, never"),
+        ("(group > 'a')", "has no order"),
+        ("C(group == 'z')", "has no value 'z'"),
+        ("C(x & answer)", "answer is not true or false"),
+        ("(x == 'a')", "x does not hold texts"),
+        ("C(day > 'soon')", "day holds dates"),
+    ]:
+        for model in (OLS(f"x ~ {right}"), Logistic(f"answer ~ {right}")):
+            with pytest.raises(InputError, match=words):
+                model.check(empty)
+
+
+def test_a_function_that_is_infinite_somewhere_is_an_error_of_that_data_set(frame: pd.DataFrame) -> None:
+    given = frame.assign(x=np.where(frame.index == 3, 0.0, frame.x.abs()))
+    with pytest.raises(ValueError, match=r"np.log\(x\) is infinite for a record: use a function that is finite"):
+        OLS("x ~ np.log(x)")(given)
+    negative = frame.assign(x=np.where(frame.index < 9, -1.0, frame.x.abs() + 1.0))
+    kept = negative[(negative.index >= 9)]
+    assert OLS("x ~ np.log(x)")(negative).estimates == pytest.approx(OLS("x ~ np.log(x)")(kept).estimates)

@@ -81,6 +81,10 @@ def test_formulas_tell_what_their_coefficients_are_about() -> None:
     assert renamed is not None
     assert renamed.formula == ""
     assert renamed.joins("x") == ("x", "k")
+    foreign = Tried.of(trial(lambda f: smf.ols("y ~ np.sin(x)", f).fit()))  # code of one's own, which is only tried
+    assert foreign is not None
+    assert foreign.formula == ""
+    assert foreign.joins("np.sin(x)") == ("x", "y")
 
 
 @pytest.mark.parametrize("kind", ["random", "counting", "all columns"])
