@@ -13,6 +13,7 @@ import fake_model
 from margrave.marginal import Query
 from margrave.marginal.counting import count_cliques
 from margrave.models import GraphicalFit
+from margrave.models.specs import fit_config
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.transcript import Measurement, Transcript
@@ -33,4 +34,5 @@ def release_of(
         entries.append(Measurement(clique, noisy, NOISE, Fraction(1, 9), query))
     transcript = Transcript(tuple(entries))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
-    return Release(schema, model, transcript, fake_model.release().account, {"name": "by hand"})
+    config = {"name": "by hand", **fit_config(GraphicalFit())}
+    return Release(schema, model, transcript, fake_model.release().account, config)

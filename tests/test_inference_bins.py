@@ -19,6 +19,7 @@ from margrave.inference import OLS, Analysis, Logistic, Mean, Proportion, Quanti
 from margrave.inference.formulas import by_value_in
 from margrave.marginal.counting import count_cliques
 from margrave.models import GraphicalFit
+from margrave.models.specs import fit_config
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
 from margrave.transcript import Measurement, Transcript
@@ -56,7 +57,8 @@ def release(frame: pd.DataFrame, schema: Schema, cliques: Sequence[tuple[str, ..
     noisy = {c: np.rint(counts[c] + rng.normal(0.0, 2.0, counts[c].shape)).astype(np.int64) for c in cliques}
     transcript = Transcript(tuple(Measurement(c, v, 2.0, Fraction(1, 9)) for c, v in noisy.items()))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
-    return Release(schema, model, transcript, fake_model.release().account, {"name": "by hand"})
+    config = {"name": "by hand", **fit_config(GraphicalFit())}
+    return Release(schema, model, transcript, fake_model.release().account, config)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from margrave.inference.formulas import leans_on
 from margrave.inference.relations import Relations
 from margrave.marginal import LinearQuery
 from margrave.models import GraphicalFit
+from margrave.models.specs import fit_config
 from margrave.release import Release
 from margrave.release.bootstrap import Bootstrap
 from margrave.release.draws import ABSENT
@@ -51,7 +52,7 @@ def release(*cliques: tuple[str, ...], extra: tuple[Any, ...] = (), schema: Sche
     transcript = Transcript((*entries, *extra))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
     base = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
-    return Release(schema, model, transcript, base.account, {"name": "by hand"})
+    return Release(schema, model, transcript, base.account, {"name": "by hand", **fit_config(GraphicalFit())})
 
 
 def analysed(of: Release, fit: Any) -> Analysis:
@@ -112,7 +113,7 @@ def test_what_was_read_of_other_records_is_no_evidence() -> None:
     assert found.notes[0].startswith("[!] stay and age were never measured together (known from the public table only")
     (lone,) = analysed(of, Mean("ill"))
     assert lone.unmeasured == (("ill",),)
-    own = replace(of, config={"public": {"same_records": True}})  # public columns of the very records
+    own = replace(of, config={**of.config, "public": {"same_records": True}})  # public columns of the very records
     assert marked(analysed(own, OLS("stay ~ age"))) == []
 
 
@@ -132,7 +133,8 @@ def test_readings_do_not_pull_what_was_measured() -> None:
 
 def test_public_columns_of_the_records_are_sampled_like_them() -> None:
     of = release(("stay",), ("ward",), extra=(reading(("age", "ill")),))
-    boot = Bootstrap.of(of.model, of.transcript, {"public": {"same_records": True}}, rng=np.random.default_rng(0))
+    own = {**of.config, "public": {"same_records": True}}
+    boot = Bootstrap.of(of.model, of.transcript, own, rng=np.random.default_rng(0))
     first, second = (boot.simulated(np.random.default_rng(i)).readings[0].values for i in range(2))
     assert not np.array_equal(first, second)
     assert first.sum() == pytest.approx(round(of.model.total))

@@ -24,6 +24,7 @@ from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, simplex
 from margrave.models.particles.projection import Lines, directions_of, on_a_line, positive, projected
 from margrave.models.particles.targets import Target, signed_of, targets_of
+from margrave.models.specs import fit_of_spec
 from margrave.models.weights import empirical
 from margrave.privacy import Budget, ReplaceRow, SeededRandomness, protect
 from margrave.release import Release
@@ -602,7 +603,7 @@ def test_privpgd_measures_every_pair_with_the_same_noise() -> None:
     assert release.transcript.cliques == (("a", "b"), ("a", "c"), ("b", "c"))
     assert {m.rho for m in release.transcript.measurements} == {Fraction(1, 6)}
     assert len({m.scale for m in release.transcript.measurements}) == 1
-    assert release.config["fit"] == repr(QUICK)
+    assert fit_of_spec(release.config["fit"]) == QUICK
 
 
 

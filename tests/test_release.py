@@ -22,7 +22,7 @@ from margrave.errors import InputError, MargraveError, ReleaseError
 from margrave.evaluate import evaluate
 from margrave.marginal import TOTAL, LinearQuery, Marginal, Queries
 from margrave.models import MODELS, GraphicalFit, MultiplicativeWeightsFit
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.public import Public
 from margrave.release import Release, size
 from margrave.schema import Categorical, Coded, Codes, Depends, Integer, Schema

@@ -7,6 +7,7 @@ and with dealt records; so was the check of tables, with dealt records in them.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,12 +18,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fake_model
-from conformance import CASES, codes_of, memory_table, run_on, some_rows
+from conformance import CASES, SMALL, codes_of, memory_table, run_on, some_rows
 from margrave.data import MemoryTable
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import IDENTITY, Query
 from margrave.mechanisms import MST, GaussianMechanism, Independent
-from margrave.models import GraphicalFit, MaxEntropyFit, Model
+from margrave.models import GraphicalFit, MaxEntropyFit, Model, ParticleFit
+from margrave.models.particles import KeepShare
+from margrave.models.specs import BUILT_IN, fit_config, fit_of_spec, fit_spec, spec_words
 from margrave.privacy import (
     AddRemovePerson,
     AddRemoveRow,
@@ -64,7 +67,7 @@ def by_hand(
     entries += tuple(Measurement(c, np.asarray(v), s, Fraction(1, 9), q) for c, v, s, q in measured)
     transcript = Transcript(entries)
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
-    return Release(schema, model, transcript, base.account, {"name": "by hand"})
+    return Release(schema, model, transcript, base.account, {"name": "by hand", **fit_config(GraphicalFit())})
 
 
 def close_moments(sample: Any, mean: Any, covariance: Any) -> None:
@@ -443,16 +446,52 @@ def test_the_fit_of_the_release_is_used() -> None:
     assert not np.array_equal(plain[1].project(("a",)).values, other[1].project(("a",)).values)
 
 
+PLAIN = {"name": "graphical", "parameters": {}}
+
+
 @pytest.mark.parametrize(
-    "text",
+    "spec",
     [
-        None, 7, "", "GraphicalFit", "GraphicalFit(", "GraphicalFit(steps=0)", "GraphicalFit(stairs=3)",
-        "GraphicalFit(steps=open('x'))", "Other(steps=3)", "GraphicalFit(**{'steps': 2})", "GraphicalFit(steps='3')",
-        "GraphicalFit(steps=3" + " " * 300 + ")",
+        None, 7, "", [], {}, "GraphicalFit(steps=3)", {**PLAIN, "parameters": None},
+        {**PLAIN, "parameters": {"steps": 0}},
+        {**PLAIN, "parameters": {"stairs": 3}}, {**PLAIN, "parameters": {"steps": "3"}}, {**PLAIN, "name": "genetic"},
+        {**PLAIN, "name": "__import__"}, {**PLAIN, "other": {"public": "Public()"}}, {"name": None, "words": "Mine()"},
     ],
 )  # fmt: skip
-def test_what_states_no_fit_is_taken_as_the_default(text: Any) -> None:
-    assert fit_of("graphical", {"fit": text}) == GraphicalFit()
+def test_a_fit_that_cannot_be_rebuilt_is_refused(spec: Any) -> None:
+    assert fit_of("graphical", {"fit": PLAIN}) == GraphicalFit()
+    with pytest.raises(InputError, match=r"its fit cannot be rebuilt.*refit --fit graphical"):
+        fit_of("graphical", {"fit": spec})
+
+
+class Halved(GraphicalFit):
+    """A fit of one's own, whose model is of a kind that margrave knows."""
+
+
+def test_draws_of_a_fit_of_ones_own_are_not_of_another(tmp_path: Path) -> None:
+    release = made(Independent(fit=Halved(steps=7)))
+    assert "steps=7" in release.config["fit"]["words"]
+    release.save(tmp_path / "r.margrave")
+    with pytest.raises(InputError, match="its fit cannot be rebuilt"):
+        Release.load(tmp_path / "r.margrave").draws(2, method="bootstrap", seed=0)
+    assert len(release.refit(GraphicalFit()).draws(2, method="bootstrap", seed=0)) == 2
+
+
+@pytest.mark.parametrize("fit", [*(kind() for kind in BUILT_IN.values()), GraphicalFit(steps=9), SMALL], ids=str)
+def test_every_fit_of_plain_parameters_is_rebuilt(fit: Any) -> None:
+    spec = json.loads(json.dumps(fit_spec(fit), allow_nan=False))
+    assert fit_of_spec(spec) == fit
+    assert type(fit).__name__ in spec_words(spec)
+
+
+def test_what_is_not_plain_is_told_in_words() -> None:
+    fit = ParticleFit(penalties=(KeepShare(coefficients={"a": 1.0}, threshold=0.5),))
+    spec = fit_spec(fit)
+    assert spec["name"] == "particles"
+    assert "KeepShare" in spec["other"]["penalties"]
+    assert "KeepShare" in spec_words(spec)
+    with pytest.raises(InputError, match="cannot be rebuilt"):
+        fit_of_spec(spec)
 
 
 def test_draws_are_frozen_and_show_no_arrays() -> None:

@@ -18,7 +18,7 @@ from margrave.errors import DataError, InputError, LedgerError, SchemaError
 from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.checks import check_domain, check_run, publics_of
-from margrave.models import AnswersFit
+from margrave.models.specs import keeps_answers_only
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
@@ -251,4 +251,4 @@ def check_schema(schema: Schema, unit: Unit | str | None) -> Unit:
 
 def gives_records(mechanism: Mechanism) -> bool:
     """Whether its releases have records to draw: not where its fit, which its config names, keeps the answers alone."""
-    return mechanism.config().get("fit") != repr(AnswersFit())
+    return not keeps_answers_only(mechanism.config().get("fit"))

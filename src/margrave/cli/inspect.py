@@ -11,6 +11,7 @@ from margrave.cli.options import echo_json, json_option, overwrite_option, relea
 from margrave.cli.output import check_outputs, console, facts_table
 from margrave.cli.terminal import echo
 from margrave.files import check_ending
+from margrave.models.specs import spec_words
 from margrave.release import Release
 from margrave.report import write_report
 from margrave.report.words import conditions
@@ -93,6 +94,7 @@ def _together(found: dict[str, Any]) -> str:
 def _words(config: dict[str, Any]) -> str:
     """The configuration in one line; a workload of many marginals by their number."""
     shown = {k: f"of {len(v)} marginals" if isinstance(v, list) else v for k, v in config.items()}
+    shown |= {k: spec_words(config[k]) for k in ("fit", "first_fit") if config.get(k) is not None}
     return ", ".join(f"{k} {v}" for k, v in shown.items())
 
 

@@ -36,7 +36,8 @@ from margrave.mechanisms.rounds import (
     queries_config,
 )
 from margrave.models.entries import kinds_asked
-from margrave.models.protocol import Fit, Model, fit_config
+from margrave.models.protocol import Fit, Model
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Private, Unit
 from margrave.release import Release

@@ -19,7 +19,7 @@ from margrave.mechanisms.common import (
     workload_or_default,
 )
 from margrave.models import AnswersFit, Fit
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release

@@ -11,7 +11,7 @@ import numpy as np
 
 from margrave.mechanisms.common import Progress, Step, check_fit, one_way, parameter, release_of
 from margrave.models import Fit, GraphicalFit
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release

@@ -31,7 +31,7 @@ from margrave.mechanisms.library import Library, given, not_public, pairs_of, st
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit, Model, surviving_noise
 from margrave.models.entries import EntryKind
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit, size_is_public
 from margrave.public import Public

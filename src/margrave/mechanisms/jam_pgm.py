@@ -30,7 +30,7 @@ from margrave.mechanisms.penalty import FULL, check_penalty, noise_of
 from margrave.mechanisms.rounds import check_rounds, exact_alpha
 from margrave.models import Fit, GraphicalFit
 from margrave.models.entries import EntryKind
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Improvement, Private, Unit, size_is_public
 from margrave.public import Public

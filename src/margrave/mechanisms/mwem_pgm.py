@@ -25,7 +25,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.rounds import check_rounds
 from margrave.models import Fit, GraphicalFit
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, MarginalGap, Private, Unit
 from margrave.release import Release

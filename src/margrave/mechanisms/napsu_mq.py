@@ -23,7 +23,7 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.mst import parts, spanning_tree
 from margrave.models import GraphicalFit, MaxEntropyFit
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Gaussian, Private, Unit
 from margrave.release import Release
@@ -111,10 +111,10 @@ class NAPSUMQ:
         else:
             private.measure(self._whole(domain), Gaussian(rho=private.rho))
         progress("finding the posterior", 1.0)
-        config = self.config()
         fits = self.fit.takes(domain, private.transcript)
-        model = (self.fit if fits else GraphicalFit())(domain, private.transcript, rng=rng)
-        return release_of(private, model, config if fits else {**config, "posterior": "not tractable"})
+        fit = self.fit if fits else GraphicalFit()
+        lacking = {} if fits else {"posterior": "not tractable", **fit_config(fit)}
+        return release_of(private, fit(domain, private.transcript, rng=rng), {**self.config(), **lacking})
 
     def _given(self, domain: Domain) -> list[Clique]:
         """The maximal marginals of the workload."""

@@ -24,7 +24,7 @@ from margrave.mechanisms.common import (
 from margrave.models import Fit, ParticleFit
 from margrave.models.entries import EntryKind
 from margrave.models.particles import Constraint, Penalty
-from margrave.models.protocol import fit_config
+from margrave.models.specs import fit_config
 from margrave.parameters import check_parameters
 from margrave.privacy import Budget, Gaussian, Private, Unit
 from margrave.release import Release

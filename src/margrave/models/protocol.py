@@ -139,9 +139,3 @@ class Fit(Protocol):
     ) -> FloatArray:
         """``cells`` of the cliques with each candidate added in turn: one number per candidate."""
         ...
-
-
-def fit_config(fit: Fit, *, public: str = "public") -> dict[str, Any]:
-    """A fit as plain data for a certificate; what is known of the public table that it holds goes by ``public``."""
-    table = getattr(fit, "public", None)
-    return {"fit": repr(fit), **({} if table is None else {public: table.facts()})}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from margrave.errors import InputError
 from margrave.marginal import HalfSpace
 from margrave.marginal.counting import count_cliques
 from margrave.models import Fit, GraphicalFit, Model
+from margrave.models.absent import one_line
+from margrave.models.specs import fit_of_spec, spec_words
 from margrave.release.together import without_others
 from margrave.schema.domain import Domain
 from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
@@ -130,28 +132,32 @@ def _answered(
     return replace(entry, values=np.rint(values).astype(np.int64))
 
 
-def fit_of(kind: str, config: Mapping[str, Any]) -> GraphicalFit:
-    """The fit that made a release's model, by the model's kind and what the release says of its parameters.
-
-    An InputError for a kind of model that is not refitted: of answers alone, say.
-    """
+def check_kind(kind: str) -> None:
+    """Raise an ``InputError`` for a kind of model that is not refitted: of answers alone, say."""
     if kind not in REFITTED | OTHERS:
         raise InputError(
             f"There is no distribution behind this release to draw from: its model is of the kind {kind!r}.",
             remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
             " or margrave refit --fit graphical.",
         )
-    return _stated(config.get("fit")) or GraphicalFit()
 
 
-def _stated(text: object) -> GraphicalFit | None:
-    """The graphical fit whose ``repr`` a text is; a release file may hold anything, and nothing of it is run."""
-    if not isinstance(text, str) or len(text) > 200:
-        return None
-    try:
-        call = ast.parse(text, mode="eval").body
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "GraphicalFit":
-            return GraphicalFit(**{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})
-    except (SyntaxError, ValueError, TypeError, InputError):
-        pass
-    return None
+def fit_of(kind: str, config: Mapping[str, Any]) -> GraphicalFit:
+    """Return the fit that made a release's model, by the model's kind and what the release says of the fit.
+
+    Raises:
+        InputError: The kind of model is not refitted, or its fit cannot be rebuilt.
+    """
+    check_kind(kind)
+    if kind in OTHERS:
+        return GraphicalFit()
+    with suppress(InputError):
+        fit = fit_of_spec(config.get("fit"))
+        if isinstance(fit, GraphicalFit):
+            return fit
+    words = one_line(spec_words(config.get("fit")))
+    raise InputError(
+        f"The bootstrap refits the model of this release, and its fit cannot be rebuilt: {words}.",
+        remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
+        " or margrave refit --fit graphical.",
+    )

@@ -15,7 +15,7 @@ from margrave.errors import InputError
 from margrave.models import MODELS, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.parameters import is_whole
-from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.release.bootstrap import Bootstrap, check_kind
 from margrave.release.seeds import check_seed
 from margrave.release.size import check_room, check_told
 from margrave.release.together import (
@@ -221,7 +221,7 @@ def _source(
         return _bootstrap(release, rng), "bootstrap, as asked"
     own, why = release.model.posterior(), "posterior"
     if own is None:
-        fit_of(release.model.state().kind, release.config)  # an InputError for answers without a distribution
+        check_kind(release.model.state().kind)
         fit, why = MaxEntropyFit(), "posterior of the same answers"
         if method == "auto" and (lacking := _lacking(fit, release.schema.domain, asked)):
             return _bootstrap(release, rng), f"bootstrap, as the model is one best estimate and {lacking}"

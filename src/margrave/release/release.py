@@ -16,7 +16,8 @@ from margrave.files import check_ending, check_output
 from margrave.marginal import Marginal, closure
 from margrave.marginal.counting import count_cliques
 from margrave.models import MODELS, NoModel, fit_named
-from margrave.models.protocol import Fit, Model, ModelState, fit_config
+from margrave.models.protocol import Fit, Model, ModelState
+from margrave.models.specs import fit_config
 from margrave.parameters import is_whole
 from margrave.release import manifest
 from margrave.release.archive import MAX_MB, open_archive, write_archive

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from margrave.marginal import maximal
+from margrave.models.specs import starts_from_public
 from margrave.schema import Domain
 from margrave.transcript import PublicReading, Transcript
 from margrave.typing import AnyArray, Attribute, Clique
@@ -134,7 +135,7 @@ def left_out(domain: Domain, told: Iterable[Iterable[Attribute]]) -> tuple[Attri
 
 def started_from(config: Mapping[str, Any]) -> Clique:
     """The columns of the public table that the fit began with, if it did; a release file may hold anything there."""
-    if "public=Public(" not in str(config.get("fit")):
+    if not starts_from_public(config.get("fit")):
         return ()
     facts = config.get("refit_public" if "refit" in config else "public")
     columns = facts.get("columns") if isinstance(facts, Mapping) else None
