@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +18,15 @@ from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.checks import check_domain, check_run, publics_of
 from margrave.models import AnswersFit
-from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
+from margrave.privacy import AddRemoveRow, Budget, Policy, Score, Unit, protect
 from margrave.privacy.books import check_books
+from margrave.privacy.copies import check_vouched
 from margrave.privacy.policy import policy_of
 from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
 from margrave.release.seeds import check_seed
+from margrave.release.stamp import stamped
 from margrave.schema import Schema, schema_of
 from margrave.unfinished import Attempt, answers_kept
 
@@ -48,6 +50,7 @@ def synthesize(
     journal: str | Path | None = None,
     resume: bool = False,
     same_table: bool = False,
+    vouched: Iterable[type[Score]] = (),
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
@@ -58,6 +61,10 @@ def synthesize(
     ``ledger`` is a ledger file that bounds what all runs on ``dataset`` spend together; ``policy`` is a policy or its
     file; ``journal`` is a file from which a run that was killed goes on, with ``resume=True`` and all else as before.
     A table that stands elsewhere than it did then is refused, unless ``same_table=True`` says that it is the same.
+
+    ``vouched`` are classes of scores outside the library whose sensitivity you vouch for; the certificate names them.
+    The account, the schema and the noisy answers in the release are the gate's: a mechanism whose release has others is
+    refused.
 
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
@@ -75,7 +82,7 @@ def synthesize(
         )
     budget = Budget.approx(epsilon, delta)
     confirmed = schema_of(schema)
-    chosen = mechanism_of(mechanism)
+    chosen, types = mechanism_of(mechanism), check_vouched(vouched)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
     rules = policy_of(policy)
@@ -107,10 +114,12 @@ def synthesize(
     attempt = Attempt(facts["mechanism"])
     with (
         answers_kept(attempt, resumable=journal is not None),
-        protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private,
+        protect(source, unit=unit, budget=budget, policy=rules, facts=facts, vouched=types, **where) as private,
     ):
         attempt.gate = private
-        release = attempt.release = chosen.run(private, rng=rng, progress=progress)
+        made = chosen.run(private, rng=rng, progress=progress)
+        books = private.schema, private.transcript, private.account()
+        release = attempt.release = stamped(made, type(chosen).__name__, *books)
     return release
 
 

@@ -76,6 +76,8 @@ def build_certificate(
         "transcript": [entry.facts() for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }
+    if vouched := vouched_words(transcript):
+        facts["vouched"] = vouched
     if account.left_out:
         facts["left_out"] = account.left_out
     if several := several_rows(schema, account):
@@ -85,6 +87,12 @@ def build_certificate(
     if not account.private:
         facts["warning"] = NOT_PRIVATE
     return facts
+
+
+def vouched_words(transcript: Transcript) -> list[str]:
+    """Return a sentence for each score whose sensitivity was stated by code outside the library."""
+    scores = dict.fromkeys(s.vouched for s in transcript.selections if s.vouched)
+    return [f"The sensitivity of choices by {s} was vouched for by code outside the library." for s in scores]
 
 
 def several_rows(schema: Schema, account: Account) -> str:

@@ -108,7 +108,8 @@ def _paragraph(text: str) -> str:
 def _limits(release: Release, facts: dict[str, Any]) -> str:
     several = [facts["several_rows"]] if "several_rows" in facts else []
     passed = conditions(facts["preconditions"], len(release.schema.columns))
-    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, passed, *limits(release.account)))
+    own = (*several, *facts.get("vouched", []), passed, *limits(release.account))
+    points = "".join(f"<li>{escape(p)}</li>" for p in own)
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
