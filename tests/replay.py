@@ -69,8 +69,6 @@ def steps_of(transcript: Transcript) -> list[Step]:
 class Recorder:
     """Another source's answers, written down together with the truth they hide. For tests only."""
 
-    is_private = False
-
     def __init__(self, source: Randomness) -> None:
         self.source = source
         self.steps: list[Step] = []
@@ -106,8 +104,6 @@ class ReplayRandomness:
       ``eta = max d − min d``. A log-ratio confined to such an interval has Rényi divergence at most alpha eta² / 8
       (Hoeffding's lemma; Cesar and Rogers 2021), so the choice costs ``eta² / 8``.
     """
-
-    is_private = False
 
     def __init__(self, record: Transcript | Iterable[Step]) -> None:
         self._steps = iter(steps_of(record) if isinstance(record, Transcript) else list(record))

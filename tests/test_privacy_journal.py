@@ -46,8 +46,6 @@ class Interrupted:
     It fails in the place of draw ``fails``, counted from ``start``.
     """
 
-    is_private = False
-
     def __init__(self, start: int = 0, fails: int | None = None, error: type[BaseException] = MemoryError) -> None:
         self.drawn, self.fails, self.error = start, fails, error
 

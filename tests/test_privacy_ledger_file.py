@@ -122,8 +122,6 @@ def test_every_debit_is_in_the_file_before_its_answer_is_drawn(path: Path) -> No
     seen = []
 
     class Watching:
-        is_private = False
-
         def describe(self) -> str:
             return "watching"
 
@@ -429,8 +427,6 @@ def test_only_public_things_are_in_the_file(path: Path) -> None:
         copy.write_bytes(path.read_bytes())
 
         class Same:
-            is_private = False
-
             def describe(self) -> str:
                 return "the same answers"
 

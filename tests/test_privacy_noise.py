@@ -209,8 +209,6 @@ def test_a_price_too_small_to_draw_is_refused() -> None:
 class Planted:
     """A source with a fault."""
 
-    is_private = False
-
     def __init__(
         self, fault: Callable[[IntArray, float], IntArray], pick: Callable[[Sequence[int]], int]
     ) -> None:
@@ -295,9 +293,7 @@ def test_a_seed_gives_the_same_noise_and_says_it_is_not_private() -> None:
     zeros = np.zeros((5, 2), dtype=np.int64)
     assert np.array_equal(one.gaussian(zeros, 9.0), two.gaussian(zeros, 9.0))
     assert one.choose([1, 2, 3] * 50, Fraction(1, 9)) == two.choose([1, 2, 3] * 50, Fraction(1, 9))
-    assert not one.is_private
     assert "NOT PRIVATE" in one.describe()
-    assert SystemRandomness().is_private
 
 
 WORKERS = """

@@ -92,7 +92,7 @@ def test_a_policy_may_name_the_ledger_and_the_data_set(folder: Path) -> None:
 
 
 def test_noise_that_can_be_repeated_is_for_no_policy(folder: Path) -> None:
-    with pytest.raises(PolicyError, match="can be repeated"):
+    with pytest.raises(PolicyError, match="not the operating system's"):
         opened(folder, randomness=SeededRandomness(0))
 
 

@@ -37,8 +37,6 @@ from replay import Chosen, Recorder, ReplayRandomness
 class Scaled:
     """Noise of another scale than was asked for, from a seed."""
 
-    is_private = False
-
     def __init__(self, factor: float) -> None:
         self.source, self.factor = SeededRandomness(5), factor
 

@@ -134,8 +134,6 @@ def test_choices_beyond_exact_arithmetic_are_refused(rows: int, answered: bool) 
 class Slow:
     """A source that takes its time, and notes how many ask at once."""
 
-    is_private = False
-
     def __init__(self) -> None:
         self.inside = self.most = 0
 

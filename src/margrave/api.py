@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +19,16 @@ from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
 from margrave.mechanisms.checks import check_domain, check_run, publics_of
 from margrave.models.specs import keeps_answers_only
-from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
+from margrave.privacy import AddRemoveRow, Budget, Policy, Score, Unit, protect
 from margrave.privacy.books import check_books
+from margrave.privacy.copies import check_vouched
 from margrave.privacy.policy import policy_of
 from margrave.privacy.strength import check_strength
 from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
 from margrave.release.seeds import check_seed
+from margrave.release.stamp import stamped
 from margrave.schema import Schema, schema_of
 from margrave.unfinished import Attempt, answers_kept
 
@@ -52,6 +54,7 @@ def synthesize(
     same_table: bool = False,
     on_custodian: Callable[[str], None] | None = None,
     allow_large_delta: bool = False,
+    vouched: Iterable[type[Score]] = (),
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
@@ -69,6 +72,10 @@ def synthesize(
 
     An epsilon above 10,000 and a delta above 0.01 are refused. ``allow_large_delta`` accepts a delta of 1 in the number
     of rows or more, where that number is public.
+
+    ``vouched`` are classes of scores outside the library whose sensitivity you vouch for; the certificate names them.
+    The account, the schema and the noisy answers in the release are the gate's: a mechanism whose release has others is
+    refused.
 
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
@@ -89,7 +96,7 @@ def synthesize(
     check_strength(budget)
     confirmed = schema_of(schema)
     confirmed.check_apart(table)
-    chosen = mechanism_of(mechanism)
+    chosen, types = mechanism_of(mechanism), check_vouched(vouched)
     unit = check_schema(confirmed, unit)
     check_run(confirmed.domain, chosen, unit, table=table)
     rules = policy_of(policy)
@@ -124,10 +131,12 @@ def synthesize(
     attempt = Attempt(facts["mechanism"])
     with (
         answers_kept(attempt, resumable=journal is not None),
-        protect(source, unit=unit, budget=budget, policy=rules, facts=facts, **where) as private,
+        protect(source, unit=unit, budget=budget, policy=rules, facts=facts, vouched=types, **where) as private,
     ):
         attempt.gate = private
-        release = attempt.release = chosen.run(private, rng=rng, progress=progress)
+        made = chosen.run(private, rng=rng, progress=progress)
+        books = private.schema, private.transcript, private.account()
+        release = attempt.release = stamped(made, type(chosen).__name__, *books)
     return release
 
 

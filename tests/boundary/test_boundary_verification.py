@@ -120,7 +120,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "under the unit to replace one row only",
     ),
     "no attestation": (lambda m: m["config"].update(public={"sha256": "0"}), "without an attestation"),
-    "no mechanism": (lambda m: m["config"].pop("name"), "does not name the mechanism"),
+    "no name": (lambda m: m["config"].update(name=7), "not text"),
 }  # fmt: skip
 
 

@@ -34,6 +34,9 @@ HAS_LOCKS = fcntl is not None
 """Whether this system has file locks, without which neither a ledger nor a journal can be kept."""
 
 VERSION = 1
+OWNER_ONLY = 0o600
+"""The permissions of a new file: a ledger holds names and days, a journal what is not published yet."""
+
 PATIENCE = 60.0
 """Seconds to wait for another process that holds the file; it does for a few milliseconds at a time."""
 
@@ -48,31 +51,33 @@ _CHUNK = 1 << 20
 class ChainedFile:
     """One open file. ``locked()`` keeps other processes out; inside it, ``news()`` reads on and ``append()`` writes.
 
-    ``head`` is the first line once there is one; ``mode`` is that of a file that is created. Raises ``LedgerError``,
+    ``head`` is the first line once there is one. A file that is created is its owner's alone. Raises ``LedgerError``,
     which names the file and the line, for whatever is wrong with it.
     """
 
-    def __init__(
-        self, path: str | Path, form: str, *, write: bool, create: bool = False, mode: int = 0o666
-    ) -> None:
-        self.path, self.form, self._mode = Path(path), form, mode
+    def __init__(self, path: str | Path, form: str, *, write: bool, create: bool = False) -> None:
+        self.path, self.form = Path(path), form
         self.head: Event | None = None
         self._chain, self._end, self._lines, self._torn = "", 0, 0, False
         self._unended = False  # whether the last line lacks its end
         self._broken = False
         self._owner, self._file = os.getpid(), -1
         flags = (os.O_RDWR | os.O_APPEND) if write else os.O_RDONLY
-        self._file = self._open(flags | (os.O_CREAT if create else 0) | getattr(os, "O_CLOEXEC", 0))
+        self._file = self._open(flags | getattr(os, "O_CLOEXEC", 0), create=create)
 
-    def _open(self, flags: int) -> int:
+    def _open(self, flags: int, *, create: bool) -> int:
         if fcntl is None:
             raise LedgerError(
                 f"This system has no file locks, without which {self.path} could be written by two processes at once.",
                 remedy="Run where there are: Linux, macOS, or another system of the Unix family.",
             )
         try:
-            file = os.open(self.path, flags, self._mode)
+            file = self._created(flags) if create else os.open(self.path, flags)
         except FileNotFoundError:
+            if self.path.is_symlink():
+                raise LedgerError(
+                    f"{self.path} is a link to a file that is not there.", remedy="Name the file, or remove the link."
+                ) from None
             raise LedgerError(f"There is no file {self.path}.") from None
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.path} cannot be opened ({_why(error)}).") from None
@@ -80,6 +85,15 @@ class ChainedFile:
             os.close(file)
             raise LedgerError(f"{self.path} is not a plain file.", remedy="Name a file.")
         return file
+
+    def _created(self, flags: int) -> int:
+        """Open the file, or make a new one; a link that leads nowhere is not followed."""
+        try:
+            return os.open(self.path, flags)
+        except FileNotFoundError:
+            with suppress(FileExistsError):  # another process has just made it
+                return os.open(self.path, flags | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        return os.open(self.path, flags)
 
     def close(self) -> None:
         """Let go of the file and of its lock."""

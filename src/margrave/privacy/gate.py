@@ -22,12 +22,22 @@ import numpy as np
 from margrave.error_sanitizer import Failure, fail, sanitized
 from margrave.errors import BudgetError, DataError, InputError, MargraveError
 from margrave.marginal import IDENTITY, Queries, Query, SingleQuery
+from margrave.parameters import is_whole
 from margrave.privacy.books import Books
 from margrave.privacy.budget import Budget
 from margrave.privacy.choice import epsilon_of, temperature_of
+from margrave.privacy.copies import (
+    own_gap,
+    own_noise,
+    own_queries,
+    own_query,
+    own_score,
+    own_single_query,
+    voucher,
+)
 from margrave.privacy.draws import Counts, chosen, chosen_queries, noisy, noisy_queries
 from margrave.privacy.ledger import Ledger, exact_rho
-from margrave.privacy.noise import Gaussian, Randomness, check_noise
+from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
 from margrave.privacy.question import (
     Answers,
     Question,
@@ -36,7 +46,7 @@ from margrave.privacy.question import (
     measuring,
     measuring_queries,
 )
-from margrave.privacy.scores import QueryGap, Score, lipschitz_of, terms_of
+from margrave.privacy.scores import QueryGap, Score, lipschitz_of, readable_of, terms_of
 from margrave.privacy.unit import Unit, check_query, sensitivity, size_is_public
 from margrave.schema.domain import Domain
 from margrave.transcript import (
@@ -73,10 +83,12 @@ class Private:
         "_entries",
         "_ledger",
         "_lock",
+        "_queries",
         "_randomness",
         "_schema",
         "_table",
         "_unit",
+        "_vouched",
     )
 
     def __init__(
@@ -87,6 +99,7 @@ class Private:
         budget: Budget,
         randomness: Randomness,
         books: Books,
+        vouched: tuple[type, ...] = (),
     ) -> None:
         self._table: Table | None = table
         self._schema = table.schema
@@ -94,6 +107,8 @@ class Private:
         self._books, self._ledger = books, Ledger(budget.rho, on_charge=books.charge)
         self._counts: dict[Clique, IntArray] = {}
         self._entries: tuple[Entry, ...] = ()
+        self._queries: Queries | None = None
+        self._vouched = vouched
         self._lock = threading.RLock()
         if rows_each is not None:
             self._table = self._read(lambda: table.bounded(rows_each))
@@ -142,7 +157,7 @@ class Private:
             epsilon=self._budget.epsilon,
             delta=self._budget.delta,
             debits=self._ledger.debits,
-            private=self._randomness.is_private,
+            private=type(self._randomness) is SystemRandomness,
             sampler=self._randomness.describe(),
         )
 
@@ -162,8 +177,8 @@ class Private:
         """
         with self._lock:
             asked = self._asked(cliques)
+            query, noise = own_query(query), own_noise(noise)
             check_query(query, self.domain)
-            check_noise(noise)
             price = noise.price(sensitivity(self._unit, query), len(asked))
             question = measuring(self.domain, asked, price.scale, price.rho_each, query)
             answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
@@ -184,8 +199,7 @@ class Private:
         charged before anything is drawn. Raises as ``measure`` does.
         """
         with self._lock:
-            asked = tuple(queries)
-            check_noise(noise)
+            asked, noise = tuple(own_single_query(q) for q in queries), own_noise(noise)
             for query in asked:
                 query.check(self.domain)
             cliques = self._asked(q.counted_in(self.domain) for q in asked)
@@ -216,16 +230,17 @@ class Private:
             if len(set(asked)) < len(asked):
                 raise InputError("A candidate is named twice.", remedy="Name each once.")
             rho = exact_rho(rho, "The rho of a choice")
+            score, vouched = own_score(score, asked, self._vouched), voucher(score, self._vouched)
             score.check(self.domain, asked)
-            terms, readable = terms_of(score, asked), score.readable(asked)
+            terms, readable = terms_of(score, asked), readable_of(score, asked)
             moved = lipschitz_of(score) * sensitivity(self._unit).l1
             epsilon = epsilon_of(rho)
-            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable)
+            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable, vouched)
             draw = partial(chosen, asked=asked, score=score, temperature=temperature_of(epsilon, moved))
             (answer,) = self._ask(question, asked, draw)
             place, known = int(answer), (float(epsilon), float(moved), rho, terms, readable)
             winner = (*asked, *readable)[place]
-            self._entries += (Selection(asked, winner, *known, public=place >= len(asked)),)
+            self._entries += (Selection(asked, winner, *known, public=place >= len(asked), vouched=vouched),)
             return winner
 
     def select_query(
@@ -240,13 +255,11 @@ class Private:
         Source: Cesar and Rogers 2021.
         """
         with self._lock:
-            if difference := self.domain.difference(queries.domain):
-                raise InputError(
-                    f"The queries are of another domain than the table: {difference}.",
-                    remedy="Make them for the schema's.",
-                )
-            if times < 1:
+            queries = own_queries(queries, self.domain, self._queries)
+            score = own_gap(score, queries)
+            if not is_whole(times, 1):
                 raise InputError("None of the queries is to be chosen.", remedy="Give times of 1 or more.")
+            self._queries, times = queries, int(times)
             asked = self._asked(queries.cliques)
             rho = exact_rho(rho, "The rho of a choice")
             score.check(queries)

@@ -28,9 +28,6 @@ from margrave.privacy.question import Answers, Plain, Question
 
 FORM = "margrave-journal"
 
-OWNER_ONLY = 0o600
-"""The permissions of a journal: it is not published before its release is."""
-
 
 @dataclass
 class Stored:
@@ -132,7 +129,7 @@ class Journal:
         self._next = 0
         look(path, resume=resume)
         mine = False  # whether it is this object that begins it, and may take it away again
-        self._file = ChainedFile(path, FORM, write=True, create=True, mode=OWNER_ONLY)
+        self._file = ChainedFile(path, FORM, write=True, create=True)
         try:
             self._file.lock()
             self.stored = Stored.of(self._file)

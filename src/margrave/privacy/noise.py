@@ -85,14 +85,6 @@ class Gaussian:
         return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query))
 
 
-def check_noise(noise: object) -> None:
-    """Raise ``InputError`` for what is no noise, such as a rho or a scale alone."""
-    if not isinstance(noise, Gaussian):
-        raise InputError(
-            f"The noise is {noise!r}.", remedy="Give Gaussian(rho=Fraction(1, 10)) or Gaussian(scale=5.0), say."
-        )
-
-
 def _scale_at(rho: Fraction, moved: Sensitivity) -> float:
     variance = moved.l2_squared / (2 * rho)
     scale = _checked_scale(math.sqrt(variance) if variance < 2**200 else math.inf)
@@ -118,11 +110,6 @@ def _checked_scale(scale: float) -> float:
 class Randomness(Protocol):
     """Where noise and choices come from. It sees true counts and scores: only the gate may call it."""
 
-    @property
-    def is_private(self) -> bool:
-        """Whether a release made with it is private."""
-        ...
-
     def describe(self) -> str:
         """What it is, in words, for the certificate."""
         ...
@@ -140,10 +127,11 @@ class Randomness(Protocol):
 class SystemRandomness:
     """The randomness of a private release: OpenDP's exact samplers and the operating system's entropy.
 
-    Making the first one in a process runs ``self_test``. There is no seed.
+    A release is private if its noise comes from this exact type, whatever another source says of itself. Making the
+    first one in a process runs ``self_test``. There is no seed.
     """
 
-    is_private = True
+    __slots__ = ()  # so that no method of one object can be replaced
     _tested: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -170,8 +158,6 @@ class SystemRandomness:
 @final
 class SeededRandomness:
     """FOR TESTS ONLY: noise that whoever knows the seed can take off again. A release made with it is not private."""
-
-    is_private = False
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

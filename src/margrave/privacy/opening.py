@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from margrave.errors import InputError, PolicyError, SchemaError
 from margrave.privacy.books import open_books
 from margrave.privacy.budget import Budget
+from margrave.privacy.copies import check_vouched
 from margrave.privacy.gate import Private
 from margrave.privacy.noise import Randomness, SystemRandomness
 from margrave.privacy.policy import Policy, policy_of
+from margrave.privacy.scores import Score
 from margrave.privacy.strength import check_strength
 from margrave.privacy.unit import Unit, rows_per_person, size_is_public, unit_name, unit_of
 
@@ -33,6 +35,7 @@ def protect(
     resume: bool = False,
     facts: Mapping[str, Any] | None = None,
     allow_large_delta: bool = False,
+    vouched: Iterable[type[Score]] = (),
 ) -> Private:
     """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
 
@@ -45,6 +48,9 @@ def protect(
     it are given again to the same questions, at no further cost, and ``facts`` (the mechanism and its seed, say: plain
     and public) must be those that it was begun with.
 
+    ``vouched`` are classes of scores outside the library whose sensitivity you vouch for. Such a score is handed true
+    counts and states its own sensitivity; the certificate names it. Without, ``select`` takes the library's scores.
+
     **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
     the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
     persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
@@ -53,7 +59,8 @@ def protect(
     the number of rows where that is public.
     """
     unit = unit_of(unit)
-    if not isinstance(budget, Budget):
+    types = check_vouched(vouched)
+    if type(budget) is not Budget:
         raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
     public_rows = table.rows() if size_is_public(unit) else None
     check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
@@ -70,16 +77,16 @@ def protect(
         )
     policy_of(policy).check(table.schema, unit, budget, ledger=ledger, dataset=dataset)
     source = SystemRandomness() if randomness is None else randomness
-    if policy is not None and not source.is_private:
+    if policy is not None and type(source) is not SystemRandomness:
         raise PolicyError(
-            "A release under a policy is private, and this randomness can be repeated.",
+            "A release under a policy is private, and this randomness is not the operating system's.",
             remedy="Leave randomness out, or, in a test, the policy.",
         )
     head = {} if journal is None else _facts(table.schema, unit, budget, source, facts or {})
     where: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "journal": journal, "resume": resume}
     books = open_books(unit, budget.rho, head, **where)
     try:
-        return Private(table, limit, unit, budget, source, books)
+        return Private(table, limit, unit, budget, source, books, types)
     except BaseException:
         books.abandon()
         raise

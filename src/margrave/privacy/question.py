@@ -73,6 +73,7 @@ def choosing(
     rho: Fraction,
     terms: Mapping[str, FloatArray],
     readable: Sequence[Clique] = (),
+    vouched: str = "",
 ) -> Question:
     """One of the candidates; the answer is its place among them, those that can be read from public data last."""
     return Question(
@@ -85,6 +86,7 @@ def choosing(
             "sensitivity": moved,
             "terms": {name: values.tolist() for name, values in sorted(terms.items())},
             **({"readable": [list(c) for c in readable]} if readable else {}),
+            **({"vouched": vouched} if vouched else {}),
         },
         shapes=((),),
     )

@@ -210,7 +210,9 @@ def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray
 
     A bound on what was passed over solves the score for the distance, which it can of these two formulas alone.
     """
-    terms = score.terms(candidates)
+    terms = {str(name): np.asarray(values, dtype=np.float64) for name, values in score.terms(candidates).items()}
+    if any(values.shape != (len(candidates),) for values in terms.values()):
+        raise InputError("The terms of the score are not one number per candidate.")
     if type(score) not in (MarginalGap, Improvement) and not terms.keys().isdisjoint(("weight", "penalty")):
         raise InputError(
             f'The terms of {type(score).__name__} are named "weight" or "penalty", as those of MarginalGap,'
@@ -218,6 +220,14 @@ def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray
             remedy="Name them otherwise: another score tells no bound.",
         )
     return terms
+
+
+def readable_of(score: Score, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
+    """The candidates that can be read from public data instead; InputError for others."""
+    readable = tuple(score.readable(candidates))
+    if not set(readable) <= set(candidates):
+        raise InputError("The score reads marginals that are not candidates.", remedy="Name candidates only.")
+    return readable
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,11 +105,15 @@ def sensitivity(unit: Unit, query: Query | SingleQuery = IDENTITY) -> Sensitivit
         case ReplacePerson(max_rows=k):
             return _add_remove(k * most) if single else _replace(k)
         case _:
-            raise InputError(
-                f"The unit of privacy is {unit!r}.",
-                remedy="It is one of margrave's own, AddRemoveRow(), ReplaceRow(), AddRemovePerson(K) or"
-                f" ReplacePerson(K), or its name: {', '.join(_UNITS)}.",
-            )
+            raise _unknown(unit)
+
+
+def _unknown(unit: object) -> InputError:
+    return InputError(
+        f"The unit of privacy is {unit!r}.",
+        remedy="It is one of margrave's own, AddRemoveRow(), ReplaceRow(), AddRemovePerson(K) or ReplacePerson(K), or"
+        f" its name: {', '.join(_UNITS)}.",
+    )
 
 
 def check_query(query: Query, domain: Domain) -> None:
@@ -167,7 +171,8 @@ def unit_of(unit: Unit | str) -> Unit:
     (ReplaceRow(), AddRemovePerson(max_rows=5))
     """
     found = parse_unit(unit) if isinstance(unit, str) else unit
-    sensitivity(found)
+    if type(found) not in (AddRemoveRow, ReplaceRow, AddRemovePerson, ReplacePerson):
+        raise _unknown(found)
     return found
 
 
@@ -189,7 +194,7 @@ def unit_name(unit: Unit) -> str:
 
 
 def _check_max_rows(max_rows: int) -> None:
-    if not isinstance(max_rows, int) or isinstance(max_rows, bool) or not 1 <= max_rows <= 1_000_000:
+    if type(max_rows) is not int or not 1 <= max_rows <= 1_000_000:
         raise InputError(
             f"max_rows is {max_rows!r}.",
             remedy="Give the most rows one person may contribute: a whole number from 1 to 1,000,000.",

@@ -77,6 +77,8 @@ def build_certificate(
         "transcript": [entry.facts() for entry in transcript],
         "public_inputs": _public_inputs(schema, transcript, config),
     }
+    if vouched := vouched_words(transcript):
+        facts["vouched"] = vouched
     if account.left_out:
         facts["left_out"] = account.left_out
     if weak := large_delta(account.delta, size):
@@ -98,6 +100,12 @@ def large_delta(delta: float, size: float) -> str:
         f"delta is {delta:g}, which is at least 1 in the {size:,.0f} records: it allows publishing one whole record."
         " Do not take this release for a private one."
     )
+
+
+def vouched_words(transcript: Transcript) -> list[str]:
+    """Return a sentence for each score whose sensitivity was stated by code outside the library."""
+    scores = dict.fromkeys(s.vouched for s in transcript.selections if s.vouched)
+    return [f"The sensitivity of choices by {s} was vouched for by code outside the library." for s in scores]
 
 
 def several_rows(schema: Schema, account: Account) -> str:

@@ -285,8 +285,8 @@ def _decimal(value: Fraction) -> Decimal:
 def _of_description(account: Account, config: Mapping[str, Any]) -> Iterator[str]:
     if account.private and not account.sampler.startswith(SOUND_SAMPLER):
         yield f"The account calls the noise private, but its sampler is {account.sampler[:80]!r}."
-    if not isinstance(config.get("name"), str):
-        yield "The configuration does not name the mechanism."
+    if not isinstance(config.get("name", ""), str):
+        yield "The configuration has a name of the mechanism that is not text."
     for name in ("public", "refit_public"):
         table = config.get(name)
         if table is not None and not (isinstance(table, Mapping) and isinstance(table.get("attestation"), str)):

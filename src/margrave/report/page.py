@@ -110,7 +110,8 @@ def _paragraph(text: str) -> str:
 def _limits(release: Release, facts: dict[str, Any]) -> str:
     several = [facts[key] for key in ("large_delta", "several_rows") if key in facts]
     passed = conditions(facts["preconditions"], len(release.schema.columns))
-    points = "".join(f"<li>{escape(p)}</li>" for p in (*several, passed, *limits(release.account)))
+    own = (*several, *facts.get("vouched", []), passed, *limits(release.account))
+    points = "".join(f"<li>{escape(p)}</li>" for p in own)
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
 
