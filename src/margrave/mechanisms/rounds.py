@@ -92,7 +92,7 @@ class Rounds:
     less than its noise, only half of the rounds that were left are left, and each of them gets twice as much.
     ``informed``: the estimate begins with public records, so that fewer rounds of single queries are worth it
     (``best_rounds``). ``weights``: the workload's, which count where whole marginals are chosen; 1 for those that it
-    does not name.
+    does not name. ``limit``: the most rounds of whole marginals where no count is given.
     """
 
     queries: Queries
@@ -103,6 +103,7 @@ class Rounds:
     anneal: bool = False
     informed: bool = False
     weights: Mapping[Clique, float] = field(default_factory=dict)
+    limit: int = MOST_ROUNDS
 
     def __post_init__(self) -> None:
         whole = all(isinstance(n, int | np.integer) for n in (self.each, 1 if self.count is None else self.count))
@@ -153,7 +154,7 @@ class Rounds:
         """The most rounds where no count is given; of whole marginals no more than measure each of them once."""
         if not self.whole:
             return MOST_ROUNDS
-        return max(self.least, min(MOST_ROUNDS, math.ceil(len(self.queries.cliques) / self.each)))
+        return max(self.least, min(self.limit, math.ceil(len(self.queries.cliques) / self.each)))
 
     def reads(self) -> list[Clique]:
         """The marginals of the queries, and a column in which all records can be counted."""
