@@ -26,7 +26,7 @@ def test_every_mutant_fits_the_source(mutant: Mutant) -> None:
     assert text.count(mutant.old) == 1
     compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
     for killer in mutant.killers:
-        file, function = re.fullmatch(r"(tests/\w+\.py)::(\w+)(?:\[.*\])?", killer).groups()  # type: ignore[union-attr]
+        file, function = re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)(?:\[.*\])?", killer).groups()  # type: ignore[union-attr]
         assert f"\ndef {function}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
