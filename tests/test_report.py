@@ -197,7 +197,8 @@ def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
     found = together_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), {})
     assert (found.pairs, found.measured, found.in_part, found.alone) == (3, 0, 1, ("job",))
     assert "Of 1 more, single counts or choices tell a part." in related(found)[-1]
-    public = {"fit": "PEP(public=Public(5 records))", "public": {"columns": ["sex", "job"]}}
+    fit = {"name": "projection", "parameters": {}, "other": {"public": "Public(5 records)"}}
+    public = {"fit": fit, "public": {"columns": ["sex", "job"]}}
     found = together_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), public)
     assert found.alone == ()
     assert "or what the public table says" in related(found)[-1]
