@@ -16,7 +16,7 @@ SOURCE = tuple(
     f"src/margrave/{name}"
     for name in (
         "privacy", "data", "schema", "mechanisms", "release", "models", "marginal", "workload", "api.py",
-        "transcript.py", "public.py", "files.py", "errors.py", "parameters.py", "typing.py",
+        "transcript.py", "public.py", "files.py", "errors.py", "error_sanitizer.py", "parameters.py", "typing.py",
     )
 )  # fmt: skip
 """Source that every proof is about: what reads rows, what asks and answers, and what is made of the answers."""

@@ -58,7 +58,7 @@ def test_a_unit_by_its_name(tmp_path: Path) -> None:
     assert plan(SCHEMA.domain, MST(), budget=budget, unit="replace-row").unit == str(ReplaceRow())
     made = LedgerFile(tmp_path / "l").init("d", unit="add-remove-person:5", cap=budget)
     assert made.unit == "add-remove-person:5"
-    for wrong, told in (("person", "'person' is no unit"), (5, r"AddRemovePerson\(K\)")):
+    for wrong, told in (("person", "'person' is not a unit"), (5, r"AddRemovePerson\(K\)")):
         with pytest.raises(InputError, match=told):
             margrave.synthesize("nowhere.csv", SCHEMA, epsilon=1.0, delta=1e-6, unit=wrong)  # type: ignore[arg-type]
 

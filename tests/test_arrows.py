@@ -12,7 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "margrave"
 
 RANK = {
-    "errors": 0, "typing": 0, "files": 0, "parameters": 0, "ratios": 0, "schema": 0,
+    "errors": 0, "error_sanitizer": 0, "typing": 0, "files": 0, "parameters": 0, "ratios": 0, "content_policy": 0,
+    "schema": 0,
     "marginal": 1, "formula": 1,
     "data": 2, "workload": 2,
     "transcript": 3, "public": 3,
@@ -26,6 +27,7 @@ RANK = {
 # Imports between equals that are meant: everything else must point to a lower rank.
 BESIDE = {
     ("schema", "errors"), ("schema", "typing"), ("schema", "files"), ("files", "errors"), ("parameters", "errors"),
+    ("error_sanitizer", "errors"), ("schema", "error_sanitizer"),
     ("release", "models"),  # a saved release names the kind of its model
     ("plan", "effort"),
     ("cli", "api"), ("cli", "report"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import categories_in_rows, public_codes, read_table
+from margrave.error_sanitizer import hidden
 from margrave.errors import DataError, InputError, LedgerError, SchemaError
 from margrave.files import path_of
 from margrave.mechanisms import AIM, MECHANISMS, Mechanism
@@ -21,6 +22,7 @@ from margrave.models import AnswersFit
 from margrave.privacy import AddRemoveRow, Budget, Policy, Unit, protect
 from margrave.privacy.books import check_books
 from margrave.privacy.policy import policy_of
+from margrave.privacy.strength import check_strength
 from margrave.privacy.unit import rows_per_person, unit_of
 from margrave.public import Public
 from margrave.release import Release
@@ -49,6 +51,7 @@ def synthesize(
     resume: bool = False,
     same_table: bool = False,
     on_custodian: Callable[[str], None] | None = None,
+    allow_large_delta: bool = False,
 ) -> Release:
     """A release of a sensitive table: a path to CSV or Parquet, a data frame, or what ``read_table`` gave.
 
@@ -64,6 +67,9 @@ def synthesize(
     occurs in them, as where the list was read off them. The sentence is for the custodian alone, and never part of a
     release; without ``on_custodian`` nothing is compared.
 
+    An epsilon above 10,000 and a delta above 0.01 are refused. ``allow_large_delta`` accepts a delta of 1 in the number
+    of rows or more, where that number is public.
+
     ``unit`` is ``AddRemoveRow()`` unless it is given, or its name on the command line, such as
     ``"add-remove-person:5"``; where the schema names a column of persons it has to be given.
 
@@ -73,12 +79,14 @@ def synthesize(
     A run that fails afterwards raises ``UnfinishedError``, whose ``release`` has every noisy answer and no model.
     """
     check_seed(seed)
+    table = hidden(table)
     if same_table and not resume:
         raise InputError(
             "That the table is the same is for a run that goes on.",
             remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
         )
     budget = Budget.approx(epsilon, delta)
+    check_strength(budget)
     confirmed = schema_of(schema)
     confirmed.check_apart(table)
     chosen = mechanism_of(mechanism)
@@ -112,6 +120,7 @@ def synthesize(
     if on_custodian is not None and (sentence := categories_in_rows(source)):
         on_custodian(sentence)
     rng = np.random.default_rng(seed)  # fitting is post-processing
+    where["allow_large_delta"] = allow_large_delta
     attempt = Attempt(facts["mechanism"])
     with (
         answers_kept(attempt, resumable=journal is not None),

@@ -17,6 +17,7 @@ from margrave.mechanisms.common import Step, total_steps
 from margrave.mechanisms.penalty import expected_noise
 from margrave.parameters import is_whole
 from margrave.privacy import Budget, Unit
+from margrave.privacy.strength import check_strength
 from margrave.privacy.unit import unit_of
 from margrave.release.bounds import workload_of
 from margrave.release.together import left_out, started_from
@@ -130,6 +131,7 @@ def plan(
         raise InputError(f"The domain is of type {type(domain).__name__}.", remedy="Give schema.domain.")
     if not is_whole(rows, 0) or rows > MAX_ROWS:
         raise InputError("rows is not a number of rows.", remedy=f"Give a whole number from 0 to {MAX_ROWS}.")
+    check_strength(budget)
     unit = unit_of(unit)
     check_run(domain, mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from margrave.error_sanitizer import failure_of
 from margrave.errors import LedgerError, UnfinishedError
 from margrave.models import NoModel
 from margrave.privacy import Private
-from margrave.privacy.sealed import failure_of
 from margrave.release import Release
 from margrave.transcript import PublicReading, PublicTotal
 

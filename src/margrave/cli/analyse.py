@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
 from margrave.cli.analyses import MADE, SHARED, Asked, answers, asked_of, show
 from margrave.cli.options import Command, echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_outputs, console
+from margrave.cli.output import check_outputs, console, escape
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.inference.analysis import check_plot
 from margrave.inference.sources import MANY
@@ -42,7 +42,8 @@ def shared(command: Command) -> Command:
             "--where",
             multiple=True,
             metavar="COLUMN=VALUE",
-            help="Of records like this alone: VALUE, several as A|B, or a range LOW..HIGH. May be repeated.",
+            help="Of records like this alone: VALUE, several as A|B, or a range LOW..HIGH, LOW.. or ..HIGH."
+            " May be repeated.",
         ),
         click.option(
             "--method",
@@ -227,7 +228,7 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> Asked:
                 remedy="Give it outside of the quotes, or analyse by itself.",
             )
     own = {k: v for k, v in context.params.items() if k not in SHARED}
-    return asked_of(words[0], {**own, "where": (*where, *own["where"])}, text)
+    return asked_of(words[0], own, text, where)
 
 
 def run_one(name: str, options: dict[str, Any]) -> None:
@@ -245,4 +246,4 @@ def run_one(name: str, options: dict[str, Any]) -> None:
         return
     show(answered)
     if plot is not None:
-        click.echo(f"Plot: {plot}")
+        echo(f"Plot: {plot}")

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from rich.markup import escape
-
 from margrave.cli.estimates import show_estimates
-from margrave.cli.output import console, progress_bar
-from margrave.cli.sample import parse_where
+from margrave.cli.output import console, escape, progress_bar
+from margrave.cli.where import conditions
 from margrave.errors import InputError
 from margrave.inference import (
     OLS,
@@ -100,10 +98,10 @@ BESIDES = ("tests", "contrasts", "where")
 """Options of single commands that are no parameters of a fit."""
 
 
-def asked_of(name: str, own: Mapping[str, Any], title: str = "") -> Asked:
-    """The analysis of a command, by the options that are its own."""
+def asked_of(name: str, own: Mapping[str, Any], title: str = "", where: Sequence[str] = ()) -> Asked:
+    """The analysis of a command, by its own options. ``where`` holds for all analyses; its own goes before it."""
     fit = MADE[name](**{k: v for k, v in own.items() if k not in BESIDES})
-    held = dict(parse_where(text) for text in own.get("where", ()))
+    held = conditions(where) | conditions(own.get("where", ()))
     if held:
         fit = replace(fit, model=replace(fit.model, where=held)) if isinstance(fit, By) else replace(fit, where=held)
     return Asked(fit, tuple(own.get("tests", ())), tuple(own.get("contrasts", ())), title)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option, release_size_option
-from margrave.cli.output import console
+from margrave.cli.output import console, escape
 from margrave.errors import InputError
 from margrave.release import Bound, Release
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from margrave.cli.output import escape
 from margrave.inference import Estimate
 from margrave.ratios import percent
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from margrave.cli.options import (
@@ -18,7 +17,8 @@ from margrave.cli.options import (
     schema_option,
     workload_option,
 )
-from margrave.cli.output import console, facts_table
+from margrave.cli.output import console, escape, facts_table
+from margrave.cli.terminal import echo
 from margrave.data import MemoryTable, read_codes, read_table, synthetic_codes
 from margrave.errors import InputError
 from margrave.evaluate import (
@@ -84,7 +84,7 @@ def evaluate_command(
         test = None if test_path is None else read_codes(test_path, schema, list(schema.domain))
         further = geometry_errors(table, other, target=target, test=test, regression=regression)
     if as_json:
-        click.echo(WARNING, err=True)
+        echo(WARNING, err=True)
         echo_json(found.to_dict() if further is None else {**found.to_dict(), "geometry": further.to_dict()})
     else:
         show_evaluation(found)

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, console, facts_table
+from margrave.cli.terminal import echo
 from margrave.files import check_ending
 from margrave.release import Release
 from margrave.report import write_report
@@ -31,7 +32,7 @@ def report_command(
     if as_json:
         echo_json({"output": output})
     else:
-        click.echo(f"Wrote the report to {output}.")
+        echo(f"Wrote the report to {output}.")
 
 
 @click.command("certificate")

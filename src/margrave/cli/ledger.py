@@ -6,11 +6,11 @@ import re
 from fractions import Fraction
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option, warn_weak
-from margrave.cli.output import console, facts_table
+from margrave.cli.output import console, escape, facts_table
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.privacy import Budget, LedgerFile
 from margrave.privacy.budget import affordable
@@ -56,7 +56,7 @@ def init_command(
     if as_json:
         echo_json(made.to_dict())
     else:
-        click.echo(
+        echo(
             f"{dataset} may spend rho {float(made.cap.rho):.6g} in all: epsilon {made.cap.epsilon:.6g},"
             f" delta {made.cap.delta:g}, unit {made.unit}."
         )
@@ -71,7 +71,7 @@ def show_command(file: str, as_json: bool) -> None:
     if as_json:
         echo_json({"ledger": LedgerFile(file).identity(), "datasets": [d.to_dict() for d in found]})
         return
-    click.echo(f"Ledger {LedgerFile(file).identity()}")
+    echo(f"Ledger {LedgerFile(file).identity()}")
     for dataset in found:
         _show(dataset)
 
@@ -88,7 +88,7 @@ def close_command(file: str, run: str, as_json: bool) -> None:
         amounts = {"debited": str(closed.debited), "given_back": str(given)}
         echo_json({"run": run, "dataset": closed.dataset, **amounts})
     else:
-        click.echo(f"Closed {run}: rho {float(closed.debited):.6g} stays charged, {float(given):.6g} is given back.")
+        echo(f"Closed {run}: rho {float(closed.debited):.6g} stays charged, {float(given):.6g} is given back.")
 
 
 def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:

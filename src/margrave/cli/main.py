@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import sys
-import unicodedata
 from importlib import import_module
 
 import click
 
 from margrave import __version__
-from margrave.errors import InputError, MargraveError
+from margrave.cli.terminal import echo, json_text
+from margrave.error_sanitizer import InternalError
+from margrave.errors import MargraveError
 
 UNEXPECTED = 70
 INTERRUPTED = 130
@@ -83,22 +84,10 @@ def own_output() -> None:
     sys.stdout = os.fdopen(own, "w", encoding=encoding, errors=errors, buffering=1 if os.isatty(own) else -1)
 
 
-def check_arguments(arguments: list[str]) -> None:
-    """Raise ``InputError`` for an argument that a terminal would obey, or cannot show, where a message names it."""
-    for number, argument in enumerate(arguments, 1):
-        odd = [sign for sign in argument if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")]
-        if odd:
-            raise InputError(
-                f"Argument {number} holds U+{ord(odd[0]):04X}, which is a control character or not text.",
-                remedy="Leave it out; rename the file if it is a part of a file's name.",
-            )
-
-
 def run(arguments: list[str]) -> int:
     """Run a command and give its exit code; nothing but KeyboardInterrupt's like gets past."""
     as_json = "--json" in arguments
     try:
-        check_arguments(arguments)
         outcome = cli.main(arguments, prog_name="margrave", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except MargraveError as error:
@@ -106,7 +95,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         if as_json:
             return _complain(error.format_message(), None, error.exit_code, as_json)
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue(), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _complain("Interrupted.", None, INTERRUPTED, as_json)
@@ -118,8 +109,9 @@ def run(arguments: list[str]) -> int:
     ) as error:  # the text of a stray exception may hold values of the table: only its type is told
         if os.environ.get("MARGRAVE_TRACEBACK") == "1":
             raise
+        what = f"margrave failed unexpectedly ({type(error).__name__})."
         return _complain(
-            f"margrave failed unexpectedly ({type(error).__name__}).",
+            str(error) if isinstance(error, InternalError) else what,
             "This is a fault in margrave. Set MARGRAVE_TRACEBACK=1 to see where; that may show values of the table.",
             UNEXPECTED,
             as_json,
@@ -128,7 +120,7 @@ def run(arguments: list[str]) -> int:
 
 def _complain(message: str, remedy: str | None, code: int, as_json: bool) -> int:
     if as_json:
-        click.echo(json.dumps({"error": message, "remedy": remedy, "exit_code": code}, indent=2))
+        echo(json_text({"error": message, "remedy": remedy, "exit_code": code}))
     else:
-        click.echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
+        echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
     return code

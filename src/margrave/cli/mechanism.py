@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 import click
 
 from margrave.api import read_public
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS, Mechanism
 from margrave.mechanisms.checks import takes_public
@@ -185,7 +186,7 @@ def public_of(
     columns = None if public_columns is None else [c.strip() for c in public_columns.split(",")]
     known = read_public(public, schema, attestation=attestation, columns=columns, same_records=same_records)
     for note in known.notes:
-        click.echo(f"Note: {note}", err=True)
+        echo(f"Note: {note}", err=True)
     return known
 
 

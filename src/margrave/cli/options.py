@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -10,8 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from margrave.cli.terminal import echo, json_text
 from margrave.errors import InputError, SchemaError
 from margrave.privacy import Budget
+from margrave.privacy.strength import weaknesses
 from margrave.release.archive import MAX_MB
 from margrave.schema import Domain, Schema
 from margrave.workload import Workload
@@ -19,8 +20,6 @@ from margrave.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_WORKLOAD = "all-3way"
-LARGE_EPSILON, LARGE_DELTA = 20.0, 1e-4
-"""Beyond these a budget is worth a warning."""
 
 
 def json_option(command: Command) -> Command:
@@ -63,8 +62,11 @@ def workload_option(command: Command) -> Command:
 
 
 def budget_options(command: Command) -> Command:
-    """``--epsilon``, ``--delta`` and ``--unit``."""
+    """``--epsilon``, ``--delta``, ``--unit`` and ``--allow-large-delta``."""
     for option in (
+        click.option(
+            "--allow-large-delta", is_flag=True, help="Accept a delta of 1 in the number of rows or more, up to 0.01."
+        ),
         click.option(
             "--unit",
             default=None,
@@ -134,18 +136,8 @@ def load_schema(path: str, *, confirmed: bool = True) -> Schema:
 
 def warn_weak(budget: Budget) -> None:
     """A line on standard error where the numbers are allowed, and promise next to nothing."""
-    if budget.epsilon > LARGE_EPSILON:
-        click.echo(
-            f"Warning: epsilon {budget.epsilon:g} protects little: what is published may be exp({budget.epsilon:g})"
-            " times as likely with a row as without it. 1 is a strong promise, 10 a weak one.",
-            err=True,
-        )
-    if budget.delta > LARGE_DELTA:
-        click.echo(
-            f"Warning: delta {budget.delta:g} is large: it is about the chance that the promise fails. Choose one far"
-            " below one in the number of rows: 1e-9, say.",
-            err=True,
-        )
+    for words in weaknesses(budget):
+        echo(f"Warning: {words}", err=True)
 
 
 def parse_workload(text: str | None, domain: Domain) -> Workload:
@@ -166,7 +158,7 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         return Workload.skewed(domain)
     if text.startswith("around:"):
         target, colon, k = text.removeprefix("around:").rpartition(":")
-        if not (colon and re.fullmatch(r"[0-9]{1,18}", k) and target in domain):
+        if not (colon and re.fullmatch(r"[0-9]{1,4}", k) and target in domain):
             return Workload.around(domain, text.removeprefix("around:"))
         _check_ways(text, int(k), domain)
         return Workload.around(domain, target, int(k))
@@ -179,11 +171,11 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
     )
     if "=" in unknown and unknown.partition("=")[0].strip() in domain:
         raise InputError(
-            f"--workload gives a weight in {unknown!r}, and only a file of marginals can.",
+            f"--workload gives a weight in {unknown[:60]!r}, and only a file of marginals can.",
             remedy='Write a file with one marginal a line, such as "age, ill = 3", and name it.',
         )
     raise InputError(
-        f"--workload names {unknown!r}, which is no column, no file and no family of workloads.",
+        f"--workload names {unknown[:60]!r}, which is no column, no file and no family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
 
@@ -198,4 +190,4 @@ def _check_ways(text: str, k: int, domain: Domain) -> None:
 
 def echo_json(value: object) -> None:
     """Plain data on standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    echo(json_text(value))

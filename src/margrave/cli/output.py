@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape as escape_markup
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
 
+from margrave.cli.terminal import STEERING_IN_LINES, echo, visible
 from margrave.errors import InputError
 from margrave.files import check_output, same_file, written_whole
 from margrave.schema import Schema, Timestamp
 
 FORMATS = (".parquet", ".csv")
+
+#: Beginnings of texts that spreadsheets run. Apostrophes before one are kept apart from the one that is added.
+FORMULA = r"\A'*[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
+NUMBER = r"\A[-+]?[0-9]+([.,][0-9]+)?([eE][-+]?[0-9]+)?\z"
 
 FIRST, EVERY = 5.0, 30.0
 """Seconds until a line tells of progress where there is no terminal, and from one line to the next."""
@@ -61,13 +69,46 @@ def check_format(path: str | None, option: str = "-o") -> None:
         )
 
 
-def write_table(table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None) -> None:
+def check_excel_safe(path: str | None, excel_safe: bool) -> None:
+    """Raise ``InputError`` if --excel-safe is given for anything but a CSV file."""
+    if excel_safe and (path is None or Path(path).suffix.lower() != ".csv"):
+        raise InputError("--excel-safe is for a CSV file.", remedy="Name one: -o rows.csv, or leave --excel-safe out.")
+
+
+def excel_safe_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--excel-safe``."""
+    return click.option(
+        "--excel-safe",
+        is_flag=True,
+        help="In CSV, put an apostrophe before texts that a spreadsheet would run as a formula (= + - @ tab, return).",
+    )(command)
+
+
+def write_table(
+    table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None, excel_safe: bool = False
+) -> None:
     """Rows to Parquet or CSV by the file's ending, whole or not at all; ``schema`` says which times of CSV are days."""
     with written_whole(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         if Path(path).suffix.lower() == ".csv":  # to an open file: Arrow takes some paths, such as http:/x, for a URI
-            pyarrow.csv.write_csv(_plain_times(table, schema), file)
+            plain = _plain_times(table, schema)
+            pyarrow.csv.write_csv(without_formulas(plain) if excel_safe else plain, file)
         else:
             pyarrow.parquet.write_table(table, file, compression="zstd")
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return the table with texts and column names that no spreadsheet takes for formulas."""
+    for i, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            table = table.set_column(i, field.name, _quoted(table.column(i).cast(pa.string())))
+    return table.rename_columns(_quoted(pa.array(table.column_names, pa.string())).to_pylist())
+
+
+def _quoted(texts: Any) -> Any:
+    """Texts with an apostrophe before each that a spreadsheet would run; a number in a text is not run."""
+    runs = pc.and_not(pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER))
+    return pc.if_else(runs, pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def _plain_times(table: pa.Table, schema: Schema | None) -> pa.Table:
@@ -86,6 +127,23 @@ def _plain_times(table: pa.Table, schema: Schema | None) -> pa.Table:
     return table
 
 
+def escape(text: str) -> str:
+    """Return text for the inside of a line of the console: no markup, no steering character, no line feed."""
+    return escape_markup(visible(text))
+
+
+class Plain(Console):
+    """A console on which no text steers the terminal, whatever it is made of."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable, their texts without steering characters."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible(segment.text, STEERING_IN_LINES), segment.style)
+
+
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
     """Names and values in two columns, as they are: brackets are no markup."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
@@ -98,7 +156,7 @@ def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
 
 def console() -> Console:
     """Standard output, in colour where there is a terminal."""
-    return Console(highlight=False, soft_wrap=False)
+    return Plain(highlight=False, soft_wrap=False)
 
 
 @contextmanager
@@ -143,7 +201,7 @@ def _plain_lines() -> Iterator[Callable[[str, float], None]]:
             (stage, done), wait = latest, EVERY
             with suppress(OSError, ValueError):  # whoever read the lines has left
                 seconds = time.monotonic() - began
-                click.echo(f"margrave: {stage}, {100 * done:.0f}% done after {seconds:.0f} s", err=True)
+                echo(f"margrave: {stage}, {100 * done:.0f}% done after {seconds:.0f} s", err=True)
 
     thread = Thread(target=write, daemon=True)
     thread.start()

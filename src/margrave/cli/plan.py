@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from margrave.api import check_schema
@@ -21,14 +20,19 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import console, facts_table
+from margrave.cli.output import console, escape, facts_table
+from margrave.cli.terminal import echo
 from margrave.plan import Plan, plan
 from margrave.privacy import Budget, LedgerFile, parse_unit
 from margrave.privacy.books import check_books
 from margrave.privacy.ledger_state import DatasetState
 from margrave.privacy.policy import policy_of
+from margrave.privacy.strength import check_strength
 from margrave.ratios import percent
 from margrave.report.words import nothing_asked
+
+#: The row count of a plan if none is given.
+ROWS = 100_000
 
 
 @click.command("plan", cls=Sectioned)
@@ -38,7 +42,7 @@ from margrave.report.words import nothing_asked
 @public_options
 @workload_option
 @click.option(
-    "--rows", type=int, default=100_000, show_default=True, help="A guess, for memory, time and shares."
+    "--rows", type=int, default=None, show_default=f"{ROWS:,}", help="A guess, for memory, time and shares."
 )
 @rules_options
 @json_option
@@ -53,7 +57,8 @@ def plan_command(
     attestation: str | None,
     public_columns: str | None,
     same_records: bool,
-    rows: int,
+    rows: int | None,
+    allow_large_delta: bool,
     ledger: str | None,
     dataset: str | None,
     policy: str | None,
@@ -67,6 +72,7 @@ def plan_command(
     schema = load_schema(schema_path)
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
@@ -76,7 +82,7 @@ def plan_command(
         budget=budget,
         unit=protected,
         workload=wanted,
-        rows=rows,
+        rows=ROWS if rows is None else rows,
     )
     policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
     books = {"ledger": ledger, "dataset": dataset, "journal": None}
@@ -87,7 +93,7 @@ def plan_command(
     else:
         show_plan(made)
         if room is not None:
-            click.echo(
+            echo(
                 f"\nThe cap of {room.dataset} leaves room for it: rho {float(room.remaining):.6g} remains of"
                 f" {float(room.cap.rho):.6g}, and {float(room.remaining - made.rho):.6g} would."
             )

@@ -6,6 +6,7 @@ import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, progress_bar
+from margrave.cli.terminal import echo
 from margrave.files import check_ending
 from margrave.models import FITS
 from margrave.release import Release
@@ -57,4 +58,4 @@ def refit_command(
     if as_json:
         echo_json({"fit": name, "release": output})
     else:
-        click.echo(f"Wrote the release with a model by {type(FITS[name]()).__name__} to {output}. Nothing was spent.")
+        echo(f"Wrote the release with a model by {type(FITS[name]()).__name__} to {output}. Nothing was spent.")

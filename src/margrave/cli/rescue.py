@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
+from margrave.cli.terminal import echo
 from margrave.errors import MargraveError, UnfinishedError
 from margrave.privacy.chained import HAS_LOCKS
 from margrave.release import Release
@@ -44,11 +43,11 @@ class Keeper:
             raise
         except KeyboardInterrupt:
             if self._has_journal:
-                click.echo(f"All answers so far are in {self.journal}: {self._resume}.", err=True)
+                echo(f"All answers so far are in {self.journal}: {self._resume}.", err=True)
             raise
         except Exception as error:
             if self.release is not None:
-                click.echo(self._advice(self._rescued(type(error).__name__)), err=True)
+                echo(self._advice(self._rescued(type(error).__name__)), err=True)
             raise
 
     def done(self) -> None:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_format, check_outputs, write_table
+from margrave.cli.output import check_excel_safe, check_format, check_outputs, excel_safe_option, write_table
+from margrave.cli.terminal import echo
+from margrave.cli.where import conditions, written
 from margrave.data.files import read_frame
 from margrave.data.reading import public_codes
 from margrave.errors import InputError
 from margrave.release import Release
-from margrave.release.evidence import Condition, Value, widened
+from margrave.release.evidence import widened
 
 
 @click.command("sample")
 @click.argument("release_path", metavar="RELEASE")
 @click.option("--rows", "-n", type=int, default=None, help="How many rows; by default as many as estimated.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv.")
+@excel_safe_option
 @click.option(
     "--where",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH. Numbers and dates (2020-12-31, or in the"
-    " schema's format) mean whole bins: those that hold or touch what is asked. May be repeated.",
+    help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH, LOW.. or ..HIGH. Numbers and dates"
+    " (2020-12-31, or in the schema's format) mean whole bins: those that hold or touch what is asked."
+    " May be repeated.",
 )
 @click.option("--complete", metavar="FILE", default=None, help="Public rows to complete: CSV or Parquet, some columns.")
 @click.option("--attestation", metavar="TEXT", default=None, help="Where those rows come from and why they are public.")
@@ -34,6 +38,7 @@ def sample_command(
     release_path: str,
     rows: int | None,
     output: str,
+    excel_safe: bool,
     where: tuple[str, ...],
     complete: str | None,
     attestation: str | None,
@@ -44,6 +49,7 @@ def sample_command(
 ) -> None:
     """Draw rows from RELEASE. Nothing is spent."""
     check_format(output)
+    check_excel_safe(output, excel_safe)
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path, "--complete": complete})
     other_rows = bool(where) or rows is not None
     if other_rows if complete is not None else attestation is not None:
@@ -52,45 +58,23 @@ def sample_command(
             remedy="Leave out --rows and --where, or --complete and --attestation.",
         )
     release = Release.load(release_path, max_mb=max_release_mb)
-    conditions = dict(parse_where(text) for text in where)
+    held = conditions(where)
     if complete is not None:
         known = read_frame(complete)
         table = release.complete(known, attestation=attestation or "", seed=seed)
         names = [a for a in release.schema.domain if a in known.column_names]
         _, moved = public_codes(known, release.schema, names, part=True)
         for note in moved:
-            click.echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
+            echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
     else:
-        source = release.condition(conditions) if conditions else release
+        source = release.condition(held) if held else release
         table = source.sample(rows, seed=seed)
-    write_table(table, output, overwrite=overwrite, schema=release.schema)
-    used = {a: words for a, asked in conditions.items() if (words := widened(release.schema, a, asked)) is not None}
+    write_table(table, output, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
+    used = {a: words for a, asked in held.items() if (words := widened(release.schema, a, asked)) is not None}
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
         echo_json({**facts, **({"whole_bins": used} if used else {})})
     else:
         for column, words in used.items():
-            click.echo(f"{column}: {words}, the whole of the bins that {_asked(conditions[column])} touches.")
-        click.echo(f"Wrote {table.num_rows} rows to {output}.")
-
-
-def _asked(wanted: Condition) -> str:
-    """A condition as it is written after --where COLUMN=."""
-    ends = map(str, wanted) if isinstance(wanted, tuple | list) else [str(wanted)]
-    return (".." if isinstance(wanted, tuple) else "|").join(ends)
-
-
-def parse_where(text: str) -> tuple[str, Condition]:
-    """A column and what it is held to.
-
-    >>> parse_where("age=30..40"), parse_where("sex=F|M")
-    (('age', ('30', '40')), ('sex', ['F', 'M']))
-    """
-    column, equals, value = text.partition("=")
-    if not equals or not column.strip():
-        raise InputError(f"--where {text!r} is not of the form COLUMN=VALUE.")
-    low, dots, high = value.partition("..")
-    if dots:
-        return column.strip(), (low, high)
-    several: list[Value] = [*value.split("|")]
-    return column.strip(), several if len(several) > 1 else value
+            echo(f"{column}: {words}, the whole of the bins that {written(held[column])} touches.")
+        echo(f"Wrote {table.num_rows} rows to {output}.")

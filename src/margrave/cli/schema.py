@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option, load_schema, overwrite_option, schema_option
-from margrave.cli.output import check_outputs, console
+from margrave.cli.output import check_outputs, console, escape
+from margrave.cli.terminal import echo
 from margrave.data import check_table, draft_schema
 from margrave.errors import DataError
 from margrave.schema import Preflight
@@ -48,14 +48,14 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
             }
         )
     elif output is None:
-        click.echo(drafted.to_toml(), nl=False)
+        echo(drafted.to_toml(), nl=False)
         for sentence in (s for s in said if s.startswith(LOOK)):
-            click.echo(sentence, err=True)
+            echo(sentence, err=True)
     else:
-        click.echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows.")
+        echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows.")
         for sentence in said:
             console().print(escape(sentence), style="bold red" if sentence.startswith(LOOK) else None)
-        click.echo("Replace what it found by what is public, then set draft = false.")
+        echo("Replace what it found by what is public, then set draft = false.")
 
 
 @schema_command.command("check")
@@ -66,7 +66,7 @@ def check_command(file: str, schema_path: str, as_json: bool) -> None:
     """Count the values of FILE that lie outside the schema. NOT PRIVATE: for the custodian alone. Spends nothing."""
     schema = load_schema(schema_path, confirmed=False)
     found = check_table(file, schema)
-    click.echo(NOT_PRIVATE, err=True)
+    echo(NOT_PRIVATE, err=True)
     if as_json:
         echo_json({"warning": NOT_PRIVATE, "passed": found.passed, "alarms": found.alarms, **asdict(found)})
     else:

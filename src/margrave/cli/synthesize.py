@@ -21,12 +21,21 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import check_format, check_outputs, progress_bar, write_table
+from margrave.cli.output import (
+    check_excel_safe,
+    check_format,
+    check_outputs,
+    excel_safe_option,
+    progress_bar,
+    write_table,
+)
 from margrave.cli.rescue import Keeper, default_journal
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.files import check_ending, same_file
 from margrave.mechanisms import Mechanism
 from margrave.privacy import Budget, parse_unit
+from margrave.privacy.strength import check_strength
 from margrave.release import Release
 from margrave.release.size import check_room
 from margrave.report import write_report
@@ -49,6 +58,7 @@ UNTOLD = 1000
 @click.option(
     "--output", "-o", default=None, metavar="FILE", help="Where the synthetic rows go: .parquet or .csv."
 )
+@excel_safe_option
 @click.option(
     "--release", "release_path", default=None, metavar="FILE", help="Where the release goes: .margrave."
 )
@@ -72,7 +82,9 @@ def synthesize_command(
     public_columns: str | None,
     same_records: bool,
     rows: int | None,
+    allow_large_delta: bool,
     output: str | None,
+    excel_safe: bool,
     release_path: str | None,
     report_path: str | None,
     ledger: str | None,
@@ -96,12 +108,14 @@ def synthesize_command(
     inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
+    check_excel_safe(output, excel_safe)
     journal = _journal_of(journal, {**outputs, **inputs})
     schema = load_schema(schema_path)
     if rows is not None:
         check_room(rows, len(schema.columns))  # the budget is not spent for rows that cannot be drawn
     budget = Budget.approx(epsilon, delta)
     protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
@@ -124,9 +138,12 @@ def synthesize_command(
             journal=journal,
             resume=resume,
             same_table=same_table,
-            on_custodian=lambda sentence: click.echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True),
+            on_custodian=lambda sentence: echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True),
+            allow_large_delta=allow_large_delta,
         )
-        _write(release, outputs, rows, seed, keeper.written, overwrite=overwrite)
+        _write(
+            release, outputs, rows, seed, keeper.written, overwrite=overwrite, excel_safe=excel_safe
+        )
     keeper.done()
     facts = release.certificate()
     if as_json:
@@ -178,6 +195,7 @@ def _write(
     written: list[str],
     *,
     overwrite: bool,
+    excel_safe: bool,
 ) -> None:
     """The release first: with it on the disk, the other two can be made again at no cost."""
     if path := outputs["--release"]:
@@ -185,7 +203,7 @@ def _write(
         written.append("--release")
     if path := outputs["-o"]:
         rows_drawn = release.sample(_number(release, rows), seed=seed)
-        write_table(rows_drawn, path, overwrite=overwrite, schema=release.schema)
+        write_table(rows_drawn, path, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
     if path := outputs["--report"]:
         write_report(release, path, overwrite=overwrite)
 
@@ -194,7 +212,7 @@ def _number(release: Release, rows: int | None) -> int | None:
     """How many rows to draw. The budget is spent: what the noise hides must not leave a run without its rows."""
     if rows is not None or release.size_told:
         return rows
-    click.echo(
+    echo(
         f"Warning: the noise hides how many records there are, so {UNTOLD:,} rows were drawn. Name a number with"
         " --rows, or draw others from the --release with margrave sample.",
         err=True,
@@ -207,20 +225,22 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
     told = {what: sum(what in e for e in facts["transcript"]) for what in ("measured", "asked", "selected")}
     single = f", {told['asked']} single count{'s' * (told['asked'] > 1)}" if told["asked"] else ""
     if not facts["private"]:
-        click.echo(facts["warning"], err=True)
-    click.echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
+        echo(facts["warning"], err=True)
+    echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
+    if "large_delta" in facts:
+        echo(facts["large_delta"])
     if "several_rows" in facts:
-        click.echo(facts["several_rows"])
-    click.echo(
+        echo(facts["several_rows"])
+    echo(
         f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {told['measured']} noisy"
         f" marginals{single} and {told['selected']} private choices."
     )
     if facts["unasked"]:
-        click.echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
+        echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
     if misfits := release.misfits:
-        click.echo(f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost.")
+        echo(f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost.")
     if words_on_pairs := related(release.together):
-        click.echo(" ".join(words_on_pairs))
+        echo(" ".join(words_on_pairs))
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:
-            click.echo(f"{words}: {outputs[option]}")
+            echo(f"{words}: {outputs[option]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, release_size_option
+from margrave.cli.terminal import echo
 from margrave.errors import ReleaseError
 from margrave.release import Release
 from margrave.release.verification import brief
@@ -26,10 +27,10 @@ def verify_command(release_path: str, max_release_mb: float, as_json: bool) -> i
         echo_json(found.to_dict())
     else:
         for finding in found.findings:
-            click.echo(f"Contradiction: {finding}")
+            echo(f"Contradiction: {finding}")
         for note in found.notes:
-            click.echo(f"Note: {note}")
-        click.echo(
+            echo(f"Note: {note}")
+        echo(
             f"{release_path}: {len(release.transcript)} entries, rho {brief(account.rho_spent)} of"
             f" {brief(account.rho_budget)}, epsilon {account.epsilon:g}, delta {account.delta:g}."
             f" The account {'holds' if found.holds else 'does not hold'}."

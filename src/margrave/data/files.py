@@ -20,6 +20,7 @@ import pyarrow as pa
 from margrave.data import duckdb_reader
 from margrave.data.csv_records import count_records
 from margrave.data.duckdb_reader import MemoryLimitError
+from margrave.error_sanitizer import hides_rows
 from margrave.errors import DataError
 
 SEPARATORS = ",;\t|"
@@ -148,6 +149,7 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
     return None
 
 
+@hides_rows
 def read_frame(path: str | PathLike[str]) -> pa.Table:
     """A whole CSV (all text) or Parquet file as an Arrow table, for drafting and for evaluation.
 

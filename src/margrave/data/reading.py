@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from margrave.data.files import open_file, read_frame
 from margrave.data.table import MemoryTable
+from margrave.error_sanitizer import hides_rows, shown
 from margrave.errors import DataError, MargraveError
 from margrave.schema import (
     Categorical,
@@ -46,6 +47,7 @@ DRAFTED_AT_MOST = 1_000_000
 """Rows beyond which a check does not draft a schema to compare: that holds the whole table."""
 
 
+@hides_rows
 def read_table(source: Any, schema: Schema) -> MemoryTable:
     """The table of a CSV or Parquet file (a path), or of a frame of pandas, Polars, PyArrow or DuckDB.
 
@@ -56,6 +58,7 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
     **Privacy:** none is given; the table is for the gate. Errors hold counts but no value, for the custodian alone.
     """
     check_schema_given(schema)
+    source = shown(source)
     if isinstance(source, MemoryTable):
         if source.schema != schema:
             raise DataError(
@@ -84,6 +87,7 @@ def _all_occur(table: MemoryTable, column: Categorical | Ordinal) -> bool:
     return bool(occurring[:listed].all() and not occurring[listed : column.size - column.missing].any())
 
 
+@hides_rows
 def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None) -> Codes:
     """The codes of a table that may lack columns: those named, or all that the schema has and the table too.
 
@@ -100,6 +104,7 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     return codes
 
 
+@hides_rows
 def public_codes(
     source: Any, schema: Schema, columns: Sequence[str] | None = None, *, part: bool = False
 ) -> tuple[Codes, tuple[str, ...]]:
@@ -148,6 +153,7 @@ def _some(source: Any, schema: Schema, wanted: Sequence[str], ignored: Iterable[
     return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1)), preflight
 
 
+@hides_rows
 def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
     """A table that margrave wrote for this schema: a path to CSV or Parquet, or a frame.
 
@@ -161,12 +167,14 @@ def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
     return MemoryTable(schema, synthetic_codes(source, schema))
 
 
+@hides_rows
 def synthetic_codes(source: Any, schema: Schema) -> Codes:
     """The codes of a table that margrave wrote for this schema. See ``read_synthetic``."""
     check_schema_given(schema)
     return Codes(schema.domain, read_codes(source, schema.of_output(), list(schema.domain)).values)
 
 
+@hides_rows
 def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     """The numbers of the columns of kind integer and real, as written: beyond the bounds too, without empty ones and
     those that the column's policy takes for missing.
@@ -189,6 +197,7 @@ def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     return {name: np.concatenate(listed) for name, listed in pieces.items()}
 
 
+@hides_rows
 def check_table(source: Any, schema: Schema) -> Preflight:
     """What ``read_table`` would refuse, and how many values it would move. For the custodian alone.
 
@@ -235,6 +244,7 @@ def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
     return () if person is None else (overlooked(person),)
 
 
+@hides_rows
 def draft_schema(source: Any) -> Schema:
     """A draft schema of a file or frame, for a person to check. See ``margrave.schema.draft``.
 

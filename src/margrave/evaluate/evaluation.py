@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from margrave.data import Table
+from margrave.error_sanitizer import hides_rows
 from margrave.errors import InputError
 from margrave.evaluate.numbers import NumberSummary, Spread, number_summaries
 from margrave.evaluate.queries import (
@@ -134,6 +135,7 @@ class Evaluation:
         return "\n".join(lines)
 
 
+@hides_rows
 def evaluate(
     real: Real,
     synthetic: Synthetic,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import read_numbers
+from margrave.error_sanitizer import hides_rows
 from margrave.ratios import MAX_RATIO, change, quotient
 from margrave.schema import Codes, Schema
 from margrave.typing import Attribute, FloatArray
@@ -57,6 +58,7 @@ class NumberSummary:
         return asdict(self)
 
 
+@hides_rows
 def number_summaries(
     real: Any, synthetic: Any, schema: Schema, *, seed: int | None = None
 ) -> tuple[NumberSummary, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from margrave.data import Table
+from margrave.error_sanitizer import hides_rows
 from margrave.errors import InputError
 from margrave.evaluate.sides import Real, Synthetic, real_table, sides
 from margrave.marginal import Queries
@@ -40,6 +41,7 @@ class QueryErrors:
         return dict(vars(self))
 
 
+@hides_rows
 def query_errors(
     real: Real, synthetic: Synthetic, queries: Queries, *, rows: int | None = None, seed: int | None = None
 ) -> QueryErrors:
@@ -69,6 +71,7 @@ def query_errors(
     return summed.found()
 
 
+@hides_rows
 def model_errors(real: Real, model: Model | Release, queries: Queries) -> QueryErrors:
     """The errors of a model's own answers, as shares of its number of records: without the chance of drawn records.
 

@@ -8,6 +8,7 @@ from html import escape
 
 import numpy as np
 
+from margrave.content_policy import CONTENT_POLICY
 from margrave.inference.estimate import MARK, Estimate
 from margrave.ratios import percent
 
@@ -90,7 +91,7 @@ def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequenc
     rows = "".join(_row(e, level) for e in estimates)
     told = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{CONTENT_POLICY}\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Analysis</title>\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{forest(estimates, level, words)}\n"
         "<p>Dot and line: the estimate and its interval for the population. Bar: how wide the same number of real"

@@ -16,7 +16,7 @@ from margrave.schema import Schema
 
 Where = Mapping[str, Condition] | None
 """What columns are held to, ``{"sex": "F", "age": (30, 40)}``: a plain value, a list of values, or a pair (low, high)
-for a range whose ends belong to it. None stands for missing."""
+for a range whose ends belong to it, with None for an open one. None alone stands for missing."""
 
 
 class OfPart:
@@ -61,6 +61,8 @@ def in_words(held: Mapping[str, Condition]) -> str:
 
     >>> in_words({"sex": "F", "age": (30, 40), "ward": ["a", None]})
     'sex = F, age from 30 to 40 and ward = a or missing'
+    >>> in_words({"pay": (1000, None), "age": (None, 30)})
+    'pay from 1000 and age up to 30'
     """
     told = [f"{name} {_of(wanted)}" for name, wanted in held.items()]
     return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
@@ -68,7 +70,10 @@ def in_words(held: Mapping[str, Condition]) -> str:
 
 def _of(wanted: Condition) -> str:
     if isinstance(wanted, tuple):
-        return f"from {' to '.join(map(str, wanted))}"
+        low, high = wanted
+        if low is None or high is None:
+            return f"up to {high}" if low is None else f"from {low}"
+        return f"from {low} to {high}"
     values = wanted if isinstance(wanted, list) else [wanted]
     return f"= {some(['missing' if v is None else v for v in values], ' or ')}"
 
@@ -77,7 +82,8 @@ def _mask(frame: pd.DataFrame, name: str, wanted: Condition) -> Any:
     column = column_of(frame, name)
     if isinstance(wanted, tuple):
         low, high = _ends(column, name, wanted)
-        return (column >= low) & (column <= high)
+        above, below = (True if low is None else column >= low), (True if high is None else column <= high)
+        return column.notna() & above & below
     values = wanted if isinstance(wanted, list) else [wanted]
     if not values:
         raise InputError(f"Column {name!r} is held to no value at all.", remedy="Name at least one.")
@@ -86,9 +92,12 @@ def _mask(frame: pd.DataFrame, name: str, wanted: Condition) -> Any:
 
 
 def _ends(column: pd.Series, name: str, wanted: tuple[Any, ...]) -> tuple[Any, Any]:
-    if len(wanted) != 2:
-        raise InputError(f"The range for column {name!r} does not have two ends.", remedy="Give (low, high).")
+    if len(wanted) != 2 or wanted == (None, None):
+        raise InputError(
+            f"The range for column {name!r} does not have two ends.",
+            remedy="Give (low, high), None for one that is open.",
+        )
     if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.ordered:
         raise InputError(f"Column {name!r} has no order, so it takes no range.", remedy="List the values instead.")
-    low, high = (value_of(column, name, end) for end in wanted)
+    low, high = (None if end is None else value_of(column, name, end) for end in wanted)
     return low, high

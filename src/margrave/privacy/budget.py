@@ -13,6 +13,9 @@ from margrave.errors import InputError
 # Fifty digits: the rounding of the few operations below is thirty orders of magnitude under that of the last step.
 _EXACT = Context(prec=50)
 
+#: The relative distance within which the best t lies from the one that floating point finds.
+_NEAR = Decimal("1e-6")
+
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 1e12
 SMALLEST_RHO, LARGEST_RHO = 1e-15, 1e12
 
@@ -32,7 +35,7 @@ class Budget:
     def __post_init__(self) -> None:
         _number("rho", self.rho, SMALLEST_RHO, LARGEST_RHO)
         implied = epsilon_for(Fraction(self.rho), _probability(self.delta))
-        if not implied <= self.epsilon * (1 + 1e-9):  # two searches for the best bound differ by much less
+        if not (implied <= self.epsilon or _implies(Fraction(self.rho), self.epsilon, self.delta)):
             raise InputError(
                 f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {self.delta:g}, not"
                 f" {self.epsilon:g}.",
@@ -94,17 +97,40 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 def epsilon_for(rho: Fraction, delta: float) -> float:
     """``min_t (1 + t) rho − (log delta + t log(1 + 1/t) + log(1 + t)) / t``, rounded up; at least 0."""
-    log_delta, about = math.log(delta), float(rho)
-
-    def objective(log_t: float) -> float:
-        t = math.exp(log_t)
-        return (1 + t) * about - (log_delta + math.log1p(t)) / t - math.log1p(1 / t)
-
+    best = _best_log_t(float(rho), math.log(delta))
     with localcontext(_EXACT):
-        t = Decimal(math.exp(_argmin(objective)))
+        t = Decimal(math.exp(best))
         exact_rho = Decimal(rho.numerator) / Decimal(rho.denominator)
         lowest = (1 + t) * exact_rho - (Decimal(delta).ln() + _gain(t)) / t
         return max(0.0, -_float_down(-lowest))
+
+
+def _best_log_t(rho: float, log_delta: float) -> float:
+    """Where ``epsilon_for`` is least."""
+
+    def objective(log_t: float) -> float:
+        t = math.exp(log_t)
+        return (1 + t) * rho - (log_delta + math.log1p(t)) / t - math.log1p(1 / t)
+
+    return _argmin(objective)
+
+
+def _implies(rho: Fraction, epsilon: float, delta: float) -> bool:
+    """Whether some t proves that rho-zCDP is (epsilon, delta): the best t, found in fifty digits."""
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        return False
+    with localcontext(_EXACT):
+        exact_rho, log_delta = Decimal(rho.numerator) / Decimal(rho.denominator), Decimal(delta).ln()
+
+        def excess(t: Decimal) -> Decimal:
+            return (1 + t) * exact_rho - (log_delta + _gain(t)) / t - Decimal(epsilon)
+
+        about = Decimal(math.exp(_best_log_t(float(rho), math.log(delta))))
+        low, high = about * (1 - _NEAR), about * (1 + _NEAR)
+        for _ in range(60):
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if excess(left) < excess(right) else (left, high)
+        return excess((low + high) / 2) <= 0
 
 
 def affordable(rho: Fraction, delta: float) -> float:

@@ -1,7 +1,7 @@
 """What is drawn from true counts once they are paid for: noisy marginals, noisy queries, choices.
 
-These run behind the gate alone, inside ``sealed``. Whatever a source of randomness or a score gives in a wrong shape or
-type is no answer.
+These run behind the gate alone, inside ``sanitized``. Whatever a source of randomness or a score gives in a wrong
+shape or type is no answer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every question goes through the same steps. Whatever can be checked from public 
 taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
 closes the gate for good, and the charge stands.
 
-True counts live in one private attribute and, while an answer is made (``draws``), in the frames below ``sealed``.
+True counts live in one private attribute and, while an answer is made (``draws``), in the frames below ``sanitized``.
 What those frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the
 line: so neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
+from margrave.error_sanitizer import Failure, fail, sanitized
 from margrave.errors import BudgetError, DataError, InputError, MargraveError
 from margrave.marginal import IDENTITY, Queries, Query, SingleQuery
 from margrave.privacy.books import Books
@@ -36,7 +37,6 @@ from margrave.privacy.question import (
     measuring_queries,
 )
 from margrave.privacy.scores import QueryGap, Score, lipschitz_of, terms_of
-from margrave.privacy.sealed import Failure, fail, sealed
 from margrave.privacy.unit import Unit, check_query, sensitivity, size_is_public
 from margrave.schema.domain import Domain
 from margrave.transcript import (
@@ -339,14 +339,14 @@ class Private:
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
-        result = sealed(work)
+        result = sanitized(work)
         if isinstance(result, Failure):
             fail(result, DataError, "The table could not be read", "Nothing was spent.")
         return result
 
     def _answer(self, work: Callable[[], T]) -> T:
         """Work after a charge: if it fails, the gate closes and the charge stands."""
-        result = sealed(work)
+        result = sanitized(work)
         if isinstance(result, Failure):
             self._forget()
             self._books.abandon()

@@ -12,7 +12,8 @@ from margrave.privacy.budget import Budget
 from margrave.privacy.gate import Private
 from margrave.privacy.noise import Randomness, SystemRandomness
 from margrave.privacy.policy import Policy, policy_of
-from margrave.privacy.unit import Unit, rows_per_person, unit_name, unit_of
+from margrave.privacy.strength import check_strength
+from margrave.privacy.unit import Unit, rows_per_person, size_is_public, unit_name, unit_of
 
 if TYPE_CHECKING:
     from margrave.data import Table
@@ -31,6 +32,7 @@ def protect(
     journal: str | Path | None = None,
     resume: bool = False,
     facts: Mapping[str, Any] | None = None,
+    allow_large_delta: bool = False,
 ) -> Private:
     """Put a table behind the gate: from here on it answers ``measure`` and ``select``, within the budget.
 
@@ -46,11 +48,15 @@ def protect(
     **Privacy:** none spent yet; the whole use of the result is ``budget.rho``-zCDP for this unit. Under ``ReplaceRow``
     the number of rows is public and opens the transcript. Raises ``SchemaError`` for a draft schema, or a unit of
     persons without a column that identifies them; ``PolicyError`` for what the policy forbids; ``BudgetError`` for a
-    cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run.
+    cap that leaves no room; ``LedgerError`` for a ledger file or journal that is damaged, in use or of another run;
+    ``InputError`` for an epsilon above 10,000, a delta above 0.01, or, unless ``allow_large_delta``, a delta of 1 in
+    the number of rows where that is public.
     """
     unit = unit_of(unit)
     if not isinstance(budget, Budget):
         raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
+    public_rows = table.rows() if size_is_public(unit) else None
+    check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
     if table.schema.draft:
         raise SchemaError(
             "The schema is a draft, made from the data itself: its names, bounds and categories may tell on persons.",

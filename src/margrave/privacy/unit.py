@@ -155,7 +155,7 @@ def parse_unit(text: str) -> Unit:
     if name in ("add-remove-person", "replace-person") and re.fullmatch(r"[0-9]{1,18}", rows):
         return AddRemovePerson(int(rows)) if name == "add-remove-person" else ReplacePerson(int(rows))
     raise InputError(
-        f"{text!r} is no unit of privacy.",
+        f"{text[:60]!r} is not a unit of privacy.",
         remedy=f"Write one of: {', '.join(_UNITS)}, with K the most rows a person may contribute.",
     )
 

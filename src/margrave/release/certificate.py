@@ -79,6 +79,8 @@ def build_certificate(
     }
     if account.left_out:
         facts["left_out"] = account.left_out
+    if weak := large_delta(account.delta, size):
+        facts["large_delta"] = weak
     if several := several_rows(schema, account):
         facts["several_rows"] = several
     if posterior is not None:
@@ -86,6 +88,16 @@ def build_certificate(
     if not account.private:
         facts["warning"] = NOT_PRIVATE
     return facts
+
+
+def large_delta(delta: float, size: float) -> str:
+    """Return what it means that delta is 1 in the estimated number of records or more; empty if it is not."""
+    if delta * size < 1.0:
+        return ""
+    return (
+        f"delta is {delta:g}, which is at least 1 in the {size:,.0f} records: it allows publishing one whole record."
+        " Do not take this release for a private one."
+    )
 
 
 def several_rows(schema: Schema, account: Account) -> str:

@@ -18,12 +18,13 @@ from margrave.typing import Attribute
 
 Value = str | int | float | bool | date | datetime | None
 Condition = Value | list[Value] | tuple[Value, Value]
+"""A value, a list of values, or a range whose ends belong to it; an end that is None is open."""
 
 ON_A_LINE = ("integer", "real", "date", "timestamp", "coded")
 
 
 def codes_of(schema: Schema, attribute: Attribute, wanted: Condition) -> tuple[int, ...]:
-    """The codes that a value, a list of values, or a range (low, high) stands for.
+    """The codes that a value, a list of values, or a range (low, high) stands for, of which one end may be None.
 
     Dates may be written in ISO 8601, as all that margrave shows, or to the column's ``format``. A category that the
     column does not have as it is written is the one that differs by case alone, if that is one.
@@ -33,9 +34,10 @@ def codes_of(schema: Schema, attribute: Attribute, wanted: Condition) -> tuple[i
     """
     column = reading_output(schema.column(attribute))
     if isinstance(wanted, tuple):
-        if len(wanted) != 2:
+        if len(wanted) != 2 or wanted == (None, None):
             raise InputError(
-                f"The range for column {attribute!r} does not have two ends.", remedy="Give (low, high)."
+                f"The range for column {attribute!r} does not have two ends.",
+                remedy="Give (low, high), None for one that is open.",
             )
         return _range(column, *wanted)
     values = wanted if isinstance(wanted, list) else [wanted]
@@ -63,8 +65,13 @@ def widened(schema: Schema, attribute: Attribute, wanted: Condition) -> str | No
         labels = column.labels()
         return ", ".join(labels[c] for c in taken) if any(s[0] != s[1] for s in spans) else None
     low, high = min(s[0] for s in spans), max(s[1] for s in spans)
-    asked = [float(column.points(pa.array([end]))[0][0]) for end in wanted]
-    return None if asked[0] <= low and high <= asked[1] else f"{_shown(column, low)} to {_shown(column, high)}"
+    first, last = wanted
+    whole = (first is None or _point(column, first) <= low) and (last is None or high <= _point(column, last))
+    return None if whole else f"{_shown(column, low)} to {_shown(column, high)}"
+
+
+def _point(column: Numeric, value: Value) -> float:
+    return float(column.points(pa.array([value]))[0][0])
 
 
 def _shown(column: Numeric, point: float) -> str:
@@ -95,13 +102,18 @@ def _other_case(column: Column, value: Value) -> str | None:
 
 def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
     """Every code from the one that holds ``low`` to the one that holds ``high``; ends beyond the bounds move in."""
+    greatest = column.size - column.missing - 1
     if column.kind == "ordinal":
-        first, last = _code(column, low), _code(column, high)
+        first, last = (0 if low is None else _code(column, low)), (greatest if high is None else _code(column, high))
     elif column.kind in ON_A_LINE:
         clipping: Any = replace(column, outside="clip")  # type: ignore[type-var]
-        (first, below), (last, above) = _encode(clipping, low), _encode(clipping, high)
+        first, below = (0, True) if low is None else _encode(clipping, low)
+        last, above = (greatest, True) if high is None else _encode(clipping, high)
         if below and above and first == last:
-            raise InputError(f"The range for column {column.name!r} lies outside its bounds.")
+            raise InputError(
+                f"The range for column {column.name!r} lies outside its bounds.",
+                remedy=f"It has {some_of(column.labels())}.",
+            )
     else:
         raise InputError(
             f"Column {column.name!r} has no order, so it takes no range.", remedy="List the values instead."

@@ -132,7 +132,8 @@ class Release:
     def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
         """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
 
-        A plain value, a list of values, or a pair (low, high) for a range of a numeric or time column.
+        A plain value, a list of values, or a pair (low, high) for a range of a numeric, time or ordered column; an
+        end that is None is open: ``(1000, None)``.
         Bins come whole: a value of such a column means its bin, and a range every bin that it touches, so that with
         bins of five years (30, 40) means 30 to 44. Dates may be written in ISO 8601 or to the column's ``format``.
 

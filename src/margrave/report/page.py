@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from margrave.content_policy import CONTENT_POLICY
 from margrave.files import check_ending, check_output, written_whole
 from margrave.ratios import percent, quotient
 from margrave.release import Bound, Release
@@ -60,7 +61,7 @@ def render(release: Release) -> str:
     ]
     title = f"Release report: {facts['mechanism'].get('name', 'margrave')}"
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{CONTENT_POLICY}\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(b for b in body if b)
@@ -107,7 +108,7 @@ def _paragraph(text: str) -> str:
 
 
 def _limits(release: Release, facts: dict[str, Any]) -> str:
-    several = [facts["several_rows"]] if "several_rows" in facts else []
+    several = [facts[key] for key in ("large_delta", "several_rows") if key in facts]
     passed = conditions(facts["preconditions"], len(release.schema.columns))
     points = "".join(f"<li>{escape(p)}</li>" for p in (*several, passed, *limits(release.account)))
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'

@@ -202,7 +202,7 @@ class Codes:
     """
 
     domain: Domain
-    values: AnyArray
+    values: AnyArray = field(repr=False)
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.domain):

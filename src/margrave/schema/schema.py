@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from margrave.error_sanitizer import hides_rows
 from margrave.errors import InputError, SchemaError
 from margrave.files import written_whole
 from margrave.schema import checks, toml
@@ -196,6 +197,7 @@ class Schema:
         by_name = {c.name: c for c in self.columns}
         return tuple((c, zeros_of(c, by_name)) for c in self.constraints)
 
+    @hides_rows
     def encode(self, frame: Any) -> Codes:
         """The codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). It never raises for a value.
 
@@ -205,6 +207,7 @@ class Schema:
         """
         return self.read(frame)[0]
 
+    @hides_rows
     def read(self, frame: Any, *, causes: bool = False) -> tuple[Codes, Preflight]:
         """The codes, and what the custodian should know about the values; with ``causes`` what lost ones look like."""
         pieces = columns_of(frame, [c.name for c in self.columns])
@@ -223,6 +226,7 @@ class Schema:
         violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.declared)
         return codes, Preflight(rows[0], tuple(found), constraints=violated)
 
+    @hides_rows
     def preflight(self, frame: Any) -> Preflight:
         """How many values lie outside the schema, by column. For the custodian alone.
 
@@ -230,6 +234,7 @@ class Schema:
         """
         return self.read(frame, causes=True)[1]
 
+    @hides_rows
     def check(self, frame: Any) -> Preflight:
         """``preflight``, and ``DataError`` if a policy refuses what it found.
 

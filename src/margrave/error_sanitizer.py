@@ -1,0 +1,114 @@
+"""The error sanitizer: of an exception raised near rows only its kind and the line of code leave.
+
+A traceback holds frames, and frames hold rows: tools that show the locals of a traceback would show them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
+
+from margrave.errors import DataError, MargraveError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class InternalError(Exception):
+    """A fault of margrave near rows. Its text is the type and the line of code of the exception that it replaces."""
+
+
+class Failure(NamedTuple):
+    """What may be known of an exception raised near rows: its kind, and margrave's own words."""
+
+    kind: type[BaseException]
+    words: str
+
+
+def sanitized(work: Callable[[], T]) -> T | Failure:
+    """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
+    try:
+        return work()
+    except BaseException as error:
+        return failure_of(error)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what may be known of an exception: margrave's own text, and of any other only its type and line."""
+    if isinstance(error, MargraveError):
+        return Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
+    return Failure(type(error), f"{type(error).__name__}{_where(error)}")
+
+
+def _where(error: BaseException) -> str:
+    """The line of code that failed: a name and a number, which hold nothing of the rows."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return (
+        ""
+        if step is None
+        else f" in {os.path.basename(step.tb_frame.f_code.co_filename)}, line {step.tb_lineno}"
+    )
+
+
+def fail(failure: Failure, kind: type[MargraveError], what: str, remedy: str) -> NoReturn:
+    """Raise a new error of that kind; an interrupt stays one."""
+    if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
+        raise failure.kind
+    raise kind(f"{what} ({failure.words}).", remedy=remedy)
+
+
+def hides_rows(read: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that reads rows: no frame and no argument of it can be reached from what it raises.
+
+    ``MARGRAVE_TRACEBACK=1`` lets exceptions through as they are.
+    """
+
+    @wraps(read)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if os.environ.get("MARGRAVE_TRACEBACK") == "1":
+            return read(*args, **kwargs)
+        try:
+            return read(*args, **kwargs)
+        except BaseException as error:
+            failure = _without_frames(error)
+        del args, kwargs  # this function's own frame is in the traceback
+        raise failure
+
+    return call
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    if isinstance(error, MargraveError | InternalError):
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
+    if isinstance(error, MemoryError):
+        return DataError("The table needs more memory than there is.", remedy="Give the machine more memory.")
+    if not isinstance(error, Exception):  # an interrupt stays one
+        return type(error)()
+    return InternalError(f"margrave failed while it read the table ({failure_of(error).words}).")
+
+
+class HiddenFrame:
+    """A data frame that does not show its rows where a traceback shows the locals of its frames."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __repr__(self) -> str:
+        return f"<a {type(self.frame).__name__}>"
+
+
+def hidden(table: Any) -> Any:
+    """Return a path, or what does not show its rows, as it is, and a data frame hidden."""
+    return table if isinstance(table, str | os.PathLike | HiddenFrame) else HiddenFrame(table)
+
+
+def shown(table: Any) -> Any:
+    """Return the data frame that was hidden; anything else as it is."""
+    return table.frame if isinstance(table, HiddenFrame) else table
