@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import unicodedata
 from importlib import import_module
 
 import click
@@ -13,7 +12,7 @@ import click
 from margrave import __version__
 from margrave.cli.terminal import echo, json_text
 from margrave.error_sanitizer import InternalError
-from margrave.errors import InputError, MargraveError
+from margrave.errors import MargraveError
 
 UNEXPECTED = 70
 INTERRUPTED = 130
@@ -85,22 +84,10 @@ def own_output() -> None:
     sys.stdout = os.fdopen(own, "w", encoding=encoding, errors=errors, buffering=1 if os.isatty(own) else -1)
 
 
-def check_arguments(arguments: list[str]) -> None:
-    """Raise ``InputError`` for an argument that a terminal would obey, or cannot show, where a message names it."""
-    for number, argument in enumerate(arguments, 1):
-        odd = [sign for sign in argument if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")]
-        if odd:
-            raise InputError(
-                f"Argument {number} holds U+{ord(odd[0]):04X}, which is a control character or not text.",
-                remedy="Leave it out; rename the file if it is a part of a file's name.",
-            )
-
-
 def run(arguments: list[str]) -> int:
     """Run a command and give its exit code; nothing but KeyboardInterrupt's like gets past."""
     as_json = "--json" in arguments
     try:
-        check_arguments(arguments)
         outcome = cli.main(arguments, prog_name="margrave", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except MargraveError as error:

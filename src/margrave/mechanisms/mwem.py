@@ -12,8 +12,8 @@ from margrave.mechanisms.rounds import Rounds
 from margrave.models import Fit, MultiplicativeWeightsFit
 from margrave.schema.domain import Domain
 
-#: Rounds of whole marginals by default: each goes over all answers so far, up to ``passes`` times, so that the time of a
-#: run grows with the square of the rounds.
+#: Rounds of whole marginals by default. Each goes over all answers so far, up to ``passes`` times: the time of a run
+#: grows with the square of the rounds.
 MAX_MARGINAL_ROUNDS = 40
 
 
@@ -27,15 +27,16 @@ class MWEM(AdaptiveMeasurements):
 
     ``workload``: None means all three-way marginals. ``queries``: None means every cell of the workload's
     marginals. ``granularity``: "marginal" chooses and measures whole marginals; "query", the papers' form, single
-    queries, at half the price where rows are replaced. These left a smaller largest error on a table of 48,842 rows at
-    epsilon 0.1, and twice the mean error at any. ``rounds``: None means what the budget is worth (``best_rounds``;
-    ``best_marginal_rounds``, at least one per column, of pairs two, and at most ``MAX_MARGINAL_ROUNDS``). ``alpha``:
-    choosing and measuring get alpha² to (1 − alpha)² of each round. ``passes``: how often a round's update goes over all answers so far; 0 uses its own
-    alone. ``at_once``: instead, a round moves the weights once, by all answers that are off by half as much as its own,
-    or more: the form of Liu et al., for single queries. Its errors are mostly larger, and a few rounds of whole
-    marginals move the weights next to nowhere. ``average``: release the average over the weights after each round
-    (Hardt et al.: before each) and not the last (Liu et al.). ``anneal``: halve the rounds that are left where one
-    taught less than its noise (``Rounds``). ``fit``: another estimator in the place of these weights.
+    queries, at half the price where rows are replaced. These left a smaller largest error on a table of 48,842 rows
+    at epsilon 0.1, and twice the mean error at any. ``rounds``: None means what the budget is worth
+    (``best_rounds``; ``best_marginal_rounds``, at least one per column, of pairs two, and at most
+    ``MAX_MARGINAL_ROUNDS``). ``alpha``: choosing and measuring get alpha² to (1 − alpha)² of each round.
+    ``passes``: how often a round's update goes over all answers so far; 0 uses its own alone. ``at_once``: instead,
+    a round moves the weights once, by all answers that are off by half as much as its own, or more: the form of Liu
+    et al., for single queries. Its errors are mostly larger, and a few rounds of whole marginals move the weights
+    next to nowhere. ``average``: release the average over the weights after each round (Hardt et al.: before each)
+    and not the last (Liu et al.). ``anneal``: halve the rounds that are left where one taught less than its noise
+    (``Rounds``). ``fit``: another estimator in the place of these weights.
 
     **Privacy:** the gate's whole budget, to the last fraction, for its unit.
 
