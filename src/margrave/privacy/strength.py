@@ -36,7 +36,7 @@ def check_strength(budget: Budget, *, rows: int | None = None, allow_large_delta
             " fails.",
             remedy="Choose a delta far below 1 in the number of rows: 1e-9, say. Nothing was spent.",
         )
-    if not allow_large_delta and rows is not None and budget.delta * rows >= 1.0:
+    if not allow_large_delta and rows is not None and rows >= 1 / budget.delta:
         raise InputError(
             f"delta is {budget.delta:g}, which is at least 1 in {rows:,} rows: that allows publishing one"
             " whole row.",
