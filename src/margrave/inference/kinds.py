@@ -52,11 +52,18 @@ def check_held(schema: Schema | None, column: pd.Series, name: str, value: Any) 
     if value is None or schema is None or is_truth(column) or not (is_number(column) or is_date(column)):
         return
     codes_of(schema, name, value)
-    if schema.column(name).kind in _WHOLE and float(value) % 1:
+    if schema.column(name).kind in _WHOLE and not _is_whole_number(value):
         raise InputError(
-            f"Column {name!r} holds whole numbers, and {value!r} is none.",
+            f"Column {name!r} holds whole numbers, and {value!r} is not one.",
             remedy=f"It has {some_of(schema.column(name).labels())}.",
         )
+
+
+def _is_whole_number(value: Any) -> bool:
+    try:
+        return float(value) % 1 == 0
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def levels_of(column: pd.Series) -> list[Any] | None:
