@@ -22,7 +22,7 @@ VERSION = 1
 KINDS: dict[str, type[Any]] = {
     c.kind: c for c in (Categorical, Ordinal, Boolean, Integer, Real, Date, Timestamp, Coded)
 }
-HEAD = ("version", "draft", "person", "ignore")
+HEAD = ("version", "draft", "person", "person_accepts", "ignore")
 
 
 def parse(text: str, folder: Path | None = None) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
@@ -76,7 +76,8 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
     if not isinstance(ignore, list):
         raise SchemaError("ignore is not a list of column names.", remedy='Write ignore = ["id"].')
-    return {"draft": draft, "person": person, "ignore": ignore}
+    accepts = table.get("person_accepts", [])
+    return {"draft": draft, "person": person, "person_accepts": accepts, "ignore": ignore}
 
 
 def _column(table: Mapping[str, Any], position: int, place: str, folder: Path | None) -> Column:
@@ -130,9 +131,16 @@ def write(
     ignore: Sequence[str],
     constraints: Sequence[Constraint],
     remarks: Mapping[str, str],
+    person_accepts: Sequence[str] = (),
 ) -> str:
     """The file. Settings that say nothing (false, none, an empty list) are left out."""
-    head = {"version": VERSION, "draft": draft, "person": person, "ignore": list(ignore)}
+    head = {
+        "version": VERSION,
+        "draft": draft,
+        "person": person,
+        "person_accepts": list(person_accepts),
+        "ignore": list(ignore),
+    }
     lines = [*comment(remarks.get("", "")), "[schema]"]
     lines += [line(k, v) for k, v in head.items() if says(v) or k == "draft"]
     for column in columns:
