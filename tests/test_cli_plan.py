@@ -31,7 +31,7 @@ BUDGET = Budget.approx(2.0, 1e-6)
 def frame(rows: int, schema: Schema = SCHEMA) -> pa.Table:
     rng = np.random.default_rng(1)
     columns = {c.name: rng.integers(0, c.size, rows) for c in schema.columns}
-    return pa.table({**columns, "person": rng.integers(0, rows // 4, rows)})
+    return pa.table({**columns, "person": 1 + rng.integers(0, rows // 4, rows)})
 
 
 def closure(cliques: Sequence[Clique]) -> set[Clique]:

@@ -254,13 +254,13 @@ def test_a_mark_for_a_missing_person_is_nobody() -> None:
 
 
 def test_the_check_counts_persons(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    who = [f"P{i // 4}" for i in range(360)] + ["unknown"] * 40
+    who = [f"P{i // 4}" for i in range(360)] + ["NOBODY7"] * 40
     pyarrow.csv.write_csv(visits().set_column(0, "patient", pa.array(who)), "visits.csv")
     said = ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml")
     assert said.startswith("LOOK AT THIS FIRST. One person has 40 of the 400 rows.")
     assert "91 persons, with 40 rows at most." in said
     assert "22.75 % with 1, 45.5 % with 2" in " ".join(said.split())  # 91 and 182 of 400
-    assert "unknown" not in said
+    assert "NOBODY7" not in said
     facts = json.loads(ok(capsys, "schema", "check", "visits.csv", "-s", "good.toml", "--json"))
     assert facts["persons"]["kept"]["5"] == (4 * 90 + 5) / 400
     assert len(facts["alarms"]) == 1

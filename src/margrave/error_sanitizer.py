@@ -82,7 +82,7 @@ def hides_rows(read: Callable[P, T]) -> Callable[P, T]:
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    if isinstance(error, MargraveError | InternalError):
+    if isinstance(error, MargraveError | InternalError | Warning):
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)
     if isinstance(error, MemoryError):

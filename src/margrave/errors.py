@@ -70,6 +70,11 @@ class PolicyError(MargraveError):
     exit_code = 9
 
 
+class PersonWarning(UserWarning):
+    """Identifiers of persons may be of nobody, or several of one person. The text holds true counts: do not publish it.
+    """
+
+
 class UnfinishedError(MargraveError):
     """A run failed after it had spent budget. ``release`` has every noisy answer and what was spent, but no model."""
 

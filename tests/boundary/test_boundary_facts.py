@@ -147,7 +147,12 @@ WARNINGS: dict[str, Fact] = {
         (),
         JOB,
         CLERKS,
-    )
+    ),
+    "doubts about persons": Fact(
+        r"\d+ of the \d+ identifiers of persons equal another but for case",
+        changed("who", "P1"),
+        ("--unit", "add-remove-person:2"),
+    ),
 }
 """The facts that are said to the custodian beside a run that goes on."""
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
 from margrave import __version__
 from margrave.cli.terminal import echo, json_text
 from margrave.error_sanitizer import InternalError
-from margrave.errors import MargraveError
+from margrave.errors import MargraveError, PersonWarning
 
 UNEXPECTED = 70
 INTERRUPTED = 130
@@ -88,7 +92,8 @@ def run(arguments: list[str]) -> int:
     """Run a command and give its exit code; nothing but KeyboardInterrupt's like gets past."""
     as_json = "--json" in arguments
     try:
-        outcome = cli.main(arguments, prog_name="margrave", standalone_mode=False)
+        with alarms_on_stderr():
+            outcome = cli.main(arguments, prog_name="margrave", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except MargraveError as error:
         return _complain(error.message, error.remedy, error.exit_code, as_json)
@@ -116,6 +121,23 @@ def run(arguments: list[str]) -> int:
             UNEXPECTED,
             as_json,
         )
+
+
+@contextmanager
+def alarms_on_stderr() -> Iterator[None]:
+    """Print what is to be looked at about persons as ``schema check`` does, each time; other warnings as usual."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PersonWarning)
+        show = warnings.showwarning
+
+        def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, PersonWarning):
+                click.echo(f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True)
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = tell
+        yield
 
 
 def _complain(message: str, remedy: str | None, code: int, as_json: bool) -> int:

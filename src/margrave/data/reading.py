@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.data.files import open_file, read_frame
+from margrave.data.persons import Persons
 from margrave.data.table import MemoryTable
 from margrave.error_sanitizer import hides_rows, shown
 from margrave.errors import DataError, MargraveError
@@ -33,15 +33,8 @@ from margrave.schema.evidence import gather
 from margrave.schema.frames import collected, columns_of, each_column, names_of
 from margrave.schema.headers import question, suspected
 from margrave.schema.identity import likeliest, of_persons
-from margrave.schema.preflight import READ_OFF, PersonCheck, overlooked
-from margrave.schema.values import MARKS, ODD, distinct
-from margrave.typing import AnyArray, FloatArray, IntArray
-
-ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+\d+")
-"""How a long whole number is written once something took it for a float: several numbers become one.
-
-"4E17" is a code."""
-
+from margrave.schema.preflight import READ_OFF, overlooked
+from margrave.typing import FloatArray, IntArray
 
 DRAFTED_AT_MOST = 1_000_000
 """Rows beyond which a check does not draft a schema to compare: that holds the whole table."""
@@ -53,7 +46,8 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
 
     A table that was read with this schema is given back as it is. Values are read by the schema's types, never by types
     seen in rows. Raises ``DataError``, before anything is spent, for a file that is not clean, for columns that are not
-    those of the schema, and for values that a policy refuses.
+    those of the schema, and for values that a policy refuses. Warns (``PersonWarning``) of identifiers of persons that
+    may be of nobody, or several of one person.
 
     **Privacy:** none is given; the table is for the gate. Errors hold counts but no value, for the custodian alone.
     """
@@ -67,8 +61,11 @@ def read_table(source: Any, schema: Schema) -> MemoryTable:
             )
         return source
     schema.check_apart(source)
-    pieces, persons, found = _read(source, schema)
+    numbering = _numbering(schema)
+    pieces, persons, found = _read(source, schema, numbering)
     found.require()
+    if persons is not None and numbering is not None:
+        numbering.warn(persons)
     values = np.concatenate([p.values for p in pieces], axis=1)
     return MemoryTable(schema, Codes(schema.domain, values), persons)
 
@@ -205,7 +202,7 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     """
     check_schema_given(schema)
     schema.check_apart(source)
-    numbering = None if schema.person is None else Persons()
+    numbering = _numbering(schema)
     _, persons, found = _read(source, schema, numbering, causes=True)
     names = [c.name for c in schema.columns]
     odd = suspected(schema.columns)
@@ -213,7 +210,7 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     found = replace(found, drafted=() if found.rows > DRAFTED_AT_MOST else _drafted(source, schema))
     if persons is None or numbering is None:
         return replace(found, further=(*further, *_overlooked(source, schema)))
-    return replace(found, further=tuple(further), persons=PersonCheck.of(persons, numbering.names()))
+    return replace(found, further=tuple(further), persons=numbering.check(persons))
 
 
 def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
@@ -256,7 +253,7 @@ def draft_schema(source: Any) -> Schema:
 def _read(
     source: Any, schema: Schema, numbering: Persons | None = None, *, causes: bool = False
 ) -> tuple[list[Codes], IntArray | None, Preflight]:
-    numbering = Persons() if schema.person is not None and numbering is None else numbering
+    numbering = _numbering(schema) if numbering is None else numbering
     pieces: list[Codes] = []
     ids: list[IntArray] = []
     found: Preflight | None = None
@@ -273,6 +270,10 @@ def _read(
         pieces.append(nothing)
     persons = None if numbering is None else np.concatenate([np.empty(0, dtype=np.int64), *ids])
     return pieces, persons, found
+
+
+def _numbering(schema: Schema) -> Persons | None:
+    return None if schema.person is None else Persons(schema.person_accepts)
 
 
 def _empty(schema: Schema) -> pa.Table:
@@ -322,37 +323,3 @@ def match_columns(found: Sequence[str], wanted: Sequence[str], ignored: Iterable
 def _names(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{n}"' for n in names[:10])
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
-
-
-class Persons:
-    """Numbers for persons, in the order they are met; blanks around a name make no difference.
-
-    A mark for a missing value names nobody, nor does a value without a text: taken as one person, it would let the rows
-    of many count beside their own.
-    """
-
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-
-    def names(self) -> Iterator[str]:
-        """The names of those numbered so far, for the custodian alone."""
-        return iter(self._ids)
-
-    def number(self, pieces: Iterable[pa.Array]) -> tuple[IntArray, int]:
-        """The number of each row's person, and how many rows have none (these count as one person)."""
-        found: list[AnyArray] = [np.empty(0, dtype=np.int64)]
-        nameless = 0
-        for piece in pieces:
-            rows, texts = distinct(piece)
-            names = [_name(t) for t in texts]
-            ids = [-1 if n is None else self._ids.setdefault(n, len(self._ids)) for n in names]
-            found.append(np.array(ids, dtype=np.int64)[rows])
-            nameless += int((found[-1] < 0).sum())
-        return np.concatenate(found), nameless
-
-
-def _name(written: str | None) -> str | None:
-    """A person's name; None for nobody."""
-    if written is None or written == ODD or written.strip().lower() in MARKS or ROUNDED.fullmatch(written.strip()):
-        return None
-    return written.strip()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,11 +199,12 @@ def _advice(kind: str) -> str:
 
 
 def plain_name(written: str) -> str:
-    """An identifier without what may be mere spelling: case, leading zeros, ".0" behind a number.
+    """An identifier without what may be mere spelling: case, width of letters, leading zeros, ".0" behind a number.
 
     >>> plain_name("P0001") == plain_name("p1"), plain_name("00000007") == plain_name("7.0"), plain_name("0") == ""
     (True, True, False)
     """
+    written = written if written.isascii() else unicodedata.normalize("NFKC", written)
     number = re.fullmatch(r"(\d+)\.0+", written)
     return re.sub(r"(?<![\d.])0+(?=\d)", "", number[1] if number else written.casefold())
 
@@ -319,9 +321,10 @@ class Preflight:
         found = [sentence for column in self.columns for sentence in column.refusals(public=public, part=part)]
         if self.nameless:
             found.append(
-                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, null, ?), or a long"
-                " number that was rounded (1.23E+15). A row without a person cannot be protected: complete it or leave"
-                " the row out; read long numbers as text."
+                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, unknown, -, 0, -1), or a"
+                " long number that was rounded (1.23E+15). A row without a person cannot be protected: complete it or"
+                " leave the row out; read long numbers as text. If such a mark is a person's own identifier, name it in"
+                ' the schema\'s [schema]: person_accepts = ["0"].'
             )
         whose = f"{PUBLIC_TABLE}: " if public else ""
         correct = 'Correct the rows or the constraint, or write violating = "keep".'

@@ -26,6 +26,7 @@ from margrave.schema.frames import columns_of
 from margrave.schema.meaning import meaning_of
 from margrave.schema.numeric import reading_output
 from margrave.schema.ordered import Drawn, decode_in_order
+from margrave.schema.persons import check_accepted
 from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.references import ReferencedFile, References, check_apart
 from margrave.schema.values import chunks
@@ -39,8 +40,9 @@ class Schema:
 
     ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
     it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``constraints`` say which
-    combinations of values cannot occur. ``remarks`` are comments for the file, by column ("" for its head), and
-    ``files`` the files that values were read from, each with its hash; neither makes two schemas different.
+    combinations of values cannot occur. ``person_accepts`` lists placeholders, such as "0", that are identifiers of
+    persons in this table. ``remarks`` are comments for the file, by column ("" for its head), and ``files`` the files
+    that values were read from, each with its hash; neither makes two schemas different.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -56,6 +58,7 @@ class Schema:
     constraints: Sequence[Constraint] = ()
     remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     files: Sequence[ReferencedFile] = field(default=(), compare=False, repr=False)
+    person_accepts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -76,6 +79,7 @@ class Schema:
                 f"Column {self.person!r} identifies persons, so it is never synthesised.",
                 remedy="Take its [[column]] table out, or name another person.",
             )
+        object.__setattr__(self, "person_accepts", check_accepted(self.person_accepts, self.person))
         for name in self.ignore:
             if name in names or name == self.person:
                 raise SchemaError(f"Column {name!r} is ignored and used.", remedy="Take it out of ignore.")
@@ -123,7 +127,14 @@ class Schema:
     def to_toml(self) -> str:
         """The schema as TOML: the same text for the same schema, but for its remarks and files."""
         return toml.write(
-            self.columns, self.draft, self.person, self.ignore, self.constraints, self.remarks, self.files
+            self.columns,
+            self.draft,
+            self.person,
+            self.ignore,
+            self.constraints,
+            self.remarks,
+            self.person_accepts,
+            self.files,
         )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:

@@ -22,7 +22,7 @@ VERSION = 1
 KINDS: dict[str, type[Any]] = {
     c.kind: c for c in (Categorical, Ordinal, Boolean, Integer, Real, Date, Timestamp, Coded)
 }
-HEAD = ("version", "draft", "person", "ignore", "files")
+HEAD = ("version", "draft", "person", "person_accepts", "ignore", "files")
 
 
 def parse(text: str, references: References) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
@@ -78,7 +78,13 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
     if not isinstance(ignore, list):
         raise SchemaError("ignore is not a list of column names.", remedy='Write ignore = ["id"].')
-    return {"draft": draft, "person": person, "ignore": ignore, "files": read_files(table.get("files", []))}
+    return {
+        "draft": draft,
+        "person": person,
+        "person_accepts": table.get("person_accepts", []),
+        "ignore": ignore,
+        "files": read_files(table.get("files", [])),
+    }
 
 
 def _column(table: Mapping[str, Any], position: int, place: str, references: References) -> Column:
@@ -132,10 +138,18 @@ def write(
     ignore: Sequence[str],
     constraints: Sequence[Constraint],
     remarks: Mapping[str, str],
+    person_accepts: Sequence[str],
     files: Sequence[ReferencedFile],
 ) -> str:
     """The file. Settings that say nothing (false, none, an empty list) are left out."""
-    head = {"version": VERSION, "draft": draft, "person": person, "ignore": list(ignore), "files": write_files(files)}
+    head = {
+        "version": VERSION,
+        "draft": draft,
+        "person": person,
+        "person_accepts": list(person_accepts),
+        "ignore": list(ignore),
+        "files": write_files(files),
+    }
     lines = [*comment(remarks.get("", "")), "[schema]"]
     lines += [line(k, v) for k, v in head.items() if says(v) or k == "draft"]
     for column in columns:
