@@ -132,7 +132,7 @@ def alarms_on_stderr() -> Iterator[None]:
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, PersonWarning):
-                click.echo(f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True)
+                echo(f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True)
             else:
                 show(message, category, *where, **more)
 
