@@ -31,8 +31,8 @@ def release_of(
         query = Query((groups or {}) if len(clique) > 1 else {}).within(clique)
         exact = query.apply(clique, counts[clique])
         noisy = np.rint(exact + rng.normal(0.0, NOISE, exact.shape)).astype(np.int64)
-        entries.append(Measurement(clique, noisy, NOISE, Fraction(1, 9), query))
+        entries.append(Measurement(clique, noisy, NOISE, Fraction(1, 8), query))
     transcript = Transcript(tuple(entries))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
     config = {"name": "by hand", **fit_config(GraphicalFit())}
-    return Release(schema, model, transcript, fake_model.release().account, config)
+    return Release(schema, model, transcript, fake_model.account_of(transcript), config)

@@ -12,10 +12,11 @@ import numpy as np
 from margrave.errors import ReleaseError
 from margrave.marginal import Marginal, Query, project_array
 from margrave.models.protocol import Model, ModelState
+from margrave.privacy import Budget
 from margrave.release import Release
 from margrave.release.verification import SOUND_SAMPLER
 from margrave.schema import Codes, Domain, Schema
-from margrave.transcript import Account, Debit, Measurement, PublicTotal, Selection, Transcript
+from margrave.transcript import Account, Answer, Debit, Measurement, PublicTotal, Selection, Transcript
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,16 @@ class TableFit:
 
 
 SCHEMA = Schema.coded({"age": 5, "sex": 2, "job": 3})
+
+
+def account_of(transcript: Transcript) -> Account:
+    """The account of a transcript of noisy answers: a debit for each, and a budget of their sum."""
+    paid = [e for e in transcript if isinstance(e, Measurement | Answer)]
+    budget = Budget.zcdp(sum((e.rho for e in paid), Fraction(0)))
+    debits = tuple(Debit(f"measure {number}", e.rho) for number, e in enumerate(paid))
+    return Account(
+        "add or remove one row", budget.rho, budget.epsilon, budget.delta, debits, True, SOUND_SAMPLER
+    )
 
 
 def release(*, private: bool = True, schema: Schema = SCHEMA, public_total: bool = False) -> Release:

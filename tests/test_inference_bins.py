@@ -55,10 +55,10 @@ def release(frame: pd.DataFrame, schema: Schema, cliques: Sequence[tuple[str, ..
     rng, codes = np.random.default_rng(1), schema.encode(frame)
     counts = count_cliques(codes, cliques)
     noisy = {c: np.rint(counts[c] + rng.normal(0.0, 2.0, counts[c].shape)).astype(np.int64) for c in cliques}
-    transcript = Transcript(tuple(Measurement(c, v, 2.0, Fraction(1, 9)) for c, v in noisy.items()))
+    transcript = Transcript(tuple(Measurement(c, v, 2.0, Fraction(1, 8)) for c, v in noisy.items()))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
     config = {"name": "by hand", **fit_config(GraphicalFit())}
-    return Release(schema, model, transcript, fake_model.release().account, config)
+    return Release(schema, model, transcript, fake_model.account_of(transcript), config)
 
 
 @pytest.fixture(scope="module")

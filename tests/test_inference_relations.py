@@ -48,11 +48,11 @@ def release(*cliques: tuple[str, ...], extra: tuple[Any, ...] = (), schema: Sche
         axes = tuple(i for i, a in enumerate(names) if a not in clique)
         exact = 2_000 * SHARES.sum(axis=axes)
         values = np.rint(exact + rng.normal(0.0, 3.0, exact.shape)).astype(np.int64)
-        entries.append(Measurement(clique, values, 3.0, Fraction(1, 9)))
+        entries.append(Measurement(clique, values, 3.0, Fraction(1, 18)))
     transcript = Transcript((*entries, *extra))
     model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
-    base = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
-    return Release(schema, model, transcript, base.account, {"name": "by hand", **fit_config(GraphicalFit())})
+    config = {"name": "by hand", **fit_config(GraphicalFit())}
+    return Release(schema, model, transcript, fake_model.account_of(transcript), config)
 
 
 def analysed(of: Release, fit: Any) -> Analysis:
@@ -142,7 +142,7 @@ def test_public_columns_of_the_records_are_sampled_like_them() -> None:
 
 
 def test_single_counts_tell_in_part() -> None:
-    count = Answer(LinearQuery(("age", "stay"), ((0,), (0,))), 100, 3.0, Fraction(1, 9))
+    count = Answer(LinearQuery(("age", "stay"), ((0,), (0,))), 100, 3.0, Fraction(1, 18))
     found = analysed(release(("age",), ("stay",), ("ward",), ("ill",), extra=(count,)), OLS("stay ~ age"))
     assert marked(found) == []
     assert found.notes[0].startswith("stay and age: single counts alone were measured of them together")

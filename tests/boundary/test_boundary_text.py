@@ -45,10 +45,10 @@ def released(name: str, label: str, said: str) -> Release:
     ) as private:
         made = Independent().run(private, rng=np.random.default_rng(0))
     public = {"rows": said, "columns": [said], "attestation": said, "sha256": said}
-    debits = tuple(replace(d, what=said) for d in made.account.debits)
+    debits = tuple(replace(d, what=f"measure {said}") for d in made.account.debits)
     return replace(
         made,
-        account=replace(made.account, unit=said, sampler=said, debits=debits),
+        account=replace(made.account, sampler=said, debits=debits),
         config={**made.config, "name": said, "public": public, said: said},
         versions={**made.versions, "margrave": said},
     )

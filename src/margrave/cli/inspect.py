@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_outputs, console, facts_table
+from margrave.cli.output import check_outputs, console, escape, facts_table
 from margrave.cli.terminal import echo
 from margrave.files import check_ending
 from margrave.models.specs import spec_words
