@@ -104,9 +104,9 @@ def test_a_release_is_of_the_rows_and_not_of_their_folder(
     monkeypatch.chdir(tmp_path)
     path = visits(Path("sex=F"), form, without="who")
     SCHEMA.save("schema.toml")
-    release = margrave.synthesize(path, SCHEMA, epsilon=1e6, delta=1e-9, mechanism="independent")
+    release = margrave.synthesize(path, SCHEMA, epsilon=1e4, delta=1e-9, mechanism="independent")
     assert Counter(release.sample(4, seed=1)["sex"].to_pylist()) == {"F": 2, "M": 2}
-    budget = ["--epsilon", "1e6", "--delta", "1e-9", "--mechanism", "independent"]
+    budget = ["--epsilon", "1e4", "--delta", "1e-9", "--mechanism", "independent"]
     assert run(["synthesize", str(path), "--schema", "schema.toml", *budget, "-o", "rows.csv", "-n", "4"]) == 0
     assert Counter(read_frame("rows.csv")["sex"].to_pylist()) == {"F": 2, "M": 2}
 
