@@ -271,6 +271,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 ANY_FOLDER = [HealthCheck.function_scoped_fixture]
 
 
+@pytest.mark.filterwarnings("ignore::margrave.errors.PersonWarning")
 @pytest.mark.usefixtures("in_a_folder")
 @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=ANY_FOLDER)
 @given(held=damaged_tables())
@@ -279,6 +280,7 @@ def test_a_damaged_table_is_refused_by_what_is_listed(held: bytes) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::margrave.errors.PersonWarning")
 @pytest.mark.usefixtures("in_a_folder")
 @settings(max_examples=5000, deadline=None, suppress_health_check=ANY_FOLDER)
 @given(held=damaged_tables())
