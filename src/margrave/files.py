@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -14,8 +15,23 @@ from margrave.errors import InputError
 
 #: The longest file name: file systems take 255 bytes, and the temporary file beside it has a longer name.
 MAX_NAME_BYTES = 200
+#: Bytes of a schema, policy or workload.
+MAX_INPUT_BYTES = 64 << 20
+
 BOOKS = {b'{"format":"margrave-ledger"': "ledger", b'{"format":"margrave-journal"': "journal"}
 """How files begin that no output may replace: what was spent, and what was answered, would be forgotten."""
+
+
+def read_input(path: str | Path) -> bytes:
+    """Return the content of a small file that a person wrote, such as a schema. Raise ``OSError`` beyond a limit.
+
+    A device such as /dev/zero has no end.
+    """
+    with open(path, "rb") as file:
+        content = file.read(MAX_INPUT_BYTES + 1)
+    if len(content) > MAX_INPUT_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_INPUT_BYTES >> 20} MiB")
+    return content
 
 
 def check_output(path: str | Path, *, overwrite: bool) -> Path:

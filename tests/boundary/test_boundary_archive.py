@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 
 import fake_model
+import margrave
 from margrave.cli.main import run
-from margrave.errors import ReleaseError
+from margrave.errors import DataError, InputError, ReleaseError, SchemaError
 from margrave.models import MODELS
+from margrave.privacy import Policy
 from margrave.release import Release
 from margrave.release.archive import MAX_RATIO
+from margrave.schema import Domain, Schema
+from margrave.workload import Workload
 
 MB = 2**20
 
@@ -164,3 +168,19 @@ def test_a_release_of_margraves_own_is_never_taken_for_a_bomb(tmp_path: Path, mo
     made.save(tmp_path / "small.margrave")
     with zipfile.ZipFile(tmp_path / "small.margrave") as archive:
         assert {e.compress_type for e in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+
+
+def test_a_device_is_not_read_without_end(tmp_path: Path) -> None:
+    """/dev/zero has no end: what reads a file that a person names stops at a limit."""
+    if not Path("/dev/zero").exists():
+        pytest.skip("there is no /dev/zero here")
+    with pytest.raises(ReleaseError, match="not a regular file"):
+        Release.load("/dev/zero")
+    with pytest.raises(SchemaError, match="larger than 64 MiB"):
+        Schema.load("/dev/zero")
+    with pytest.raises(InputError, match="larger than 64 MiB"):
+        Policy.load("/dev/zero")
+    with pytest.raises(InputError, match="cannot be read"):
+        Workload.load(Domain.of({"a": 2}), "/dev/zero")
+    with pytest.raises(DataError):
+        margrave.read_table("/dev/zero", Schema.coded({"a": 2}))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from margrave.errors import InputError, PolicyError
+from margrave.files import read_input
 from margrave.privacy.budget import Budget
 from margrave.privacy.ledger_file import LedgerFile
 from margrave.privacy.unit import Unit, parse_unit, unit_name
@@ -68,7 +69,7 @@ class Policy:
     def load(path: str | Path) -> Policy:
         """The policy in a TOML file; ``InputError`` for whatever is wrong with it. An unknown rule is wrong."""
         try:
-            read = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+            read = tomllib.loads(read_input(path).decode("utf-8"))
         except OSError as error:
             why = error.strerror or "no file of that name"
             raise InputError(f"The policy {path} cannot be read ({why}).", remedy="Name another file.") from None

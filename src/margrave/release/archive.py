@@ -70,6 +70,8 @@ def open_archive(path: str | Path, max_mb: float = MAX_MB) -> Iterator[tuple[dic
     Anything that is not exactly such a file is a ReleaseError, and so is one that swells: above ``max_mb`` in all, or
     above ``MAX_RATIO`` times the file.
     """
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe may have no end
+        raise ReleaseError(f"{path} is not a regular file.", remedy="Name a release file.")
     try:
         with zipfile.ZipFile(path) as archive:
             names = _names(archive)

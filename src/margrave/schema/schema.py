@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from margrave.error_sanitizer import hides_rows
 from margrave.errors import InputError, SchemaError
-from margrave.files import written_whole
+from margrave.files import read_input, written_whole
 from margrave.schema import checks, toml
 from margrave.schema.causes import causes_of
 from margrave.schema.column import Column, encode_each_once
@@ -98,7 +98,7 @@ class Schema:
         if not isinstance(path, str | PathLike):
             raise _no_schema(path)
         try:
-            written = Path(path).read_bytes()
+            written = read_input(path)
         except OSError as error:
             raise SchemaError(
                 f"The schema {path} cannot be read: {error.strerror or 'no file of that name'}."

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from margrave.errors import InputError
+from margrave.files import read_input
 from margrave.marginal import closure
 from margrave.parameters import is_number, is_whole
 from margrave.schema.domain import Domain
@@ -101,7 +102,7 @@ class Workload:
     def load(domain: Domain, path: str | Path) -> Workload:
         """The workload of a file: ``of_lines``. An InputError where it cannot be read."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_input(path).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The workload {path} cannot be read ({type(error).__name__}).") from None
         return Workload.of_lines(domain, text.splitlines())
