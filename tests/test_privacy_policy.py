@@ -133,7 +133,7 @@ def test_synthesize_asks_the_policy_before_it_reads_rows(folder: Path) -> None:
         ('[policy]\nversion = 1\nmax_delta = "small"\n', "max_delta"),
         ("[policy]\nversion = 1\nmax_delta = true\n", "max_delta"),
         ('[policy]\nversion = 1\nunits = "add-remove-row"\n', "units is not a list"),
-        ('[policy]\nversion = 1\nunits = ["rows"]\n', "no unit of privacy"),
+        ('[policy]\nversion = 1\nunits = ["rows"]\n', "not a unit of privacy"),
         ("[policy]\nversion = 1\nforbidden_columns = [1]\n", "forbidden_columns is not a list"),
         ("[policy]\nversion = 1\nrequire_ledger = 1\n", "require_ledger"),
     ],

@@ -374,6 +374,6 @@ def test_an_evaluation_shows_that_a_mean_is_off(here: Path, capsys: pytest.Captu
     pyarrow.csv.write_csv(pa.table({**rows, "p": ["a", "b"], "note": ["x", "y"]}), "t.csv")
     pyarrow.csv.write_csv(pa.table({**rows, "cost": [10.0, 30.0]}), "rows.csv")
     said = " ".join(ok(capsys, "evaluate", "t.csv", "rows.csv", "-s", "s.toml").split())
-    assert "cost 5 20 +300.0% 5 5 5 15 20 25" in said
+    assert "cost 5 20 +300.0 % 5 5 5 15 20 25" in said
     assert run(["evaluate", "t.csv", "rows.csv", "-s", "s.toml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["numbers"][0]["real"]["mean"] == 5

@@ -62,8 +62,9 @@ def protect(
     types = check_vouched(vouched)
     if type(budget) is not Budget:
         raise InputError("The budget is not a Budget.", remedy="Make one with Budget.approx(epsilon, delta).")
-    public_rows = table.rows() if size_is_public(unit) else None
-    check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
+    if randomness is None or type(randomness) is SystemRandomness:  # of other sources nothing is private
+        public_rows = table.rows() if size_is_public(unit) else None
+        check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
     if table.schema.draft:
         raise SchemaError(
             "The schema is a draft, made from the data itself: its names, bounds and categories may tell on persons.",
