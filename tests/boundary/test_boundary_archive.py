@@ -8,6 +8,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,13 @@ def test_a_device_is_not_read_without_end(tmp_path: Path) -> None:
         Workload.load(Domain.of({"a": 2}), "/dev/zero")
     with pytest.raises(DataError):
         margrave.read_table("/dev/zero", Schema.coded({"a": 2}))
+
+
+def test_a_small_file_cannot_name_a_model_that_fills_the_memory() -> None:
+    """Potentials are small, and the tables of the junction tree of all pairs are not."""
+    domain = Domain.of({f"c{i}": 30 for i in range(12)})
+    pairs = list(combinations(domain.attributes, 2))
+    arrays = {f"potential{i}": np.zeros((30, 30)) for i in range(len(pairs))}
+    facts = {"cliques": [list(c) for c in pairs], "total": 100.0}
+    with pytest.raises(ReleaseError, match="at most 268,435,456 are read"):
+        MODELS["graphical"](domain, facts, arrays)

@@ -33,6 +33,7 @@ from margrave.privacy import (
     SystemRandomness,
     protect,
 )
+from margrave.privacy.copies import is_exactly
 from margrave.release import Release
 from margrave.report.page import render
 from margrave.schema import Codes, Schema
@@ -511,3 +512,26 @@ def test_codes_and_replaced_rows_still_work() -> None:
     assert made.verify().holds
     assert isinstance(made.codes(5, seed=0), Codes)
     assert ReleaseError.exit_code == 7
+
+
+def test_a_noisy_answer_cannot_be_changed_in_place() -> None:
+    table = memory_table({"a": 2}, [(0,), (1,), (1,)])
+    with protect(table, unit=AddRemoveRow(), budget=Budget.zcdp(1.0), randomness=SeededRandomness(1)) as private:
+        (entry,) = private.measure([("a",)], Gaussian(rho=Fraction(1, 2)))
+        with pytest.raises(ValueError, match="read-only"):
+            entry.values[0] = 7777
+
+
+def test_a_class_that_claims_to_equal_another_is_not_taken_for_it() -> None:
+    class Equal(type):
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+        def __hash__(cls) -> int:
+            return 0
+
+    class Spy(metaclass=Equal):
+        pass
+
+    assert Spy in (MarginalGap,)
+    assert not is_exactly(Spy(), (MarginalGap,))

@@ -75,6 +75,7 @@ def show_certificate(facts: dict[str, Any]) -> None:
                 *([("nothing asked of", ", ".join(facts["unasked"]))] if facts["unasked"] else []),
                 ("measured together", _together(facts["together"])),
                 *([("persons", facts["several_rows"])] if "several_rows" in facts else []),
+                *([("delta", facts["large_delta"])] if "large_delta" in facts else []),
                 *(("vouched for", words) for words in facts.get("vouched", [])),
                 ("preconditions", conditions(facts["preconditions"], facts["schema"]["columns"])),
                 ("public inputs", "; ".join(facts["public_inputs"])),

@@ -182,6 +182,8 @@ class Private:
             price = noise.price(sensitivity(self._unit, query), len(asked))
             question = measuring(self.domain, asked, price.scale, price.rho_each, query)
             answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
+            for values in answer:
+                values.flags.writeable = False  # a mechanism that rounds in place would change what was answered
             entries = tuple(
                 Measurement(clique, values, price.scale, price.rho_each, query.within(clique))
                 for clique, values in zip(asked, answer, strict=True)

@@ -23,6 +23,8 @@ from margrave.schema.domain import Codes, Domain
 from margrave.schema.zeros import violating
 from margrave.typing import AnyArray, Attribute, Clique, FloatArray
 
+#: Cells of the tables of a model that is read from a file: 2 GiB.
+MAX_TABLE_CELLS = 1 << 28
 EXACT_CELLS = 60_000_000
 """Up to how many cells of intermediate tables ``answer`` computes exactly."""
 
@@ -264,4 +266,9 @@ def load_graphical(
     for zeros in domain.zeros:  # whatever the file says, what cannot occur does not
         theta = potentials.get(zeros.clique, np.zeros(zeros.possible.shape))
         potentials[zeros.clique] = np.where(zeros.possible, theta, -np.inf)
+    cells = JunctionTree.of(domain, list(potentials)).table_cells() if potentials else 0
+    if cells > MAX_TABLE_CELLS:  # a small file can name cliques whose tables fill any memory
+        raise ReleaseError(
+            f"The release's model has tables of {cells:,} cells, and at most {MAX_TABLE_CELLS:,} are read."
+        )
     return GraphicalModel(domain, total_of(facts), potentials)
