@@ -175,7 +175,7 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
             remedy='Write a file with one marginal a line, such as "age, ill = 3", and name it.',
         )
     raise InputError(
-        f"--workload names {unknown[:60]!r}, which is no column, no file and no family of workloads.",
+        f"--workload names {unknown[:60]!r}, which is not a column, a file or a family of workloads.",
         remedy=f"The columns are: {', '.join(domain.attributes)}.",
     )
 

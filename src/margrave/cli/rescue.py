@@ -1,4 +1,4 @@
-"""What ``synthesize`` does if it fails after it has spent: keep the release, keep the journal, and report both."""
+"""Keep the release and the journal of a ``synthesize`` that fails after it has spent, and report both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELEASE_ENDING, JOURNAL_ENDING = ".margrave", ".journal"
 
 
 class Keeper:
-    """Where the answers of a run are kept until its outputs are written: a journal, and a release if need be."""
+    """The files that keep the answers of a run until its outputs are written: a journal, and a release if it fails."""
 
     def __init__(self, outputs: Mapping[str, str | None], journal: str | None, *, overwrite: bool) -> None:
         self._outputs, self._overwrite = outputs, overwrite
@@ -65,7 +65,7 @@ class Keeper:
         return f"go on by the same command with --resume{' --overwrite' if there and not self._overwrite else ''}"
 
     def _advice(self, kept: str | None, *, refit: bool = False) -> str:
-        """Where the answers are, and how to go on from there."""
+        """Return sentences that name the files with the answers and the command that continues."""
         words = []
         if kept is not None:
             words.append(f"The noisy answers are in {kept}.")
@@ -78,7 +78,7 @@ class Keeper:
         return " ".join(words or ["The noisy answers could not be kept: nothing could be written beside the outputs."])
 
     def _rescued(self, why: str) -> str | None:
-        """Where the release is, written now if it was not before."""
+        """Return the path of the release, after writing it if it is not there; None if it cannot be written."""
         assert self.release is not None
         if "--release" in self.written:
             return self._outputs["--release"]

@@ -1,4 +1,4 @@
-"""What reaches a terminal: text of schemas and releases cannot steer it."""
+"""Print text of schemas and releases so that it cannot steer a terminal."""
 
 from __future__ import annotations
 

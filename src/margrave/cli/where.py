@@ -1,4 +1,4 @@
-"""What ``--where`` holds columns to."""
+"""Parse the conditions of ``--where``."""
 
 from __future__ import annotations
 

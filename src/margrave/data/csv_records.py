@@ -16,7 +16,7 @@ from numba import njit
 from margrave.typing import IntArray
 
 CHUNK_BYTES = 1 << 22
-#: Where a scan is: at the start of a record or field, in a field without or with quotes, behind a quote in the latter.
+#: States of a scan: start of a record, start of a field, in a field without quotes, in one with, behind a quote in it.
 RECORD, FIELD, BARE, QUOTED, QUOTE = range(5)
 #: The numbers that a scan carries from one chunk to the next.
 STATE, RECORDS, BLANKS, LENGTH, LONGEST, LINE, OPENED, AFTER_CR, LONG_LINE, RECORD_LINE, _SIZE = range(11)

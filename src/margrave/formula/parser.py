@@ -112,7 +112,7 @@ class Parser:
         return Formula(left, right)
 
     def _shallow(self, rule: Rule) -> Node:
-        """What a rule reads. The caller's own stack may be deep, which leaves less than ``MAX_DEPTH``."""
+        """Apply a rule; report running out of stack, which a deep caller does before ``MAX_DEPTH``."""
         try:
             return rule()
         except RecursionError:
@@ -198,7 +198,7 @@ class Parser:
         return first
 
     def _unfit(self, operand: Rule) -> Any:
-        """What cannot be a side of a comparison: of factors, also terms, which are not arithmetic."""
+        """Return the types of nodes that cannot be a side of a comparison; in factors those of arithmetic too."""
         inside = operand != self._factor
         return Category | Compare | Logic | Not | Missing if inside else (
             Chain | Power | Negative | Category | Compare | Logic | Not | Missing

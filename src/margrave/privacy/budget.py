@@ -106,7 +106,7 @@ def epsilon_for(rho: Fraction, delta: float) -> float:
 
 
 def _best_log_t(rho: float, log_delta: float) -> float:
-    """Where ``epsilon_for`` is least."""
+    """Return the log t at which ``epsilon_for`` is smallest."""
 
     def objective(log_t: float) -> float:
         t = math.exp(log_t)
@@ -116,7 +116,7 @@ def _best_log_t(rho: float, log_delta: float) -> float:
 
 
 def _implies(rho: Fraction, epsilon: float, delta: float) -> bool:
-    """Whether some t proves that rho-zCDP is (epsilon, delta): the best t, found in fifty digits."""
+    """Return whether the best t proves, in fifty digits, that rho-zCDP implies (epsilon, delta)."""
     if not 0 < epsilon <= LARGEST_EPSILON:
         return False
     with localcontext(_EXACT):

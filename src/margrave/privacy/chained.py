@@ -31,7 +31,7 @@ except ImportError:  # not a system of the Unix family
     fcntl = None  # type: ignore[assignment]
 
 HAS_LOCKS = fcntl is not None
-"""Whether this system has file locks, without which neither a ledger nor a journal can be kept."""
+"""True if this system has file locks, which a ledger and a journal need."""
 
 VERSION = 1
 OWNER_ONLY = 0o600

@@ -45,7 +45,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date a zip can hold
 def write_archive(
     path: str | Path, manifest: Mapping[str, Any], arrays: Mapping[str, AnyArray], *, overwrite: bool = False
 ) -> None:
-    """Write manifest and arrays, whole or not at all. What ``open_archive`` would take for a bomb is not compressed."""
+    """Write manifest and arrays, whole or not at all; uncompressed if ``open_archive`` would refuse the ratio."""
     text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False).encode()
     with written_whole(path, overwrite=overwrite) as temporary:
         for compressed in (True, False):
@@ -109,7 +109,7 @@ class _Room:
         self._taken = 0
 
     def fits(self, size: int, *, manifest: bool = False) -> bool:
-        """Whether a member of that size may be read."""
+        """Return whether a member of that size may be read."""
         return self._why_not(size, manifest=manifest) is None
 
     def read(self, archive: zipfile.ZipFile, name: str) -> bytearray:

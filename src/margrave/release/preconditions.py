@@ -1,4 +1,4 @@
-"""What both of two neighboring tables must pass for the promise to hold between them. A function of the schema."""
+"""The checks that two neighboring tables must both pass for the promise to hold between them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing contradicts the account and its noise was private."""
+        """Return True if nothing contradicts the account and its noise was private."""
         return self.private and not self.findings
 
     def to_dict(self) -> dict[str, Any]:
