@@ -23,7 +23,7 @@ from margrave.models import MODELS
 from margrave.privacy import Policy
 from margrave.release import Release
 from margrave.release.archive import MAX_RATIO
-from margrave.schema import Domain, Schema
+from margrave.schema import Domain, Impossible, Schema, constraints
 from margrave.workload import Workload
 
 MB = 2**20
@@ -195,3 +195,27 @@ def test_a_small_file_cannot_name_a_model_that_fills_the_memory() -> None:
     facts = {"cliques": [list(c) for c in pairs], "total": 100.0}
     with pytest.raises(ReleaseError, match="at most 268,435,456 are read"):
         MODELS["graphical"](domain, facts, arrays)
+
+
+def test_many_large_constraints_are_refused_before_their_tables_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constraints, "MAX_CELLS_TOGETHER", 20)
+    columns = Schema.coded({"a": 3, "b": 3}).columns
+    rules = [Impossible({"a": i, "b": i}) for i in range(3)]
+    assert Schema(columns, constraints=rules[:2]).domain.zeros
+    with pytest.raises(SchemaError, match="first 3 constraints have more than 20 cells"):
+        Schema(columns, constraints=rules)
+
+
+def test_debits_of_many_digits_are_refused_before_they_are_summed(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["manifest.json"])
+    manifest["account"]["debits"] *= 1 + 400 // len(manifest["account"]["debits"])
+    for debit in manifest["account"]["debits"]:
+        debit["rho"] = "1/1" + "0" * 3000
+    members["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(saved, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ReleaseError, match="more than 200,000 digits together"):
+        Release.load(saved, verify=False)

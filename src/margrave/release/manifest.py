@@ -29,6 +29,8 @@ from margrave.transcript import (
 )
 from margrave.typing import AnyArray, Clique
 
+#: Digits of all debits together: exact sums of longer ones take minutes.
+MAX_AMOUNTS_CHARACTERS = 200_000
 _FRACTION = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 #: Counts are 64-bit integers.
@@ -76,7 +78,10 @@ class Shelf:
 
 def account_from_plain(plain: Plain) -> Account:
     """The books back; ``Release.verify`` says whether they add up."""
-    debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in _list(plain["debits"]))
+    listed = _list(plain["debits"])
+    if sum(len(_text(d["rho"])) for d in listed) > MAX_AMOUNTS_CHARACTERS:
+        raise ReleaseError(f"The debits have more than {MAX_AMOUNTS_CHARACTERS:,} digits together.")
+    debits = tuple(Debit(_text(d["what"]), _fraction(d["rho"])) for d in listed)
     if not isinstance(plain["private"], bool):
         raise ReleaseError("The account does not say whether the noise was private.")
     return Account(

@@ -30,6 +30,8 @@ VIOLATING = ("keep", "refuse")
 
 LENGTH = "Where the time between them matters, keep it as a column of its own in place of the second."
 MAX_CELLS = 1 << 22
+#: Cells of the tables of all constraints of a schema together: 256 MiB.
+MAX_CELLS_TOGETHER = 1 << 28
 """The most combinations of codes that one constraint may be about."""
 
 Columns = Mapping[str, Column]
@@ -232,6 +234,24 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
                     twice[0], "it stands in two orders.", "Join them into one chain: ordered = [first, second, third]."
                 )
             ordered.update(dict.fromkeys(constraint.columns, constraint))
+
+
+def declared_of(
+    constraints: Sequence[Constraint], columns: Columns
+) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
+    """Return each constraint with the combinations that it rules out. SchemaError if their tables are too large."""
+    found: list[tuple[Constraint, tuple[StructuralZeros, ...]]] = []
+    cells = 0
+    for constraint in constraints:
+        zeros = zeros_of(constraint, columns)
+        cells += sum(int(z.possible.size) for z in zeros)
+        if cells > MAX_CELLS_TOGETHER:
+            raise SchemaError(
+                f"The tables of the first {len(found) + 1:,} constraints have more than {MAX_CELLS_TOGETHER:,} cells.",
+                remedy="Join constraints on the same columns into one, or give their columns fewer codes.",
+            )
+        found.append((constraint, zeros))
+    return tuple(found)
 
 
 def zeros_of(constraint: Constraint, columns: Columns) -> tuple[StructuralZeros, ...]:

@@ -19,7 +19,7 @@ from margrave.files import read_input, written_whole
 from margrave.schema import checks, toml
 from margrave.schema.causes import causes_of
 from margrave.schema.column import Column, encode_each_once
-from margrave.schema.constraints import Constraint, check_constraints, check_possible, zeros_of
+from margrave.schema.constraints import Constraint, check_constraints, check_possible, declared_of
 from margrave.schema.discrete import Categorical, Coded
 from margrave.schema.domain import Codes, Domain, code_dtype
 from margrave.schema.frames import columns_of
@@ -205,8 +205,7 @@ class Schema:
     @cached_property
     def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
         """Each constraint with the combinations of codes that it rules out."""
-        by_name = {c.name: c for c in self.columns}
-        return tuple((c, zeros_of(c, by_name)) for c in self.constraints)
+        return declared_of(self.constraints, {c.name: c for c in self.columns})
 
     @hides_rows
     def encode(self, frame: Any) -> Codes:
