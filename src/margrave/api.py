@@ -94,7 +94,7 @@ def synthesize(
         )
     budget = Budget.approx(epsilon, delta)
     check_strength(budget)
-    confirmed = schema_of(schema)
+    confirmed = schema_of(schema, table=table)
     confirmed.check_apart(table)
     chosen, types = mechanism_of(mechanism), check_vouched(vouched)
     unit = check_schema(confirmed, unit)

@@ -195,6 +195,26 @@ def test_the_private_table_is_refused_as_a_file_of_the_schema(
     assert not any(value in written.out + written.err for value in (*CITIES, *STATES.values()))
 
 
+@pytest.mark.parametrize("place", ["categories", "depends"])
+def test_a_table_of_repeats_is_refused_as_the_table_and_not_for_its_repeats(
+    here: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error about a doubled line is a fact about two rows, and its remedy would lead to a table without doubles."""
+    naming_the_table(here, place)
+    rows = (here / "table.csv").read_text().splitlines()
+    (here / "table.csv").write_text("\n".join([*rows, rows[1], rows[1]]) + "\n")
+    table = str(here / "table.csv")
+    with pytest.raises(SchemaError, match="which is the private table"):
+        margrave.synthesize(table, here / "s.toml", epsilon=5.0, delta=1e-9, mechanism="independent")
+    for command in (
+        ["synthesize", table, "-s", "schemas/s.toml", *BUDGET, "-o", "o.csv"],
+        ["schema", "check", table, "-s", "schemas/s.toml"],
+        ["evaluate", table, table, "-s", "schemas/s.toml"],
+    ):
+        assert run(command) == 3
+        assert "which is the private table" in capsys.readouterr().err
+
+
 def test_a_schema_that_was_written_back_still_knows_the_table(here: Path) -> None:
     naming_the_table(here, "depends")
     schema = Schema.load(here / "s.toml")

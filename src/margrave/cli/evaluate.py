@@ -65,7 +65,7 @@ def evaluate_command(
     as_json: bool,
 ) -> None:
     """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone."""
-    schema = load_schema(schema_path)
+    schema = load_schema(schema_path, table=real)
     wanted = parse_workload(workload, schema.domain)
     if (target is None) != (test_path is None):
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")

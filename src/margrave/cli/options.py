@@ -119,13 +119,13 @@ def books_options(command: Command) -> Command:
     return rules_options(command)
 
 
-def load_schema(path: str, *, confirmed: bool = True) -> Schema:
-    """The schema of a file; a draft is refused where a confirmed one is needed."""
+def load_schema(path: str, *, confirmed: bool = True, table: str | None = None) -> Schema:
+    """The schema of a file, which may not name the table; a draft is refused where a confirmed one is needed."""
     if not os.path.isfile(path):
         raise SchemaError(
             f"There is no schema file {path}.", remedy="Draft one: margrave schema draft FILE -o SCHEMA."
         )
-    schema = Schema.load(path)
+    schema = Schema.load(path, table=table)
     if confirmed and schema.draft:
         raise SchemaError(
             f"The schema {path} is a draft: its bounds and categories were read from the rows, so they are not public.",

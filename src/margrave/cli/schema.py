@@ -64,7 +64,7 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
 @json_option
 def check_command(file: str, schema_path: str, as_json: bool) -> None:
     """Count the values of FILE that lie outside the schema. NOT PRIVATE: for the custodian alone. Spends nothing."""
-    schema = load_schema(schema_path, confirmed=False)
+    schema = load_schema(schema_path, confirmed=False, table=file)
     found = check_table(file, schema)
     echo(NOT_PRIVATE, err=True)
     if as_json:

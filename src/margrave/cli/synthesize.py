@@ -110,7 +110,7 @@ def synthesize_command(
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     check_excel_safe(output, excel_safe)
     journal = _journal_of(journal, {**outputs, **inputs})
-    schema = load_schema(schema_path)
+    schema = load_schema(schema_path, table=file)
     if rows is not None:
         check_room(rows, len(schema.columns))  # the budget is not spent for rows that cannot be drawn
     budget = Budget.approx(epsilon, delta)

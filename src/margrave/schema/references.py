@@ -61,10 +61,14 @@ class ReferencedFile:
 
 
 class References:
-    """The files beside one schema, read while it is loaded. ``folder`` is None for a schema that is not from a file."""
+    """The files beside one schema, read while it is loaded. ``folder`` is None for a schema that is not from a file.
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    ``table`` is the private table: a file that is the same is refused before any of its values is looked at, since an
+    error about them would be a fact about the rows.
+    """
+
+    def __init__(self, folder: Path | None = None, table: Any = None) -> None:
+        self._folder, self._table = folder, table
         self._left = MAX_REFERENCED_BYTES
         self.files: tuple[ReferencedFile, ...] = ()
 
@@ -91,6 +95,7 @@ class References:
                 f"{named} cannot be read.", remedy="Put it into the schema's folder, as a file that you may read."
             ) from None
         found = ReferencedFile(name, hashlib.sha256(content).hexdigest(), len(content), path)
+        check_apart((found,), self._table)
         self.files = tuple(dict.fromkeys((*self.files, found)))
         return content
 

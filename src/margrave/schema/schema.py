@@ -93,8 +93,11 @@ class Schema:
         return Schema(tuple(Coded(name, int(size)) for name, size in sizes.items()))
 
     @staticmethod
-    def load(path: str | Path) -> Schema:
-        """A schema from a TOML file; ``SchemaError`` for whatever is wrong with it."""
+    def load(path: str | Path, *, table: Any = None) -> Schema:
+        """A schema from a TOML file; ``SchemaError`` for whatever is wrong with it.
+
+        ``table``: the private table, if it is a file. A schema that names it is refused before anything of it is read.
+        """
         if not isinstance(path, str | PathLike):
             raise _no_schema(path)
         try:
@@ -106,7 +109,7 @@ class Schema:
         except ValueError:
             raise SchemaError("The path of the schema is not a path.") from None
         try:
-            return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent)
+            return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent, table=table)
         except UnicodeDecodeError:
             raise SchemaError(
                 f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8."
@@ -115,13 +118,13 @@ class Schema:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
 
     @staticmethod
-    def from_toml(text: str, *, folder: Path | None = None) -> Schema:
+    def from_toml(text: str, *, folder: Path | None = None, table: Any = None) -> Schema:
         """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text.
 
         Lists of categories and of combinations that lie in files of their own are read from ``folder``, and from
-        nowhere else; without one they are refused.
+        nowhere else; without one they are refused. One that is ``table`` is refused too.
         """
-        head, columns, constraints = toml.parse(text, References(folder))
+        head, columns, constraints = toml.parse(text, References(folder, table))
         return Schema(columns, constraints=constraints, **head)
 
     def to_toml(self) -> str:
@@ -280,9 +283,9 @@ class Schema:
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
 
 
-def schema_of(given: Schema | str | Path) -> Schema:
-    """A schema as it is, or from its file; an ``InputError`` for anything else."""
-    return given if isinstance(given, Schema) else Schema.load(given)
+def schema_of(given: Schema | str | Path, *, table: Any = None) -> Schema:
+    """A schema as it is, or from its file, which may not name ``table``; an ``InputError`` for anything else."""
+    return given if isinstance(given, Schema) else Schema.load(given, table=table)
 
 
 def check_schema_given(given: object) -> None:
