@@ -219,3 +219,27 @@ def test_debits_of_many_digits_are_refused_before_they_are_summed(saved: Path) -
             archive.writestr(name, content)
     with pytest.raises(ReleaseError, match="more than 200,000 digits together"):
         Release.load(saved, verify=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"rounds": 3', '"rounds": 1e400', "holds the number 1e400"),
+        ('"epsilon": 3.0', '"epsilon": 3.0, "epsilon": 4.0', "names something twice"),
+    ],
+)
+def test_a_manifest_is_read_in_one_way_only(saved: Path, old: str, new: str, words: str) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    assert members["manifest.json"].count(old.encode()) == 1
+    members["manifest.json"] = members["manifest.json"].replace(old.encode(), new.encode())
+    with zipfile.ZipFile(saved, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ReleaseError, match=words):
+        Release.load(saved)
+
+
+def test_a_config_of_numbers_without_end_is_refused() -> None:
+    with pytest.raises(ReleaseError, match="plain data"):
+        replace(fake_model.release(), config={"name": "fake", "alpha": float("nan")})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +115,11 @@ def test_the_check_is_exact_at_its_edges() -> None:
     check_strength(Budget.approx(1e4, 1e-9), rows=10)
     with pytest.raises(InputError):
         check_strength(Budget.approx(1.0, 0.01), rows=100)
+
+
+def test_a_budget_made_by_hand_holds_plain_numbers() -> None:
+    made = Budget(Fraction(1, 100), Fraction(5), Fraction(1, 10**9))
+    assert [type(v) for v in (made.rho, made.epsilon, made.delta)] == [Fraction, float, float]
+    for epsilon in (True, Decimal(5), "5"):
+        with pytest.raises(InputError, match="epsilon is"):
+            Budget(Fraction(1, 100), epsilon, 1e-9)  # type: ignore[arg-type]

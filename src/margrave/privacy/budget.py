@@ -34,8 +34,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         _number("rho", self.rho, SMALLEST_RHO, LARGEST_RHO)
-        implied = epsilon_for(Fraction(self.rho), _probability(self.delta))
-        if not (implied <= self.epsilon or _implies(Fraction(self.rho), self.epsilon, self.delta)):
+        plain = Fraction(self.rho), _number("epsilon", self.epsilon, 0.0, 1e300), _probability(self.delta)
+        for name, value in zip(("rho", "epsilon", "delta"), plain, strict=True):  # what a release can be saved with
+            object.__setattr__(self, name, value)
+        implied = epsilon_for(self.rho, self.delta)
+        if not (implied <= self.epsilon or _implies(self.rho, self.epsilon, self.delta)):
             raise InputError(
                 f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {self.delta:g}, not"
                 f" {self.epsilon:g}.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import warnings
 import zipfile
@@ -187,10 +188,25 @@ def _names(archive: zipfile.ZipFile) -> frozenset[str]:
 
 
 def _manifest(data: bytearray) -> dict[str, Any]:
-    manifest = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    manifest = json.loads(
+        data.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_each_once
+    )
     if not isinstance(manifest, dict):
         raise ReleaseError("Its manifest is not a table of names.")
     return manifest
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands twice: another reader of the file would take the other one."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ReleaseError("Its manifest names something twice.")
+    return table
 
 
 def _refuse_constant(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -491,7 +492,9 @@ def _is_plain(value: object) -> bool:
         return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
     if isinstance(value, list | tuple):
         return all(_is_plain(v) for v in value)
-    return value is None or isinstance(value, str | int | float)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
 
 
 def _model_of(state: ModelState, schema: Schema, transcript: Transcript) -> Model:
