@@ -17,9 +17,12 @@ import pytest
 
 import fake_model
 import margrave
+import margrave.models.graphical.model as graphical_model
+from margrave import files
 from margrave.cli.main import run
 from margrave.errors import DataError, InputError, ReleaseError, SchemaError
 from margrave.models import MODELS
+from margrave.models.graphical.model import MAX_TABLE_CELLS
 from margrave.privacy import Policy
 from margrave.release import Release
 from margrave.release.archive import MAX_RATIO
@@ -187,14 +190,26 @@ def test_a_device_is_not_read_without_end(tmp_path: Path) -> None:
         margrave.read_table("/dev/zero", Schema.coded({"a": 2}))
 
 
-def test_a_small_file_cannot_name_a_model_that_fills_the_memory() -> None:
+def test_a_small_file_cannot_name_a_model_that_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Potentials are small, and the tables of the junction tree of all pairs are not."""
-    domain = Domain.of({f"c{i}": 30 for i in range(12)})
+    domain = Domain.of({f"c{i}": 8 for i in range(4)})
     pairs = list(combinations(domain.attributes, 2))
-    arrays = {f"potential{i}": np.zeros((30, 30)) for i in range(len(pairs))}
+    arrays = {f"potential{i}": np.zeros((8, 8)) for i in range(len(pairs))}
     facts = {"cliques": [list(c) for c in pairs], "total": 100.0}
-    with pytest.raises(ReleaseError, match="at most 268,435,456 are read"):
+    assert MODELS["graphical"](domain, facts, arrays).total == 100.0
+    monkeypatch.setattr(graphical_model, "MAX_TABLE_CELLS", 8**4 - 1)
+    with pytest.raises(ReleaseError, match="tables of 4,096 cells, and at most 4,095 are read"):
         MODELS["graphical"](domain, facts, arrays)
+    assert 1 << 20 < MAX_TABLE_CELLS <= 1 << 28
+
+
+def test_a_schema_a_policy_and_a_workload_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_INPUT_BYTES", 100)
+    (tmp_path / "w.txt").write_text("a\n")
+    assert Workload.load(Domain.of({"a": 2}), tmp_path / "w.txt").cliques == (("a",),)
+    (tmp_path / "w.txt").write_text("a\n" + "#" * 100)
+    with pytest.raises(InputError, match="cannot be read"):
+        Workload.load(Domain.of({"a": 2}), tmp_path / "w.txt")
 
 
 def test_many_large_constraints_are_refused_before_their_tables_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
