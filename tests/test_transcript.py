@@ -9,12 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from margrave.marginal import HalfSpace, LinearQuery, Queries, Query
-from margrave.schema.domain import Domain
+from margrave.account import Account, Debit
+from margrave.domain import Domain
+from margrave.marginal import HalfSpace, LinearMap, LinearQuery, QueryFamily
 from margrave.transcript import (
-    Account,
     Answer,
-    Debit,
     Measurement,
     PublicReading,
     PublicTotal,
@@ -22,7 +21,8 @@ from margrave.transcript import (
     Selection,
     Transcript,
 )
-from strategies import measurement
+from margrave.unit import AddRemoveRow
+from tests.support.strategies import measurement
 
 ONE = measurement(("a",), [30, 20], 2.0)
 TWO = measurement(("a", "b"), [[10, 12, 9], [8, 7, 6]], 1.0)
@@ -45,7 +45,7 @@ def test_several_are_averaged_by_the_variance_of_their_sums() -> None:
 
 
 def test_an_answer_over_groups_counts_its_own_cells() -> None:
-    grouped = measurement(("b",), [40, 8], 1.0, Query({"b": np.array([0, 0, 1])}))
+    grouped = measurement(("b",), [40, 8], 1.0, LinearMap({"b": np.array([0, 0, 1])}))
     assert Transcript((ONE, grouped)).total() == pytest.approx((50 / 8 + 48 / 2) / (1 / 8 + 1 / 2))
 
 
@@ -84,10 +84,10 @@ def test_adding_appends_and_changes_neither() -> None:
 
 def test_every_entry_is_plain_data_with_what_was_answered() -> None:
     domain = Domain.of({"a": 2, "b": 3})
-    groups = Query({"b": np.array([0, 1, 1])})
+    groups = LinearMap({"b": np.array([0, 1, 1])})
     cell = LinearQuery(("a", "b"), ((1,), (0, 2)))
     smooth = HalfSpace.of(domain, {"a": 1.0}, 0.5, slope=2.0)
-    queries = Queries.cells(domain, [("a", "b")])
+    queries = QueryFamily.cells(domain, [("a", "b")])
     scales = np.array([2.0, np.inf])
     transcript = Transcript((
         PublicTotal(50),
@@ -103,7 +103,9 @@ def test_every_entry_is_plain_data_with_what_was_answered() -> None:
     ))  # fmt: skip
     plain = transcript.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    total, measured, answer, smoothly, choice, read, signed, unsigned, reading, nothing = plain["entries"]
+    total, measured, answer, smoothly, choice, read, signed, unsigned, reading, nothing = plain[
+        "entries"
+    ]
     assert total == {"public_total": 50}
     assert measured["measured"] == ["a", "b"]
     assert measured["values"] == [[12, -2], [9, 31]]
@@ -111,26 +113,37 @@ def test_every_entry_is_plain_data_with_what_was_answered() -> None:
     assert measured["groups"] == {"b": [0, 1, 1]}
     assert (answer["asked"], answer["value"], answer["scale"]) == ("a 1, b 0 or 2", 7, 4.0)
     assert answer["query"] == {"clique": ["a", "b"], "codes": [[1], [0, 2]]}
-    assert (smoothly["value"], smoothly["scale"]) == (2.5, 4.0)  # in records, not in millionths of one
+    assert (smoothly["value"], smoothly["scale"]) == (
+        2.5,
+        4.0,
+    )  # in records, not in millionths of one
     assert (choice["selected"], choice["candidates"]) == (["a", "b"], 2)
     assert (read["selected"], read["to_read"], read["readable"]) == (["a"], True, 1)
     assert (signed["selected"], signed["candidates"], signed["sign"]) == ("a 1, b 2", 8, -1)
     assert unsigned["candidates"] == 6
     assert "sign" not in unsigned
-    assert (reading["values"], reading["scales"], reading["source"]) == ([30.5, 19.5], [2.0, None], "c0ffee")
+    assert (reading["values"], reading["scales"], reading["source"]) == (
+        [30.5, 19.5],
+        [2.0, None],
+        "c0ffee",
+    )
     assert nothing["scale"] is None
 
 
 def test_an_account_is_plain_data_in_exact_fractions() -> None:
     debits = (Debit("a third", Fraction(1, 3)), Debit("a seventh", Fraction(1, 7)))
-    plain = Account("add or remove a row", Fraction(1), 1.0, 1e-9, debits, private=True).to_dict()
+    plain = Account(AddRemoveRow(), Fraction(1), 1.0, 1e-9, debits, private=True).to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert sum(Fraction(d["rho"]) for d in plain["debits"]) == Fraction(10, 21)
-    assert (plain["unit"], plain["rho_budget"], plain["private"]) == ("add or remove a row", "1", True)
+    assert (plain["unit"], plain["rho_budget"], plain["private"]) == (
+        "add-remove-row",
+        "1",
+        True,
+    )
 
 
 def test_an_account_adds_up_exactly() -> None:
     debits = tuple(Debit("a tenth", Fraction(1, 10)) for _ in range(3))
-    account = Account("add or remove a row", Fraction(1), 1.0, 1e-9, debits, private=True)
+    account = Account(AddRemoveRow(), Fraction(1), 1.0, 1e-9, debits, private=True)
     assert account.rho_spent == Fraction(3, 10)
-    assert Account("add or remove a row", Fraction(1), 1.0, 1e-9, (), private=True).rho_spent == 0
+    assert Account(AddRemoveRow(), Fraction(1), 1.0, 1e-9, (), private=True).rho_spent == 0

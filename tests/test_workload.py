@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.schema.domain import Domain
 from margrave.workload import Workload
-from strategies import clique_lists, domain_of, domains, seeded
+from tests.support.strategies import clique_lists, domain_of, domains, seeded
 
 SIX = domain_of([2, 3, 4, 5, 6, 7])
 
@@ -177,7 +177,11 @@ def test_relevance_is_the_weighted_overlap(data: st.DataObject, domain: Domain) 
 
 def test_families_too_large_to_list_are_refused_by_name() -> None:
     wide = domain_of([2] * 200)
-    for family, k in ((Workload.all_kway, 3), (Workload.skewed, 3), (lambda d, k: Workload.around(d, "c0", k), 5)):
+    for family, k in (
+        (Workload.all_kway, 3),
+        (Workload.skewed, 3),
+        (lambda d, k: Workload.around(d, "c0", k), 5),
+    ):
         with pytest.raises(InputError, match="200 columns are too many to count"):
             family(wide, k)
     assert len(Workload.around(wide, "c7").cliques) == 199 * 198 / 2

@@ -17,7 +17,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from conformance import (
+from margrave.accounting import AddRemoveRow, Budget
+from margrave.cli.main import cli
+from margrave.data import MemoryTable
+from margrave.domain import Codes, Domain
+from margrave.errors import ModelTooLargeError, ReleaseError
+from margrave.marginal import HalfSpace
+from margrave.mechanisms import AIM, MST, GaussianMechanism, Independent
+from margrave.models import (
+    CELLS_PER_MB,
+    AnswersFit,
+    EntropyProjectionFit,
+    Fit,
+    GraphicalFit,
+    GraphicalModel,
+    MergedCodesModel,
+)
+from margrave.models.graphical import fit as fitting
+from margrave.models.graphical import model as models
+from margrave.models.graphical import propagation
+from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.logspace import conditionals, log_calibrate, marginal_of
+from margrave.privacy import SeededRandomness, protect
+from margrave.release import Release
+from margrave.schema import Categorical, Depends, Impossible, Integer, Ordered, Schema
+from margrave.structural_zeros import StructuralZeros, any_possible, count_possible
+from margrave.testing.replay import Recorder, ReplayRandomness, loss_replay
+from margrave.transcript import PublicTotal, Transcript
+from margrave.types import Clique
+from tests.support.conformance import (
     CASES,
     FEW_PARTICLES,
     NO_RECORDS,
@@ -29,27 +57,8 @@ from conformance import (
     run_on,
     some_rows,
 )
-from explicit import allowed, graphical, joint_of
-from margrave.cli.main import cli
-from margrave.data import MemoryTable
-from margrave.errors import ModelTooLargeError, ReleaseError
-from margrave.marginal import HalfSpace
-from margrave.mechanisms import AIM, MST, GaussianMechanism, Independent
-from margrave.mechanisms.common import CELLS_PER_MB
-from margrave.models import AnswersFit, EntropyProjectionFit, ExpandedModel, Fit, GraphicalFit, GraphicalModel
-from margrave.models.graphical import fit as fitting
-from margrave.models.graphical import model as models
-from margrave.models.graphical import propagation
-from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.logspace import conditionals, log_calibrate, marginal_of
-from margrave.privacy import AddRemoveRow, Budget, SeededRandomness, protect
-from margrave.release import Release
-from margrave.schema import Categorical, Codes, Depends, Domain, Impossible, Integer, Ordered, Schema
-from margrave.schema.zeros import StructuralZeros, any_possible, count_possible
-from margrave.transcript import PublicTotal, Transcript
-from margrave.typing import Clique
-from replay import Recorder, ReplayRandomness, loss_replay
-from strategies import (
+from tests.support.explicit import allowed, graphical, joint_of
+from tests.support.strategies import (
     domain_of,
     generators,
     log_sum,
@@ -60,8 +69,8 @@ from strategies import (
     some_domain,
     spread_sum,
 )
-from strategies import marginal_of as summed
-from tiny_table import TinySchema, TinyTable
+from tests.support.strategies import marginal_of as summed
+from tests.support.tiny_table import TinySchema, TinyTable
 
 
 def rng_of(seed: int = 0) -> np.random.Generator:
@@ -119,7 +128,7 @@ def test_too_large_a_table_is_bounded_from_above(monkeypatch: pytest.MonkeyPatch
         domain = with_zeros(domain_of([4, 4, 4, 4]), rng_of(seed))
         exact = int(allowed(domain).sum())
         with monkeypatch.context() as patch:
-            patch.setattr("margrave.schema.zeros.MAX_JOINED", 16)
+            patch.setattr("margrave.structural_zeros.MAX_JOINED", 16)
             bound = count_possible(domain.zeros, domain.attributes, domain.size)
         assert exact <= bound <= domain.cells()
 
@@ -130,7 +139,7 @@ def test_sizes_agree_and_count_no_less_than_what_is_visited(rng: np.random.Gener
     domain = with_zeros(some_domain(rng, 7, 5), rng)
     cliques, fit = some_cliques(domain, rng, 4), GraphicalFit()
     candidates = some_cliques(domain, rng, 6)
-    found = fit.cells_with(domain, cliques, candidates)
+    found = fit.sizes_with(domain, cliques, candidates)
     assert found.tolist() == [fit.cells(domain, [*cliques, c]) for c in candidates]
     tree = JunctionTree.of(domain, [*cliques, *(z.clique for z in domain.zeros)])
     assert tree.cells() >= sum(domain.possible(c) for c in tree.cliques)
@@ -141,12 +150,16 @@ def test_sizes_agree_and_count_no_less_than_what_is_visited(rng: np.random.Gener
 
 def test_a_dependent_column_costs_nothing_beside_what_determines_it() -> None:
     follows = np.arange(200)[:, None] // 10 == np.arange(20)
-    domain = Domain.of({"city": 200, "state": 20, "x": 50}, [StructuralZeros(("city", "state"), follows)])
+    domain = Domain.of(
+        {"city": 200, "state": 20, "x": 50}, [StructuralZeros(("city", "state"), follows)]
+    )
     plain = Domain(domain.attributes, domain.sizes)
     whole = [("city", "state", "x")]
     assert GraphicalFit().cells(plain, whole) == 200 * 20 * 50
     assert GraphicalFit().cells(domain, whole) == 200 * 50
-    assert GraphicalFit().cells_with(domain, [("city", "x")], [("state", "x")]).tolist() == [200 * 50]
+    assert GraphicalFit().sizes_with(domain, [("city", "x")], [("state", "x")]).tolist() == [
+        200 * 50
+    ]
 
 
 # The model.
@@ -156,7 +169,9 @@ def test_a_dependent_column_costs_nothing_beside_what_determines_it() -> None:
 @pytest.mark.parametrize("large", [1, 10**9], ids=["split", "whole"])
 @seeded(40)
 @given(rng=generators())
-def test_the_model_is_the_product_wherever_zeros_allow(step: float, large: int, rng: np.random.Generator) -> None:
+def test_the_model_is_the_product_wherever_zeros_allow(
+    step: float, large: int, rng: np.random.Generator
+) -> None:
     domain = with_zeros(some_domain(rng, 6, 4), rng)
     cliques: list[Clique] = some_cliques(domain, rng, 5)
     potentials = random_potentials(domain, cliques, rng)
@@ -165,11 +180,13 @@ def test_the_model_is_the_product_wherever_zeros_allow(step: float, large: int, 
         potentials[z.clique] = inside
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(propagation, "STEP", step)
-        patch.setattr(propagation, "LARGE", large)
+        patch.setattr(propagation, "MIN_SPLIT_CELLS", large)
         model = GraphicalModel(domain, 100.0, potentials)
         joint = joint_of(model)
         assert not joint[~allowed(domain)].any()
-        assert model.log_partition == pytest.approx(log_sum(spread_sum(domain, potentials)), rel=1e-9, abs=1e-9)
+        assert model.log_partition == pytest.approx(
+            log_sum(spread_sum(domain, potentials)), rel=1e-9, abs=1e-9
+        )
         for clique in [c for k in (1, 2, 3) for c in combinations(domain.attributes, k)]:
             values = np.asarray(model.project(clique).values)
             wanted = summed(domain, joint, clique)
@@ -184,7 +201,9 @@ def test_the_model_is_the_product_wherever_zeros_allow(step: float, large: int, 
 def test_logarithms_agree_with_enumeration(rng: np.random.Generator, spread: float) -> None:
     """However far apart potentials are: the joint is exact where it is within the reach of floats."""
     domain = some_domain(rng, 5, 4)
-    potentials = random_potentials(domain, some_cliques(domain, rng, 5), rng, spread=spread, impossible=0.2)
+    potentials = random_potentials(
+        domain, some_cliques(domain, rng, 5), rng, spread=spread, impossible=0.2
+    )
     log_joint = spread_sum(domain, potentials)
     if not np.isfinite(log_joint).any():
         return
@@ -210,7 +229,9 @@ def test_potentials_that_cancel_only_where_records_are_possible() -> None:
     }
     model = GraphicalModel(domain, 100.0, potentials)
     assert_allclose(model.project(("a",)).values, [10, 20, 30, 40], rtol=1e-6)
-    assert_allclose(model.condition({"b": [1]}).project(("a",)).values, [0, 0, 300 / 7, 400 / 7], rtol=1e-6)
+    assert_allclose(
+        model.condition({"b": [1]}).project(("a",)).values, [0, 0, 300 / 7, 400 / 7], rtol=1e-6
+    )
 
 
 # The fit.
@@ -227,7 +248,10 @@ def contradiction(precise: float) -> tuple[Domain, Transcript]:
         zeros.append(StructuralZeros(clique, possible))
     domain = Domain.of(sizes, zeros)
     table = rng.multinomial(2000, np.full(72, 1 / 72)).reshape(domain.sizes)
-    noisy = [measurement(c, summed(domain, table, c), precise) for c in combinations(domain.attributes, 2)]
+    noisy = [
+        measurement(c, summed(domain, table, c), precise)
+        for c in combinations(domain.attributes, 2)
+    ]
     return domain, Transcript((PublicTotal(2000), *noisy))
 
 
@@ -236,7 +260,11 @@ def test_answers_that_deny_what_was_declared_end_in_a_model(precise: float) -> N
     domain, transcript = contradiction(precise)
     for fit in (GraphicalFit(), GraphicalFit(steps=2, max_calibrations=200)):
         model = graphical(fit(domain, transcript, rng=rng_of()))
-        joint = joint_of(model) if precise >= 0.1 else np.asarray(model.project(domain.attributes).values)
+        joint = (
+            joint_of(model)
+            if precise >= 0.1
+            else np.asarray(model.project(domain.attributes).values)
+        )
         assert np.isfinite(joint).all()
         assert joint.sum() == pytest.approx(2000)
         assert not joint[~allowed(domain)].any()
@@ -250,24 +278,36 @@ def test_what_was_measured_in_impossible_cells_plays_no_part() -> None:
     for m in transcript.measurements:
         inside = [z for z in domain.zeros if z.clique == m.clique]
         wrong = ~inside[0].possible if inside else np.zeros(m.values.shape, dtype=bool)
-        moved.append(measurement(m.clique, np.where(wrong, rng.integers(-999, 999, m.values.shape), m.values), m.scale))
+        moved.append(
+            measurement(
+                m.clique,
+                np.where(wrong, rng.integers(-999, 999, m.values.shape), m.values),
+                m.scale,
+            )
+        )
     before = GraphicalFit()(domain, transcript, rng=rng_of())
     after = GraphicalFit()(domain, Transcript((PublicTotal(2000), *moved)), rng=rng_of())
     for clique in combinations(domain.attributes, 2):
         assert np.array_equal(before.project(clique).values, after.project(clique).values)
 
 
-def test_the_slow_path_and_the_fast_one_are_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slow_path_and_the_fast_one_are_the_same_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     domain, transcript = contradiction(20.0)
     fast = GraphicalFit(tolerance=1e-9)(domain, transcript, rng=rng_of())
-    monkeypatch.setattr(fitting, "wide", lambda potentials: True)
-    monkeypatch.setattr(models, "wide", lambda potentials: True)
+    monkeypatch.setattr(fitting, "needs_log_space", lambda potentials: True)
+    monkeypatch.setattr(models, "needs_log_space", lambda potentials: True)
     slow = GraphicalFit(tolerance=1e-9)(domain, transcript, rng=rng_of())
     for clique in combinations(domain.attributes, 2):
-        assert_allclose(slow.project(clique).values, fast.project(clique).values, rtol=1e-4, atol=1e-3)
+        assert_allclose(
+            slow.project(clique).values, fast.project(clique).values, rtol=1e-4, atol=1e-3
+        )
 
 
-def test_records_whose_parents_have_lost_their_mass_do_not_break_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_whose_parents_have_lost_their_mass_do_not_break_the_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Planted: a conditional without mass deals any code. Such records are replaced by others."""
     follows = np.arange(4)[:, None] // 2 == np.arange(2)
     domain = Domain.of({"a": 4, "b": 2}, [StructuralZeros(("a", "b"), follows)])
@@ -329,7 +369,9 @@ def roomy(case: str) -> Any:
 def test_no_mechanism_gives_a_row_that_violates_a_constraint(case: str, tmp_path: Path) -> None:
     for seed, rho in ((0, 1), (1, 30)):
         table = MemoryTable(SCHEMA, some_codes(SCHEMA, 300, seed))
-        release = run_on(roomy(case), table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed))
+        release = run_on(
+            roomy(case), table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed)
+        )
         release.save(tmp_path / f"{seed}.margrave")
         again = Release.load(tmp_path / f"{seed}.margrave")
         for one in (release, again):
@@ -363,7 +405,7 @@ def test_merged_codes_stay_apart_from_constrained_columns() -> None:
     for seed in range(5):
         table, budget = TinyTable(TinySchema(domain), rows), Budget.zcdp(Fraction(1, 2))
         release = run_on(MST(), table, AddRemoveRow(), budget, SeededRandomness(seed))
-        assert isinstance(release.model, ExpandedModel)
+        assert isinstance(release.model, MergedCodesModel)
         assert set(release.model.groups) == {"wide"}
         assert violating(domain, release.model.sample(2000, rng=rng_of(seed))) == 0
         kept = release.model.condition({"wide": [0, 1, 30], "a": [1, 2]})
@@ -386,14 +428,22 @@ def test_a_contradiction_never_ends_in_an_error_after_spending(rho: int) -> None
         fit = GraphicalFit(max_calibrations=60)
         few = AIM(workload=pairs(domain), rounds=8, fit=fit)
         for mechanism in (GaussianMechanism(workload=pairs(domain), fit=fit), few):
-            release = run_on(mechanism, table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed))
+            release = run_on(
+                mechanism, table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(seed)
+            )
             assert violating(domain, release.model.sample(500, rng=rng_of(seed))) == 0
 
 
 def test_constraints_too_large_for_a_model_are_found_before_anything_is_spent() -> None:
     table = MemoryTable(SCHEMA, some_codes(SCHEMA, 50))
-    for mechanism in (Independent(max_model_mb=3e-4), AIM(max_model_mb=3e-4), MST(max_model_mb=3e-4)):
-        gate = protect(table, unit=AddRemoveRow(), budget=Budget.zcdp(1), randomness=SeededRandomness(0))
+    for mechanism in (
+        Independent(max_model_mb=3e-4),
+        AIM(max_model_mb=3e-4),
+        MST(max_model_mb=3e-4),
+    ):
+        gate = protect(
+            table, unit=AddRemoveRow(), budget=Budget.zcdp(1), randomness=SeededRandomness(0)
+        )
         with gate as private, pytest.raises(ModelTooLargeError, match="and its constraints has"):
             mechanism.run(private)
         assert private.account().rho_spent == 0
@@ -428,10 +478,18 @@ ZEROS = [
 def test_an_impossible_row_changes_counts_and_nothing_else(case: str, tmp_path: Path) -> None:
     """Given the same noisy answers, every byte of the release is the same with and without the row."""
     schema = Schema.coded(SIZES)
-    schema = Schema(schema.columns, constraints=[Impossible({"a": 0, "b": 2}), Impossible({"c": 2})])
+    schema = Schema(
+        schema.columns, constraints=[Impossible({"a": 0, "b": 2}), Impossible({"c": 2})]
+    )
     rows = some_rows(SIZES, 40, seed=3)
     recorder, unit, budget = Recorder(SeededRandomness(1)), AddRemoveRow(), Budget.zcdp(1)
-    run_on(CASES[case](schema.domain), MemoryTable(schema, codes_of(schema.domain, rows)), unit, budget, recorder)
+    run_on(
+        CASES[case](schema.domain),
+        MemoryTable(schema, codes_of(schema.domain, rows)),
+        unit,
+        budget,
+        recorder,
+    )
     left = set()
     for i, table in enumerate((rows, [*rows, (0, 2, 2)], [])):
         replay = ReplayRandomness(recorder.steps)
@@ -444,20 +502,30 @@ def test_an_impossible_row_changes_counts_and_nothing_else(case: str, tmp_path: 
 
 
 @pytest.mark.parametrize("case", ["aim", "mst", "mwem-pgm", "independent", "gaussian"])
-def test_the_loss_between_neighbours_is_within_the_charge_when_the_row_is_impossible(case: str) -> None:
+def test_the_loss_between_neighbors_is_within_the_charge_when_the_row_is_impossible(
+    case: str,
+) -> None:
     domain = Domain.of(SIZES, ZEROS)
     rows = some_rows(SIZES, 12, seed=2)
     for extra in ((0, 2, 2), (1, 0, 0), (1, 1, 1)):
         one, two = (TinyTable(TinySchema(domain), r) for r in (rows, [*rows, extra]))
         loss, charged = loss_replay(
-            lambda private: CASES[case](domain).run(private, rng=rng_of()), one, two, AddRemoveRow(), Budget.zcdp(1)
+            lambda private: CASES[case](domain).run(private, rng=rng_of()),
+            one,
+            two,
+            AddRemoveRow(),
+            Budget.zcdp(1),
         )
         assert 0 < loss <= charged == 1
 
 
 def test_the_certificate_lists_every_constraint_with_its_hash() -> None:
     release = run_on(
-        Independent(), MemoryTable(SCHEMA, some_codes(SCHEMA, 50)), AddRemoveRow(), Budget.zcdp(1), SeededRandomness(0)
+        Independent(),
+        MemoryTable(SCHEMA, some_codes(SCHEMA, 50)),
+        AddRemoveRow(),
+        Budget.zcdp(1),
+        SeededRandomness(0),
     )
     facts = release.certificate()
     listed = facts["constraints"]
@@ -467,9 +535,15 @@ def test_the_certificate_lists_every_constraint_with_its_hash() -> None:
     assert len({c["sha256"] for c in listed}) == 3
     for c in listed:
         assert any(c["sha256"] in line and c["what"] in line for line in facts["public_inputs"])
-    other = Schema(SCHEMA.columns, constraints=[Impossible({"age": (0, 14), "marital": ["married"]})])
+    other = Schema(
+        SCHEMA.columns, constraints=[Impossible({"age": (0, 14), "marital": ["married"]})]
+    )
     release = run_on(
-        Independent(), MemoryTable(other, some_codes(other, 50)), AddRemoveRow(), Budget.zcdp(1), SeededRandomness(0)
+        Independent(),
+        MemoryTable(other, some_codes(other, 50)),
+        AddRemoveRow(),
+        Budget.zcdp(1),
+        SeededRandomness(0),
     )
     assert release.certificate()["constraints"][0]["sha256"] != listed[0]["sha256"]
 
@@ -479,7 +553,13 @@ def test_the_command_line_tells_the_custodian_how_many_rows_violate(tmp_path: Pa
     (tmp_path / "rows.csv").write_text(
         "age,marital,city,state,first,last\n3,married,city 1,south,0,1\n50,never,city 1,north,19,0\n"
     )
-    arguments = ["schema", "check", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.toml")]
+    arguments = [
+        "schema",
+        "check",
+        str(tmp_path / "rows.csv"),
+        "--schema",
+        str(tmp_path / "schema.toml"),
+    ]
     shown = CliRunner().invoke(cli, arguments)
     assert shown.exit_code == 0, shown.output
     assert "constraint impossible (age, marital): 1 rows violate it" in shown.output

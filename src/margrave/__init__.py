@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from margrave import inference as inference
     from margrave import models as models
     from margrave import report as report
+    from margrave.accounting import (
+        AddRemovePerson,
+        AddRemoveRow,
+        Budget,
+        Ledger,
+        Policy,
+        ReplacePerson,
+        ReplaceRow,
+    )
     from margrave.api import read_public, synthesize
     from margrave.data import MemoryTable, Table, read_synthetic, read_table
+    from margrave.domain import Domain
     from margrave.errors import (
         BudgetError,
         DataError,
@@ -26,16 +36,14 @@ if TYPE_CHECKING:
         SchemaError,
         UnfinishedError,
     )
-    from margrave.evaluate import Evaluation
-    from margrave.inference.analyse import analyse
-    from margrave.inference.analysis import Analysis
-    from margrave.marginal import HalfSpace, LinearQuery, Marginal, Queries
+    from margrave.evaluation import Evaluation
+    from margrave.inference.results import Analysis
+    from margrave.inference.run import analyze
+    from margrave.marginal import HalfSpace, LinearQuery, Marginal, QueryFamily
     from margrave.mechanisms import (
         AIM,
         FEM,
         GEM,
-        GEMAIM,
-        JAM,
         JAMPGM,
         MECHANISMS,
         MST,
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
         NAPSUMQ,
         PEP,
         RAP,
+        AIMMixture,
+        AIMPub,
         DualQuery,
         GaussianMechanism,
         GEMPub,
@@ -59,23 +69,11 @@ if TYPE_CHECKING:
     from margrave.models.mixture import GeneratorFit, RelaxedFit
     from margrave.models.particles import ParticleFit
     from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
-    from margrave.privacy import (
-        AddRemovePerson,
-        AddRemoveRow,
-        Budget,
-        Gaussian,
-        LedgerFile,
-        MarginalGap,
-        Policy,
-        Private,
-        QueryGap,
-        ReplacePerson,
-        ReplaceRow,
-        protect,
-    )
-    from margrave.public import Public
+    from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, protect
+    from margrave.public_table import PublicTable
     from margrave.release import Release, verify
-    from margrave.schema import Domain, Schema
+    from margrave.run import Run
+    from margrave.schema import Schema
     from margrave.transcript import Transcript
     from margrave.workload import Workload
 
@@ -98,20 +96,20 @@ _HOME = {
     "ReleaseError": "margrave.errors",
     "SchemaError": "margrave.errors",
     "UnfinishedError": "margrave.errors",
-    "Evaluation": "margrave.evaluate",
-    "Analysis": "margrave.inference.analysis",
-    "analyse": "margrave.inference.analyse",
+    "Evaluation": "margrave.evaluation",
+    "Analysis": "margrave.inference.results",
+    "analyze": "margrave.inference.run",
     "HalfSpace": "margrave.marginal",
     "LinearQuery": "margrave.marginal",
     "Marginal": "margrave.marginal",
-    "Queries": "margrave.marginal",
+    "QueryFamily": "margrave.marginal",
     "AIM": "margrave.mechanisms",
     "DualQuery": "margrave.mechanisms",
     "FEM": "margrave.mechanisms",
     "GEM": "margrave.mechanisms",
-    "GEMAIM": "margrave.mechanisms",
+    "AIMMixture": "margrave.mechanisms",
     "GEMPub": "margrave.mechanisms",
-    "JAM": "margrave.mechanisms",
+    "AIMPub": "margrave.mechanisms",
     "JAMPGM": "margrave.mechanisms",
     "RAP": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
@@ -134,37 +132,42 @@ _HOME = {
     "ParticleFit": "margrave.models.particles",
     "EntropyProjectionFit": "margrave.models.weights",
     "MultiplicativeWeightsFit": "margrave.models.weights",
-    "AddRemovePerson": "margrave.privacy",
-    "AddRemoveRow": "margrave.privacy",
-    "Budget": "margrave.privacy",
+    "AddRemovePerson": "margrave.accounting",
+    "AddRemoveRow": "margrave.accounting",
+    "Budget": "margrave.accounting",
     "Gaussian": "margrave.privacy",
-    "LedgerFile": "margrave.privacy",
+    "Ledger": "margrave.accounting",
     "MarginalGap": "margrave.privacy",
-    "Policy": "margrave.privacy",
+    "Policy": "margrave.accounting",
     "Private": "margrave.privacy",
     "QueryGap": "margrave.privacy",
-    "ReplacePerson": "margrave.privacy",
-    "ReplaceRow": "margrave.privacy",
+    "ReplacePerson": "margrave.accounting",
+    "ReplaceRow": "margrave.accounting",
     "protect": "margrave.privacy",
-    "Public": "margrave.public",
+    "PublicTable": "margrave.public_table",
     "Release": "margrave.release",
     "verify": "margrave.release",
-    "Domain": "margrave.schema",
+    "Domain": "margrave.domain",
+    "Run": "margrave.run",
     "Schema": "margrave.schema",
     "Transcript": "margrave.transcript",
     "Workload": "margrave.workload",
 }
 
 _PARTS = (
+    "accounting",
+    "bounds",
     "data",
+    "domain",
     "errors",
-    "evaluate",
+    "evaluation",
     "inference",
     "marginal",
     "mechanisms",
     "models",
     "privacy",
-    "public",
+    "profiling",
+    "public_table",
     "release",
     "report",
     "schema",
@@ -178,8 +181,8 @@ __all__ = [
     "DualQuery",
     "FEM",
     "GEM",
-    "GEMAIM",
-    "JAM",
+    "AIMMixture",
+    "AIMPub",
     "JAMPGM",
     "MECHANISMS",
     "MST",
@@ -207,7 +210,7 @@ __all__ = [
     "Independent",
     "InputError",
     "LedgerError",
-    "LedgerFile",
+    "Ledger",
     "LinearQuery",
     "Marginal",
     "MarginalGap",
@@ -224,21 +227,22 @@ __all__ = [
     "PrivPGD",
     "Private",
     "PrivateGSD",
-    "Public",
-    "Queries",
+    "PublicTable",
+    "QueryFamily",
     "QueryGap",
     "RelaxedFit",
     "Release",
     "ReleaseError",
     "ReplacePerson",
     "ReplaceRow",
+    "Run",
     "Schema",
     "SchemaError",
     "Table",
     "Transcript",
     "UnfinishedError",
     "Workload",
-    "analyse",
+    "analyze",
     "protect",
     "read_public",
     "read_synthetic",

@@ -21,13 +21,13 @@ class InternalError(Exception):
 
 
 class Failure(NamedTuple):
-    """What may be known of an exception raised near rows: its kind, and margrave's own words."""
+    """The publishable part of an exception raised near rows: its kind, and margrave's own words."""
 
     kind: type[BaseException]
     words: str
 
 
-def sanitized(work: Callable[[], T]) -> T | Failure:
+def run_sanitized(work: Callable[[], T]) -> T | Failure:
     """Run work that sees rows or counts. An exception ends here, with the frames that its traceback holds."""
     try:
         return work()
@@ -38,12 +38,13 @@ def sanitized(work: Callable[[], T]) -> T | Failure:
 def failure_of(error: BaseException) -> Failure:
     """Return what may be known of an exception: margrave's own text, and of any other only its type and line."""
     if isinstance(error, MargraveError):
-        return Failure(type(error), str(error))  # by its contract the message holds nothing read from rows
+        return Failure(
+            type(error), str(error)
+        )  # by its contract the message holds nothing read from rows
     return Failure(type(error), f"{type(error).__name__}{_where(error)}")
 
 
 def _where(error: BaseException) -> str:
-    """The line of code that failed: a name and a number, which hold nothing of the rows."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
@@ -54,14 +55,16 @@ def _where(error: BaseException) -> str:
     )
 
 
-def fail(failure: Failure, kind: type[MargraveError], what: str, remedy: str) -> NoReturn:
+def raise_sanitized(
+    failure: Failure, kind: type[MargraveError], what: str, remedy: str
+) -> NoReturn:
     """Raise a new error of that kind; an interrupt stays one."""
     if issubclass(failure.kind, KeyboardInterrupt | SystemExit):
         raise failure.kind
     raise kind(f"{what} ({failure.words}).", remedy=remedy)
 
 
-def hides_rows(read: Callable[P, T]) -> Callable[P, T]:
+def hide_rows(read: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function that reads rows: no frame and no argument of it can be reached from what it raises.
 
     ``MARGRAVE_TRACEBACK=1`` lets exceptions through as they are.
@@ -86,7 +89,9 @@ def _without_frames(error: BaseException) -> BaseException:
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)
     if isinstance(error, MemoryError):
-        return DataError("The table needs more memory than there is.", remedy="Give the machine more memory.")
+        return DataError(
+            "The table needs more memory than there is.", remedy="Give the machine more memory."
+        )
     if not isinstance(error, Exception):  # an interrupt stays one
         return type(error)()
     return InternalError(f"margrave failed while it read the table ({failure_of(error).words}).")
@@ -104,11 +109,11 @@ class HiddenFrame:
         return f"<a {type(self.frame).__name__}>"
 
 
-def hidden(table: Any) -> Any:
+def hide_table(table: Any) -> Any:
     """Return a path, or what does not show its rows, as it is, and a data frame hidden."""
     return table if isinstance(table, str | os.PathLike | HiddenFrame) else HiddenFrame(table)
 
 
-def shown(table: Any) -> Any:
+def reveal_table(table: Any) -> Any:
     """Return the data frame that was hidden; anything else as it is."""
     return table.frame if isinstance(table, HiddenFrame) else table

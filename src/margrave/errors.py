@@ -71,7 +71,9 @@ class PolicyError(MargraveError):
 
 
 class PersonWarning(UserWarning):
-    """Identifiers of persons may be of nobody, or several of one person. The text holds true counts: do not publish it.
+    """Person IDs may name nobody, or several may name one person.
+
+    The text holds true counts: do not publish it.
     """
 
 

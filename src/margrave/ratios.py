@@ -37,4 +37,8 @@ def change(new: float, old: float) -> str:
     ('+3.0 %', '-50.2', '+1')
     """
     ratio = quotient(new - old, abs(old))
-    return f"{new - old:+.4g}" if math.isnan(ratio) or abs(ratio) > MAX_RATIO else percent(ratio, "+.1f")
+    return (
+        f"{new - old:+.4g}"
+        if math.isnan(ratio) or abs(ratio) > MAX_RATIO
+        else percent(ratio, "+.1f")
+    )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from margrave.error_sanitizer import failure_of
 from margrave.errors import LedgerError, UnfinishedError
 from margrave.models import NoModel
 from margrave.privacy import Private
+from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.transcript import PublicReading, PublicTotal
 
@@ -20,43 +20,54 @@ from margrave.transcript import PublicReading, PublicTotal
 class Attempt:
     """One run of a mechanism: its gate once that is open, and its release once there is one."""
 
-    config: Mapping[str, Any]
+    provenance: Provenance
     gate: Private | None = None
     release: Release | None = None
 
 
 @contextmanager
-def answers_kept(attempt: Attempt, *, resumable: bool) -> Iterator[None]:
+def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> Iterator[None]:
     """Raise an ``UnfinishedError`` with a release if the block fails after budget was spent.
 
-    ``resumable``: the run has a journal. A fault of its journal or ledger then stays a ``LedgerError``, since the
-    answers are in the journal.
+    Args:
+        attempt: The run.
+        resumable: The run has a journal. A fault of its journal or ledger then stays a ``LedgerError``, since the
+            answers are in the journal.
+        sealed: Neither the error nor its release says how the run failed, and no fault stays what it is.
 
-    **Privacy:** none spent. The release and the texts are functions of the transcript and of public values; of an
-    exception that is not margrave's own, the text has only the type and the line of code.
+    Privacy:
+        None spent. The release and the texts are functions of the transcript and of public values; of an exception
+        that is not margrave's own, the text has only the type and the line of code.
     """
     try:
         yield
     except Exception as error:
         gate = attempt.gate
-        if gate is None or gate.remaining == gate.rho or (resumable and isinstance(error, LedgerError)):
+        if (
+            gate is None
+            or gate.remaining == gate.rho
+            or (resumable and not sealed and isinstance(error, LedgerError))
+        ):
             raise
         words = failure_of(error).words
+        if sealed:
+            words = "the run was sealed"
         spent = f"rho {float(gate.rho - gate.remaining):.6g} of {float(gate.rho):.6g}"
         raise UnfinishedError(
             f"The run failed after {spent} was spent: {words.rstrip('.')}.",
             remedy="Nothing paid for is lost: this error's release holds every noisy answer. Its refit(...) fits a"
             " model to them at no cost.",
-            release=attempt.release or _release_of(gate, attempt.config, words),
+            release=attempt.release or _release_of(gate, attempt.provenance, words),
         ) from error
 
 
-def _release_of(gate: Private, config: Mapping[str, Any], words: str) -> Release:
-    """The release of all that was answered, without a model."""
+def _release_of(gate: Private, provenance: Provenance, words: str) -> Release:
     transcript = gate.transcript
     account = gate.account()
     free = PublicTotal | PublicReading
     answered = sum((entry.rho for entry in transcript if not isinstance(entry, free)), Fraction(0))
-    stopped = {"stopped_early": True} if gate.remaining or account.rho_spent != answered else {}
+    stopped = bool(gate.remaining) or account.rho_spent != answered
     model = NoModel(gate.domain, transcript.total(), f"the run failed ({words})")
-    return Release(gate.schema, model, transcript, account, {**config, **stopped})
+    return Release(
+        gate.schema, model, transcript, account, replace(provenance, stopped_early=stopped)
+    )

@@ -5,20 +5,31 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
+from margrave.bounds import Bound
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
 from margrave.errors import InputError
-from margrave.release import Bound, Release
+from margrave.release import Release
 
 
 @click.command("bounds")
 @click.argument("release_path", metavar="RELEASE")
-@click.option("--columns", metavar="A,B", help="One marginal only (default: all of the workload and below).")
 @click.option(
-    "--level", type=float, default=0.95, show_default=True, help="The probability that a bound holds."
+    "--columns", metavar="A,B", help="One marginal only (default: all of the workload and below)."
 )
-@click.option("--joint", is_flag=True, help="All bounds hold together with that probability, not each alone.")
-@click.option("--rows", type=int, default=40, show_default=True, help="How many marginals to show at most.")
+@click.option(
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The probability that a bound holds.",
+)
+@click.option(
+    "--joint", is_flag=True, help="All bounds hold together with that probability, not each alone."
+)
+@click.option(
+    "--rows", type=int, default=40, show_default=True, help="Number of marginals to show at most."
+)
 @release_size_option
 @json_option
 def bounds_command(
@@ -34,7 +45,9 @@ def bounds_command(
     if rows < 0:
         raise InputError("--rows is negative.", remedy="Ask for 0 or more.")
     release = Release.load(release_path, max_mb=max_release_mb)
-    named = None if columns is None else [[name.strip() for name in columns.split(",") if name.strip()]]
+    named = (
+        None if columns is None else [[name.strip() for name in columns.split(",") if name.strip()]]
+    )
     found = release.bounds(named, level=level, joint=joint)
     if as_json:
         echo_json([b.to_dict() for b in found])
@@ -43,12 +56,16 @@ def bounds_command(
 
 
 def show_bounds(found: tuple[Bound, ...], rows: int, left_out: str) -> None:
-    """The bounds that say something, tightest first, for a terminal; of one marginal whatever there is.
+    """Print the bounds that are below 2, tightest first; for a single marginal any bound.
 
-    ``left_out``: what they are not about, in words.
+    ``left_out``: the columns that the bounds do not cover, in words.
     """
     out = console()
-    ordered = sorted((b for b in found if b.tells), key=lambda b: b.share or 0.0) if len(found) > 1 else list(found)
+    ordered = (
+        sorted((b for b in found if b.tells), key=lambda b: b.share or 0.0)
+        if len(found) > 1
+        else list(found)
+    )
     words = "all together" if any(b.joint for b in found) else "each on its own"
     level = found[0].level if found else 0.0
     table = Table(
@@ -63,15 +80,16 @@ def show_bounds(found: tuple[Bound, ...], rows: int, left_out: str) -> None:
         table.add_row(escape(", ".join(b.clique)), *b.words, b.how)
     out.print(table)
     if len(ordered) > rows:
-        out.print(f"And {len(ordered) - rows} looser ones: ask for more with --rows, or for all with --json.")
+        out.print(
+            f"And {len(ordered) - rows} looser ones: ask for more with --rows, or for all with --json."
+        )
     if len(found) > len(ordered):
         out.print(
-            f"Of the other {len(found) - len(ordered):,} of {len(found):,} marginals the noisy answers alone rule"
-            " nothing out: none measured them, and what was chosen instead says little of them."
+            f"No useful bound exists for {len(found) - len(ordered):,} of {len(found):,} marginals:"
+            " they were not measured, and the selections bound them too weakly."
         )
     out.print(
-        "[dim]of all: the summed differences of counts over the records; 0 is no difference, 2 no overlap at all.[/]"
+        "[dim]of all: the summed differences of counts over the records, from 0 (equal) to 2 (no overlap).[/]"
     )
     if left_out:
         out.print(f"[dim]{escape(left_out)}[/]")
-

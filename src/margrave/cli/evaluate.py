@@ -20,8 +20,9 @@ from margrave.cli.options import (
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
 from margrave.data import MemoryTable, read_codes, read_table, synthetic_codes
+from margrave.domain import Codes
 from margrave.errors import InputError
-from margrave.evaluate import (
+from margrave.evaluation import (
     WARNING,
     Evaluation,
     GeometryErrors,
@@ -31,10 +32,10 @@ from margrave.evaluate import (
     geometry_errors,
     number_summaries,
 )
-from margrave.evaluate.evaluation import note_on_persons
+from margrave.evaluation.comparison import note_on_persons
 from margrave.ratios import percent
 from margrave.release import Release
-from margrave.schema import Codes, Schema
+from margrave.schema import Schema
 
 
 @click.command("evaluate")
@@ -42,12 +43,35 @@ from margrave.schema import Codes, Schema
 @click.argument("synthetic", metavar="SYNTHETIC")
 @schema_option
 @workload_option
-@click.option("--rows", "-n", type=int, default=None, help="How many records of a release; by default as estimated.")
-@click.option("--seed", type=int, default=None, help="Makes the records of a release, and so the result, repeatable.")
-@click.option("--geometry", is_flag=True, help="Also the errors of covariances, boxes, half-spaces, and SW1 distances.")
-@click.option("--target", metavar="COLUMN", help="With --test: the error of predicting it, trained on SYNTHETIC.")
-@click.option("--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on.")
-@click.option("--regression", is_flag=True, help="The target is a number: the mean squared error, in codes.")
+@click.option(
+    "--rows",
+    "-n",
+    type=int,
+    default=None,
+    help="Number of records drawn from a release (default: the estimated row count).",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=None,
+    help="Makes the records of a release, and so the result, repeatable.",
+)
+@click.option(
+    "--geometry",
+    is_flag=True,
+    help="Also the errors of covariances, boxes, half-spaces, and SW1 distances.",
+)
+@click.option(
+    "--target",
+    metavar="COLUMN",
+    help="With --test: the error of predicting it, trained on SYNTHETIC.",
+)
+@click.option(
+    "--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on."
+)
+@click.option(
+    "--regression", is_flag=True, help="The target is a number: the mean squared error, in codes."
+)
 @release_size_option
 @json_option
 def evaluate_command(
@@ -73,7 +97,11 @@ def evaluate_command(
         schema.domain.index(target)
     table = read_table(real, schema)
     release = _release(synthetic, schema, rows, seed, max_release_mb)
-    other = synthetic_codes(synthetic, schema) if release is None else _drawn(release, rows, seed, table.rows())
+    other = (
+        synthetic_codes(synthetic, schema)
+        if release is None
+        else _drawn(release, rows, seed, table.rows())
+    )
     found = replace(
         evaluate(table, MemoryTable(schema, other), wanted),
         note=note_on_persons(schema, release),
@@ -85,18 +113,23 @@ def evaluate_command(
         further = geometry_errors(table, other, target=target, test=test, regression=regression)
     if as_json:
         echo(WARNING, err=True)
-        echo_json(found.to_dict() if further is None else {**found.to_dict(), "geometry": further.to_dict()})
+        echo_json(
+            found.to_dict()
+            if further is None
+            else {**found.to_dict(), "geometry": further.to_dict()}
+        )
     else:
         show_evaluation(found)
         if further is not None:
             console().print()
-            console().print(facts_table("Where the order of codes counts (0 is none)", _lines(further)))
+            console().print(
+                facts_table("Measures for ordered codes (0 is identical)", _lines(further))
+            )
 
 
 def _release(
     synthetic: str, schema: Schema, rows: int | None, seed: int | None, max_release_mb: float
 ) -> Release | None:
-    """The release, if SYNTHETIC is one; None for a table."""
     if not synthetic.lower().endswith(".margrave"):
         if rows is not None or seed is not None:
             raise InputError(
@@ -107,14 +140,16 @@ def _release(
     release = Release.load(synthetic, max_mb=max_release_mb)
     if difference := release.schema.domain.difference(schema.domain):
         raise InputError(
-            f"The release has another schema than --schema: {difference}.", remedy="Give the one that it was made with."
+            f"The release has another schema than --schema: {difference}.",
+            remedy="Give the one that it was made with.",
         )
     return release
 
 
 def _drawn(release: Release, rows: int | None, seed: int | None, real: int) -> Codes:
-    """Records of a release: as many as the ``real`` ones where it does not tell."""
-    return release.codes(real if rows is None and not release.size_told else rows, seed=seed)
+    return release.codes(
+        real if rows is None and not release.row_count_is_known else rows, seed=seed
+    )
 
 
 def _lines(found: GeometryErrors) -> list[tuple[str, str]]:
@@ -125,7 +160,11 @@ def _lines(found: GeometryErrors) -> list[tuple[str, str]]:
         ("SW1 of pairs", f"{found.sliced_wasserstein:.3g} on average, columns from 0 to 1"),
         ("L1 of pairs", f"{found.two_way_l1:.4f} on average (0 to 2)"),
     ]
-    return lines if found.downstream is None else [*lines, ("prediction", f"{found.downstream:.4f} test error")]
+    return (
+        lines
+        if found.downstream is None
+        else [*lines, ("prediction", f"{found.downstream:.4f} test error")]
+    )
 
 
 def _numbers(found: Sequence[NumberSummary]) -> Table:
@@ -134,7 +173,9 @@ def _numbers(found: Sequence[NumberSummary]) -> Table:
         shown.add_column(name, justify="left" if name == "column" else "right")
     for n in found:
         means = ["none" if s is None else f"{s.mean:,.6g}" for s in (n.real, n.synthetic)]
-        shown.add_row(escape(n.name), *means, n.words(), _quartiles(n.real), _quartiles(n.synthetic))
+        shown.add_row(
+            escape(n.name), *means, n.words(), _quartiles(n.real), _quartiles(n.synthetic)
+        )
     return shown
 
 
@@ -145,7 +186,7 @@ def _quartiles(spread: Spread | None) -> str:
 
 
 def show_evaluation(found: Evaluation) -> None:
-    """The comparison, for a terminal."""
+    """Print the comparison."""
     out = console()
     out.print(f"[bold red]{WARNING}[/]")
     out.print(
@@ -153,14 +194,17 @@ def show_evaluation(found: Evaluation) -> None:
             "Real against synthetic",
             [
                 ("rows", f"{found.real_rows:,} real, {found.synthetic_rows:,} synthetic"),
-                ("workload error", f"{found.workload_error:.4f} over {len(found.errors)} marginals (0 to 2)"),
+                (
+                    "workload error",
+                    f"{found.workload_error:.4f} over {len(found.errors)} marginals (0 to 2)",
+                ),
                 (
                     "single counts",
                     f"off by {found.queries.largest:.4f} at most, {found.queries.mean:.6f} on average,"
                     f" {found.queries.rmse:.5f} in root mean square, as shares of all records:"
                     f" {found.queries.queries:,} counts",
                 ),
-                ("price of privacy", found.price()),
+                ("price of privacy", found.equivalent_sample_size()),
                 ("one-way", f"{found.mean_one_way:.4f} mean total variation (0 to 1)"),
                 ("two-way", f"{found.mean_two_way:.4f} mean total variation (0 to 1)"),
             ],
@@ -171,7 +215,9 @@ def show_evaluation(found: Evaluation) -> None:
     out.print()
     columns = Table(title="Columns", title_justify="left", box=None, pad_edge=False)
     for name in ("column", "total variation", "furthest value", "real", "synthetic"):
-        columns.add_column(name, justify="left" if name in ("column", "furthest value") else "right")
+        columns.add_column(
+            name, justify="left" if name in ("column", "furthest value") else "right"
+        )
     for c in found.columns:
         shares = (percent(c.real_share, ".2f"), percent(c.synthetic_share, ".2f"))
         columns.add_row(escape(c.name), f"{c.total_variation:.4f}", escape(c.value), *shares)
@@ -180,4 +226,6 @@ def show_evaluation(found: Evaluation) -> None:
         out.print()
         out.print(_numbers(found.numbers))
     out.print()
-    out.print(facts_table("Worst marginals", [(f"{e:.4f}", ", ".join(c)) for c, e in found.worst()]))
+    out.print(
+        facts_table("Worst marginals", [(f"{e:.4f}", ", ".join(c)) for c, e in found.worst()])
+    )

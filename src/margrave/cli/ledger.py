@@ -1,39 +1,56 @@
-"""``margrave ledger``: set a cap for a data set, see what is spent, close a run that will not be resumed."""
+"""``margrave ledger``: set a cap for a data set, see what is spent, close a run, check releases against a ledger."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 
 import click
 from rich.table import Table
 
-from margrave.cli.options import echo_json, json_option, warn_weak
+from margrave.accounting import Budget, Ledger
+from margrave.accounting.budget import max_epsilon
+from margrave.accounting.ledger_state import DatasetState, epsilon_or_zero
+from margrave.accounting.old_ledger import import_ledger
+from margrave.cli.options import (
+    echo_json,
+    json_option,
+    load_schema,
+    release_size_option,
+    warn_weak,
+)
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.errors import InputError
-from margrave.privacy import Budget, LedgerFile
-from margrave.privacy.budget import affordable
-from margrave.privacy.ledger_state import DatasetState, epsilon_or_zero
+from margrave.errors import InputError, LedgerError
+from margrave.release import Release
 
 
 @click.group("ledger")
 def ledger_command() -> None:
-    """Set a cap for a data set, see what is spent, close a run."""
+    """Set a cap for a data set, see what is spent, close a run, check releases."""
 
 
 @ledger_command.command("init")
 @click.argument("file", metavar="FILE")
 @click.option("--dataset", required=True, metavar="ID", help="The data set: a name of your choice.")
 @click.option("--epsilon", "-e", type=float, default=None, help="The cap as (epsilon, delta).")
-@click.option("--delta", type=float, default=None, help="The delta of the cap; with --rho 1e-9 by default.")
-@click.option("--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly.")
+@click.option(
+    "--delta", type=float, default=None, help="The delta of the cap; with --rho 1e-9 by default."
+)
+@click.option(
+    "--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly."
+)
 @click.option(
     "--unit",
     required=True,
-    help="What is protected, as of every run: add-remove-row, replace-row, add-remove-person:K, replace-person:K.",
+    help="Unit of privacy of every run: add-remove-row, replace-row, add-remove-person:K, replace-person:K.",
 )
-@click.option("--replace", is_flag=True, help="Set another cap in the place of one that nothing is charged against.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Set another cap in the place of one that nothing is charged against.",
+)
 @json_option
 def init_command(
     file: str,
@@ -45,13 +62,13 @@ def init_command(
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Set in FILE what all runs on a data set may spend together. FILE is made if it is not there.
+    """Set the cap of a data set in FILE. FILE is made if it is missing.
 
-    Of the --unit nothing is taken for granted: from the first run on it stays, and where one person may have several
-    rows, a cap on rows promises each of them less.
+    There is no default for --unit. From the first run on it is fixed; if one person may have
+    several rows, choose a unit of persons.
     """
     cap = _cap(epsilon, delta, rho)
-    made = LedgerFile(file).init(dataset, unit=unit, cap=cap, replace=replace)
+    made = Ledger(file).init(dataset, unit=unit, cap=cap, replace=replace)
     warn_weak(cap)
     if as_json:
         echo_json(made.to_dict())
@@ -67,12 +84,12 @@ def init_command(
 @json_option
 def show_command(file: str, as_json: bool) -> None:
     """Print the caps in FILE, what is charged against them, and every run."""
-    found = LedgerFile(file).datasets()
+    datasets = Ledger(file).datasets()
     if as_json:
-        echo_json({"ledger": LedgerFile(file).identity(), "datasets": [d.to_dict() for d in found]})
+        echo_json({"ledger": Ledger(file).identity(), "datasets": [d.to_dict() for d in datasets]})
         return
-    echo(f"Ledger {LedgerFile(file).identity()}")
-    for dataset in found:
+    echo(f"Ledger {Ledger(file).identity()}")
+    for dataset in datasets:
         _show(dataset)
 
 
@@ -81,22 +98,100 @@ def show_command(file: str, as_json: bool) -> None:
 @click.argument("run", metavar="RUN")
 @json_option
 def close_command(file: str, run: str, as_json: bool) -> None:
-    """Close a RUN that will not be resumed. What it was debited stays charged; the rest of its reservation is free."""
-    closed = LedgerFile(file).close(run)
+    """Close a RUN that will not be resumed. Its debits stay charged; the rest of its reservation is
+    freed.
+    """
+    closed = Ledger(file).close(run)
     given = closed.reserved - closed.debited
     if as_json:
         amounts = {"debited": str(closed.debited), "given_back": str(given)}
         echo_json({"run": run, "dataset": closed.dataset, **amounts})
     else:
-        echo(f"Closed {run}: rho {float(closed.debited):.6g} stays charged, {float(given):.6g} is given back.")
+        echo(
+            f"Closed {run}: rho {float(closed.debited):.6g} stays charged, {float(given):.6g} is given back."
+        )
+
+
+@ledger_command.command("verify")
+@click.argument("file", metavar="LEDGER")
+@click.argument("releases", metavar="RELEASES...", nargs=-1, required=True)
+@release_size_option
+@json_option
+def verify_command(
+    file: str, releases: tuple[str, ...], max_release_mb: float, as_json: bool
+) -> None:
+    """Check the chain of LEDGER, and that it still has the lines that each release was made under.
+
+    A ledger that was reset, cut, rewritten or put back to an older state is reported.
+    """
+    accounts = {path: Release.load(path, max_mb=max_release_mb).account for path in releases}
+    findings = Ledger(file).verify(accounts)
+    if findings:
+        raise LedgerError(
+            f"{file} contradicts {_count(len(findings), 'release')}."
+            + "".join(f"\n{path}: {sentence}" for path, sentence in findings.items()),
+            remedy="\nRestore the ledger that these releases were made under.",
+        )
+    if as_json:
+        echo_json({"ledger": Ledger(file).identity(), "releases": list(releases)})
+    else:
+        echo(f"{file} has the lines of {_count(len(releases), 'release')}.")
+
+
+@ledger_command.command("recover")
+@click.argument("file", metavar="LEDGER")
+@json_option
+def recover_command(file: str, as_json: bool) -> None:
+    """Take back what an interrupted run left unfinished in LEDGER. Nothing that was answered is lost."""
+    lines = Ledger(file).recover()
+    if as_json:
+        echo_json({"lines": lines})
+    else:
+        echo(f"{file} is sound: {_count(lines, 'line')}.")
+
+
+@ledger_command.command("import")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@json_option
+def import_command(old: str, new: str, as_json: bool) -> None:
+    """Write the caps, runs and debits of OLD, a ledger in text, to NEW. OLD stays as it is: keep it from use."""
+    lines = import_ledger(old, new)
+    if as_json:
+        echo_json({"lines": lines})
+    else:
+        echo(f"{new} has the {_count(lines, 'line')} of {old}.")
+
+
+@ledger_command.command("register-schema")
+@click.argument("file", metavar="LEDGER")
+@click.argument("dataset", metavar="DATASET")
+@click.argument("schema", metavar="SCHEMA")
+@json_option
+def register_schema_command(file: str, dataset: str, schema: str, as_json: bool) -> None:
+    """Register SCHEMA, a TOML file, as one that sealed runs on DATASET may use."""
+    digest = load_schema(schema).hash()
+    Ledger(file).register_schema(dataset, digest)
+    if as_json:
+        echo_json({"dataset": dataset, "schema": digest})
+    else:
+        echo(f"{dataset} may be used with the schema {digest}.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
     if (epsilon is None) == (rho is None):
-        raise InputError("The cap is given as --epsilon and --delta, or as --rho.", remedy="Give one of the two.")
+        raise InputError(
+            "The cap is given as --epsilon and --delta, or as --rho.", remedy="Give one of the two."
+        )
     if epsilon is not None:
         if delta is None:
-            raise InputError("The cap has an epsilon and no delta.", remedy="Add --delta 1e-9, say.")
+            raise InputError(
+                "The cap has an epsilon and no delta.", remedy="Add --delta 1e-9, say."
+            )
         return Budget.approx(epsilon, delta)
     if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):
         raise InputError(f"--rho is {rho!r}.", remedy="Write a fraction or a decimal: 1/10 or 0.1.")
@@ -105,16 +200,27 @@ def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
 
 def _show(dataset: DatasetState) -> None:
     out, cap = console(), dataset.cap
-    spent, fits = epsilon_or_zero(dataset.charged, cap.delta), affordable(dataset.remaining, cap.delta)
-    left = f"a run of epsilon {fits:g} at that delta would fit" if fits else "too little for any run"
+    spent, fits = (
+        epsilon_or_zero(dataset.charged, cap.delta),
+        max_epsilon(dataset.remaining, cap.delta),
+    )
+    outcomes = Counter(attempt.outcome for attempt in dataset.attempts)
+    left = (
+        f"a run of epsilon {fits:g} at that delta would fit" if fits else "too little for any run"
+    )
     out.print(
         facts_table(
             dataset.dataset,
             [
                 ("protected", f"{dataset.unit}, since {dataset.day}"),
-                ("cap", f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"),
+                (
+                    "cap",
+                    f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}",
+                ),
                 ("charged", f"rho {float(dataset.charged):.6g}: epsilon {spent:.6g} at that delta"),
                 ("remaining", f"rho {float(dataset.remaining):.6g}: {left}"),
+                *[("schema", digest) for digest in dataset.schemas],
+                *[("sealed runs", f"{n:,} {outcome}") for outcome, n in outcomes.items()],
             ],
         )
     )

@@ -18,7 +18,6 @@ from margrave.cli.terminal import echo, json_text
 from margrave.error_sanitizer import InternalError
 from margrave.errors import MargraveError, PersonWarning
 
-UNEXPECTED = 70
 INTERRUPTED = 130
 
 # Help and completion are answered from this table; a command's module, and all that it needs, is loaded when it runs.
@@ -26,14 +25,22 @@ COMMANDS = {
     "schema": ("schema", "Draft a schema from a file, or check a file against a schema."),
     "plan": ("plan", "Say what a run would do and cost, from public inputs alone."),
     "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
-    "ledger": ("ledger", "Set a cap for a data set, see what is spent, close a run."),
+    "ledger": (
+        "ledger",
+        "Set a cap for a data set, see what is spent, close a run, check releases.",
+    ),
     "sample": ("sample", "Draw rows from a release."),
     "refit": ("refit", "Fit another model to the noisy answers of a release."),
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
-    "report": ("inspect", "Write a release's report as one HTML page."),
+    "report": ("report", "Write a release's report as one HTML page."),
+    "numbers": ("numbers", "Show means, quantiles and shares of a release with their intervals."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
-    "analyse": ("analyse", "Estimate what holds in the population, with intervals that know of the noise."),
-    "certificate": ("inspect", "Print what a release promises, measured and spent."),
+    "analyze": (
+        "analyze",
+        "Estimate what holds in the population, with intervals that know of the noise.",
+    ),
+    "certificate": ("certificate", "Print what a release promises, measured and spent."),
+    "new": ("new", "Write the files of a mechanism of your own, and their checks."),
     "verify": ("verify", "Recompute the account of a release and list what contradicts it."),
 }
 
@@ -42,11 +49,11 @@ class Commands(click.Group):
     """A group whose commands are loaded by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of use."""
+        """Return the names, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, from its module."""
+        """Return the command of that name, from its module."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"margrave.cli.{COMMANDS[cmd_name][0]}")
@@ -54,15 +61,17 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line a command, without loading any."""
+        """Write one line a command, without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="margrave")
 def cli() -> None:
-    """Synthetic copies of sensitive tables under differential privacy."""
+    """Make synthetic copies of sensitive tables under differential privacy."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -73,9 +82,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def own_output() -> None:
-    """Keep standard output for what commands say: what compiled libraries print there goes to standard error.
+    """Reserve standard output for commands; output of compiled libraries goes to standard error.
 
-    The solver behind SciPy's ``milp`` prints a line now and then whatever it is told, which would spoil ``--json``.
+    The solver behind SciPy's ``milp`` prints a line now and then, which would spoil ``--json``.
     """
     try:
         if sys.stdout.fileno() != 1:
@@ -85,11 +94,14 @@ def own_output() -> None:
     except OSError:  # one of them is closed, or no file
         return
     encoding, errors = sys.stdout.encoding, sys.stdout.errors
-    sys.stdout = os.fdopen(own, "w", encoding=encoding, errors=errors, buffering=1 if os.isatty(own) else -1)
+    sys.stdout = os.fdopen(
+        own, "w", encoding=encoding, errors=errors, buffering=1 if os.isatty(own) else -1
+    )
 
 
 def run(arguments: list[str]) -> int:
     """Run a command and give its exit code; nothing but KeyboardInterrupt's like gets past."""
+    unexpected = 70
     as_json = "--json" in arguments
     try:
         with alarms_on_stderr():
@@ -107,18 +119,20 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _complain("Interrupted.", None, INTERRUPTED, as_json)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader such as head has left
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # a reader such as head has left
         return 0
     except (
         Exception
-    ) as error:  # the text of a stray exception may hold values of the table: only its type is told
+    ) as error:  # the text of a stray exception may hold values of the table: report only its type
         if os.environ.get("MARGRAVE_TRACEBACK") == "1":
             raise
         what = f"margrave failed unexpectedly ({type(error).__name__})."
         return _complain(
             str(error) if isinstance(error, InternalError) else what,
             "This is a fault in margrave. Set MARGRAVE_TRACEBACK=1 to see where; that may show values of the table.",
-            UNEXPECTED,
+            unexpected,
             as_json,
         )
 
@@ -132,7 +146,9 @@ def alarms_on_stderr() -> Iterator[None]:
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, PersonWarning):
-                echo(f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True)
+                echo(
+                    f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True
+                )
             else:
                 show(message, category, *where, **more)
 

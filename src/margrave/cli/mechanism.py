@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from fractions import Fraction
+from itertools import pairwise
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import click
 
+from margrave._fields import check_range
 from margrave.api import read_public
+from margrave.cli.catalog import CatalogName
 from margrave.cli.terminal import echo
 from margrave.errors import InputError
-from margrave.mechanisms import MECHANISMS, Mechanism
-from margrave.mechanisms.checks import takes_public
-from margrave.parameters import check_range
-from margrave.public import Public
+from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
+from margrave.mechanisms.parts.public import takes_public
+from margrave.public_table import PublicTable
 from margrave.schema import Schema
 from margrave.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-OF_MECHANISMS = "Options of single mechanisms, with their defaults"
+#: Sections of a command's help with their options.
 SECTIONS = {
     "Books and rules": ("ledger", "dataset", "policy", "journal", "resume", "same_table"),
     "Public table": ("public", "attestation", "public_columns", "same_records"),
 }
-"""Sections of a command's help, and the options in each."""
 
 
 def fraction(text: str) -> Fraction:
-    """An exact fraction: 0.9 or 9/10."""
+    """Return an exact fraction: 0.9 or 9/10."""
     try:
         return Fraction(text)
     except ZeroDivisionError:
@@ -59,7 +60,11 @@ class Parameter:
         if default is None:
             return self.mechanism
         shown = str(default).lower() if isinstance(default, bool) else default
-        return f"{self.mechanism}: {shown:g}" if isinstance(shown, float) else f"{self.mechanism}: {shown}"
+        return (
+            f"{self.mechanism}: {shown:g}"
+            if isinstance(shown, float)
+            else f"{self.mechanism}: {shown}"
+        )
 
     def check(self, value: Any) -> None:
         """Refuse a number out of range."""
@@ -67,8 +72,8 @@ class Parameter:
 
 
 def parameters_of(name: str) -> dict[str, Parameter]:
-    """The fields of a mechanism that were made with ``margrave.mechanisms.common.parameter``."""
-    made = cast(Any, MECHANISMS[name])
+    """Return the fields of a mechanism that were made with ``margrave.mechanisms.common.option``."""
+    made = cast(Any, MECHANISM_CATALOG.get(name))
     hints = get_type_hints(made)
     found = {}
     for f in fields(made):
@@ -78,10 +83,10 @@ def parameters_of(name: str) -> dict[str, Parameter]:
     return found
 
 
-def _options() -> Iterator[Callable[[Command], Command]]:
-    """One option per name, for all mechanisms that have such a parameter; none given means each one's default."""
+def _options(names: Iterable[str]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """Yield the names and facts of one option per parameter, shared by all mechanisms that have it."""
     shared: dict[str, list[Parameter]] = {}
-    for name in MECHANISMS:
+    for name in names:
         for field, parameter in parameters_of(name).items():
             shared.setdefault(field, []).append(parameter)
     for field, uses in shared.items():
@@ -92,42 +97,88 @@ def _options() -> Iterator[Callable[[Command], Command]]:
         flag = uses[0].flag
         declared = f"{flag}/--no-{flag[2:]}" if uses[0].kind is bool else flag
         kind: Callable[[str], Any] = fraction if uses[0].kind is Fraction else uses[0].kind
-        yield click.option(declared, field, type=kind, default=None, help=words)
+        yield (declared, field), {"type": kind, "default": None, "help": words}
+
+
+def _plugin_options(arguments: Sequence[str], command: click.Command) -> list[click.Option]:
+    """Return the options that only a mechanism of another distribution has, if the arguments name one."""
+    named = [b for a, b in pairwise(arguments) if a in ("--mechanism", "-m")]
+    named += [a.removeprefix("--mechanism=") for a in arguments if a.startswith("--mechanism=")]
+    own = {flag: option for option in command.params for flag in option.opts}
+    shared = {p.flag: p for n in MECHANISM_CATALOG.built_in for p in parameters_of(n).values()}
+    found = []
+    for name in filter(MECHANISM_CATALOG.offers, named[-1:]):
+        known = parameters_of(name)
+        for names, facts in _options([name]):
+            option = click.Option(names, **facts)
+            parameter = known[str(option.name)]
+            if parameter.flag not in own:
+                found.append(option)
+            elif parameter.flag not in shared or shared[parameter.flag].kind is not parameter.kind:
+                raise InputError(
+                    f"The mechanism {name!r} has a parameter {option.name!r}, and {parameter.flag}"
+                    " is another option of this command.",
+                    remedy="Use this mechanism from Python, or report it to its authors.",
+                )
+    return found
 
 
 class Sectioned(click.Command):
-    """A command whose help has the basic options first; books, public tables and mechanisms have their sections."""
+    """A command whose help has the basic options first; books, public tables and mechanisms have their sections.
+
+    If the arguments name a mechanism of another distribution, it has that mechanism's options too.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with the options of the mechanism that they name."""
+        ctx.meta[__name__] = _plugin_options(args, self)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, and those of the named mechanism."""
+        return [*super().get_params(ctx), *ctx.meta.get(__name__, [])]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, section by section."""
+        """Write the options, section by section."""
+        of_mechanisms = "Options of single mechanisms, with their defaults"
         of = {name: title for title, names in SECTIONS.items() for name in names}
-        of |= {field: OF_MECHANISMS for name in MECHANISMS for field in parameters_of(name)}
-        sections: dict[str, list[tuple[str, str]]] = {t: [] for t in ("Options", *SECTIONS, OF_MECHANISMS)}
+        names = MECHANISM_CATALOG.built_in
+        of |= {field: of_mechanisms for name in names for field in parameters_of(name)}
+        of |= {option.name: of_mechanisms for option in ctx.meta.get(__name__, [])}
+        sections: dict[str, list[tuple[str, str]]] = {
+            t: [] for t in ("Options", *SECTIONS, of_mechanisms)
+        }
         for option in self.get_params(ctx):
-            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
+            if (
+                isinstance(option, click.Option)
+                and (record := option.get_help_record(ctx)) is not None
+            ):
                 sections[of.get(option.name or "", "Options")].append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+        if collisions := MECHANISM_CATALOG.collisions():
+            formatter.write_paragraph()
+            formatter.write_text(collisions)
 
 
 def mechanism_options(command: Command) -> Command:
-    """``--mechanism``, and one option for every parameter of a mechanism."""
-    for option in reversed(list(_options())):
-        command = option(command)
+    """Add ``--mechanism``, and one option for every parameter of a mechanism."""
+    for names, facts in reversed(list(_options(MECHANISM_CATALOG.built_in))):
+        command = click.option(*names, **facts)(command)
     return click.option(
         "--mechanism",
         "-m",
-        type=click.Choice(list(MECHANISMS)),
+        type=CatalogName(MECHANISM_CATALOG),
         default="aim",
         show_default=True,
-        help="How to choose what to measure.",
+        help="The algorithm that selects the measurements.",
     )(command)
 
 
 def public_options(command: Command) -> Command:
-    """``--public``, ``--attestation``, ``--public-columns`` and ``--same-records``."""
+    """Return ``--public``, ``--attestation``, ``--public-columns`` and ``--same-records``."""
     for option in (
         click.option(
             "--same-records",
@@ -165,15 +216,24 @@ def public_of(
     attestation: str | None,
     public_columns: str | None,
     same_records: bool,
-) -> Public | None:
-    """The public table that ``--public`` names, for a mechanism that takes one. What it lost is told on the way."""
+) -> PublicTable | None:
+    """Return the public table of ``--public``, for a mechanism that takes one, and print what it
+    lost.
+    """
     if public is None:
-        about = {"same-records": same_records or None, "attestation": attestation, "public-columns": public_columns}
+        about = {
+            "same-records": same_records or None,
+            "attestation": attestation,
+            "public-columns": public_columns,
+        }
         for option in (o for o, value in about.items() if value is not None):
-            raise InputError(f"--{option} is about a public table, and --public names none.", remedy="Name it.")
+            raise InputError(
+                f"--{option} is about a public table, and --public names none.", remedy="Name it."
+            )
         return None
-    if not takes_public(MECHANISMS[name]):
-        others = ", ".join(n for n, made in MECHANISMS.items() if takes_public(made))
+    if not takes_public(MECHANISM_CATALOG.get(name)):
+        built_in = MECHANISM_CATALOG.built_in
+        others = ", ".join(n for n, made in built_in.items() if takes_public(made))
         raise InputError(
             f"--public means nothing to {name}.",
             remedy=f"Leave it out{f', or choose a --mechanism that takes it: {others}' if others else ''}.",
@@ -184,28 +244,41 @@ def public_of(
             remedy="Say with --attestation where the records come from and who published them.",
         )
     columns = None if public_columns is None else [c.strip() for c in public_columns.split(",")]
-    known = read_public(public, schema, attestation=attestation, columns=columns, same_records=same_records)
+    known = read_public(
+        public, schema, attestation=attestation, columns=columns, same_records=same_records
+    )
     for note in known.notes:
         echo(f"Note: {note}", err=True)
     return known
 
 
 def build_mechanism(
-    name: str, workload: Workload | None, given: Mapping[str, Any], public: Public | None = None
+    name: str,
+    workload: Workload | None,
+    parameters: Mapping[str, Any],
+    public: PublicTable | None = None,
 ) -> Mechanism:
-    """The mechanism of that name; no workload, and None for a parameter, mean its default. It must know the others."""
+    """Return the mechanism of that name. A workload or parameter that is None takes its default."""
     known = parameters_of(name)
     options: dict[str, Any] = {}
-    for option, value in given.items():
+    for option, value in parameters.items():
         if value is None:
             continue
         if option not in known:
-            raise InputError(f"--{option.replace('_', '-')} means nothing to {name}.", remedy="Leave it out.")
+            raise InputError(
+                f"--{option.replace('_', '-')} means nothing to {name}.", remedy="Leave it out."
+            )
         known[option].check(value)
         options[option] = value
-    if "workload" in {f.name for f in fields(cast(Any, MECHANISMS[name]))}:
+    made = MECHANISM_CATALOG.get(name)
+    if "workload" in {f.name for f in fields(cast(Any, made))}:
         options["workload"] = workload
+    elif workload is not None:
+        raise InputError(
+            f"{name} has no workload: it measures the same marginals whatever it is.",
+            remedy="Leave --workload out, or use a mechanism with one, such as aim.",
+        )
     if public is not None:
         options["public"] = public
-    mechanism: Mechanism = MECHANISMS[name](**options)
+    mechanism: Mechanism = made(**options)
     return mechanism

@@ -9,76 +9,92 @@ from typing import Any, TypeVar
 
 import click
 
+from margrave.accounting import Budget
+from margrave.accounting.strength import weaknesses
 from margrave.cli.terminal import echo, json_text
+from margrave.domain import Domain
 from margrave.errors import InputError, SchemaError
-from margrave.privacy import Budget
-from margrave.privacy.strength import weaknesses
 from margrave.release.archive import MAX_MB
-from margrave.schema import Domain, Schema
+from margrave.schema import Schema
 from margrave.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_WORKLOAD = "all-3way"
-
 
 def json_option(command: Command) -> Command:
-    """``--json``: the result as data on standard output, errors too."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+    """Return ``--json``: the result as data on standard output, errors too."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
+        command
+    )
 
 
 def overwrite_option(command: Command) -> Command:
-    """``--overwrite``: replace outputs that exist."""
+    """Return ``--overwrite``: replace outputs that exist."""
     return click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
 
 
 def release_size_option(command: Command) -> Command:
-    """``--max-release-mb``: how large a release may be that is read."""
+    """Add ``--max-release-mb``: the largest release that is read."""
     return click.option(
         "--max-release-mb",
         type=float,
         default=MAX_MB,
         show_default=True,
-        help="How much of RELEASE is read at most, decompressed, in MB.",
+        help="Largest RELEASE that is read, in MB, decompressed.",
     )(command)
 
 
 def schema_option(command: Command) -> Command:
-    """``--schema FILE``."""
+    """Return ``--schema FILE``."""
     return click.option(
-        "--schema", "-s", "schema_path", required=True, metavar="FILE", help="The schema, a TOML file."
+        "--schema",
+        "-s",
+        "schema_path",
+        required=True,
+        metavar="FILE",
+        help="The schema, a TOML file.",
     )(command)
 
 
 def workload_option(command: Command) -> Command:
-    """``--workload TEXT``."""
+    """Return ``--workload TEXT``."""
+    default_workload = "all-3way"
     return click.option(
         "--workload",
         default=None,
-        show_default=f"{DEFAULT_WORKLOAD}; a few mechanisms have another",
+        show_default=f"{default_workload}; a few mechanisms have another",
         help='"all-3way", "around:COLUMN" (or around:COLUMN:2), "skewed", "a,b;c,d", or a file with one marginal a'
         ' line ("a, b" or "a, b = WEIGHT").',
     )(command)
 
 
 def budget_options(command: Command) -> Command:
-    """``--epsilon``, ``--delta``, ``--unit`` and ``--allow-large-delta``."""
+    """Return ``--epsilon``, ``--delta``, ``--unit`` and ``--allow-large-delta``."""
     for option in (
         click.option(
-            "--allow-large-delta", is_flag=True, help="Accept a delta of 1 in the number of rows or more, up to 0.01."
+            "--allow-large-delta",
+            is_flag=True,
+            help="Accept a delta of 1 in the number of rows or more, up to 0.01.",
         ),
         click.option(
             "--unit",
             default=None,
             show_default="add-remove-row; none where the schema names a person column",
-            help="What is protected: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
+            help="Unit of privacy: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
             " a person at most.",
         ),
         click.option(
-            "--delta", type=float, required=True, help="The delta of (epsilon, delta), such as 1e-9."
+            "--delta",
+            type=float,
+            required=True,
+            help="The delta of (epsilon, delta), such as 1e-9.",
         ),
         click.option(
-            "--epsilon", "-e", type=float, required=True, help="The epsilon of (epsilon, delta), such as 1."
+            "--epsilon",
+            "-e",
+            type=float,
+            required=True,
+            help="The epsilon of (epsilon, delta), such as 1.",
         ),
     ):
         command = option(command)
@@ -86,12 +102,19 @@ def budget_options(command: Command) -> Command:
 
 
 def rules_options(command: Command) -> Command:
-    """``--ledger``, ``--dataset`` and ``--policy``."""
+    """Return ``--ledger``, ``--dataset`` and ``--policy``."""
     for option in (
-        click.option("--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."),
-        click.option("--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."),
         click.option(
-            "--ledger", default=None, metavar="FILE", help="The ledger file, in which the data set has a cap."
+            "--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."
+        ),
+        click.option(
+            "--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."
+        ),
+        click.option(
+            "--ledger",
+            default=None,
+            metavar="FILE",
+            help="The ledger file, in which the data set has a cap.",
         ),
     ):
         command = option(command)
@@ -99,14 +122,20 @@ def rules_options(command: Command) -> Command:
 
 
 def books_options(command: Command) -> Command:
-    """``--ledger``, ``--dataset``, ``--policy``, ``--journal``, ``--resume`` and ``--same-table``."""
+    """Return ``--ledger``, ``--dataset``, ``--policy``, ``--journal``, ``--resume`` and
+    ``--same-table``.
+    """
     for option in (
         click.option(
             "--same-table",
             is_flag=True,
             help="With --resume: FILE is the table that the run was begun on, though it stands elsewhere now.",
         ),
-        click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, from its journal."),
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Go on with a run that was interrupted, from its journal.",
+        ),
         click.option(
             "--journal",
             default=None,
@@ -120,10 +149,13 @@ def books_options(command: Command) -> Command:
 
 
 def load_schema(path: str, *, confirmed: bool = True, table: str | None = None) -> Schema:
-    """The schema of a file, which may not name the table; a draft is refused where a confirmed one is needed."""
+    """Return the schema of a file, which must not name the table. A draft is refused if a confirmed
+    one is needed.
+    """
     if not os.path.isfile(path):
         raise SchemaError(
-            f"There is no schema file {path}.", remedy="Draft one: margrave schema draft FILE -o SCHEMA."
+            f"There is no schema file {path}.",
+            remedy="Draft one: margrave schema draft FILE -o SCHEMA.",
         )
     schema = Schema.load(path, table=table)
     if confirmed and schema.draft:
@@ -135,19 +167,14 @@ def load_schema(path: str, *, confirmed: bool = True, table: str | None = None) 
 
 
 def warn_weak(budget: Budget) -> None:
-    """A line on standard error where the numbers are allowed, and promise next to nothing."""
+    """Print a warning if the budget is allowed but promises little."""
     for words in weaknesses(budget):
         echo(f"Warning: {words}", err=True)
 
 
 def parse_workload(text: str | None, domain: Domain) -> Workload:
-    """The workload that ``--workload`` names, all-3way where it is not given; its columns must be those of the domain.
-
-    >>> domain = Domain.of({"a": 2, "b": 3, "c": 4})
-    >>> parse_workload("around:c:2", domain).cliques
-    (('a', 'c'), ('b', 'c'))
-    >>> parse_workload("b,a; c", domain).cliques
-    (('a', 'b'), ('c',))
+    """Return the workload that ``--workload`` names (default: all-3way) on the columns of the
+    domain.
     """
     if text is None:
         return Workload.all_kway(domain, 3)
@@ -164,10 +191,18 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         return Workload.around(domain, target, int(k))
     if os.path.isfile(text):
         return Workload.load(domain, text)
-    if all(part.strip() in domain for group in text.split(";") for part in group.split(",") if part.strip()):
+    if all(
+        part.strip() in domain
+        for group in text.split(";")
+        for part in group.split(",")
+        if part.strip()
+    ):
         return Workload.of_lines(domain, text.split(";"))
     unknown = next(
-        p.strip() for g in text.split(";") for p in g.split(",") if p.strip() and p.strip() not in domain
+        p.strip()
+        for g in text.split(";")
+        for p in g.split(",")
+        if p.strip() and p.strip() not in domain
     )
     if "=" in unknown and unknown.partition("=")[0].strip() in domain:
         raise InputError(
@@ -189,5 +224,5 @@ def _check_ways(text: str, k: int, domain: Domain) -> None:
 
 
 def echo_json(value: object) -> None:
-    """Plain data on standard output."""
+    """Print plain data on standard output."""
     echo(json_text(value))

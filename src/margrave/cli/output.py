@@ -1,4 +1,4 @@
-"""What commands write and show: tables to files, facts to the terminal, progress to its error stream."""
+"""Output of commands: tables to files, facts to the terminal, progress to standard error."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 
+from margrave._io import check_output, same_file, written_whole
 from margrave.cli.terminal import STEERING_IN_LINES, echo, visible
 from margrave.errors import InputError
-from margrave.files import check_output, same_file, written_whole
 from margrave.schema import Schema, Timestamp
 
-FORMATS = (".parquet", ".csv")
-
-#: Beginnings of texts that spreadsheets run. Apostrophes before one are kept apart from the one that is added.
-FORMULA = r"\A'*[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
 NUMBER = r"\A[-+]?[0-9]+([.,][0-9]+)?([eE][-+]?[0-9]+)?\z"
 
+#: Seconds until the first line of progress without a terminal, and between lines.
 FIRST, EVERY = 5.0, 30.0
-"""Seconds until a line tells of progress where there is no terminal, and from one line to the next."""
 
 
 def check_outputs(
-    paths: Mapping[str, str | None], *, overwrite: bool, inputs: Mapping[str, str | None] | None = None
+    paths: Mapping[str, str | None],
+    *,
+    overwrite: bool,
+    inputs: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Every output named can be written, no two are the same file, and none is an input: before anything is read.
+    """Raise ``InputError`` unless every output can be written, all differ, and none is an input.
 
-    ``inputs`` are what the command reads or keeps its books in, by the names that its user knows.
+    ``inputs`` are the files that the command reads or keeps, by the names that its user knows.
     """
     seen: dict[str, str] = {}
     for option, path in paths.items():
@@ -61,10 +60,11 @@ def check_outputs(
 
 
 def check_format(path: str | None, option: str = "-o") -> None:
-    """The file's ending says how to write it."""
-    if path is not None and Path(path).suffix.lower() not in FORMATS:
+    """Raise ``InputError`` unless the file has the ending of a known format."""
+    formats = (".parquet", ".csv")
+    if path is not None and Path(path).suffix.lower() not in formats:
         raise InputError(
-            f"{option} {path} ends in neither {' nor '.join(FORMATS)}.",
+            f"{option} {path} ends in neither {' nor '.join(formats)}.",
             remedy="The ending says how to write it.",
         )
 
@@ -72,11 +72,14 @@ def check_format(path: str | None, option: str = "-o") -> None:
 def check_excel_safe(path: str | None, excel_safe: bool) -> None:
     """Raise ``InputError`` if --excel-safe is given for anything but a CSV file."""
     if excel_safe and (path is None or Path(path).suffix.lower() != ".csv"):
-        raise InputError("--excel-safe is for a CSV file.", remedy="Name one: -o rows.csv, or leave --excel-safe out.")
+        raise InputError(
+            "--excel-safe is for a CSV file.",
+            remedy="Name one: -o rows.csv, or leave --excel-safe out.",
+        )
 
 
 def excel_safe_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--excel-safe``."""
+    """Return ``--excel-safe``."""
     return click.option(
         "--excel-safe",
         is_flag=True,
@@ -85,11 +88,21 @@ def excel_safe_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def write_table(
-    table: pa.Table, path: str, *, overwrite: bool, schema: Schema | None = None, excel_safe: bool = False
+    table: pa.Table,
+    path: str,
+    *,
+    overwrite: bool,
+    schema: Schema | None = None,
+    excel_safe: bool = False,
 ) -> None:
-    """Rows to Parquet or CSV by the file's ending, whole or not at all; ``schema`` says which times of CSV are days."""
+    """Write rows to Parquet or CSV by the file's ending, whole or not at all.
+
+    ``schema`` defines which times of a CSV file are days.
+    """
     with written_whole(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
-        if Path(path).suffix.lower() == ".csv":  # to an open file: Arrow takes some paths, such as http:/x, for a URI
+        if (
+            Path(path).suffix.lower() == ".csv"
+        ):  # to an open file: Arrow takes some paths, such as http:/x, for a URI
             plain = _plain_times(table, schema)
             pyarrow.csv.write_csv(without_formulas(plain) if excel_safe else plain, file)
         else:
@@ -106,20 +119,26 @@ def without_formulas(table: pa.Table) -> pa.Table:
 
 
 def _quoted(texts: Any) -> Any:
-    """Texts with an apostrophe before each that a spreadsheet would run; a number in a text is not run."""
-    runs = pc.and_not(pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER))
+    # Beginnings of texts that spreadsheets run. Apostrophes before one are kept apart from the
+    # one that is added.
+    formula = r"\A'*[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
+    runs = pc.and_not(
+        pc.match_substring_regex(texts, formula), pc.match_substring_regex(texts, NUMBER)
+    )
     return pc.if_else(runs, pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def _plain_times(table: pa.Table, schema: Schema | None) -> pa.Table:
-    """Times without an empty fraction of a second, and days without a time of day; others as they are."""
     known = () if schema is None else schema.columns
     days = {c.name for c in known if isinstance(c, Timestamp) and c.unit == "day"}
     for i, field in enumerate(table.schema):
         if not pa.types.is_timestamp(field.type):
             continue
         column = table.column(i)
-        for kind in (*([pa.date32()] if field.name in days else []), pa.timestamp("s", field.type.tz)):
+        for kind in (
+            *([pa.date32()] if field.name in days else []),
+            pa.timestamp("s", field.type.tz),
+        ):
             shorter = column.cast(kind, safe=False)
             if shorter.cast(field.type).equals(column):  # else some value has more to it
                 table = table.set_column(i, field.name, shorter)
@@ -135,7 +154,9 @@ def escape(text: str) -> str:
 class Plain(Console):
     """A console on which no text steers the terminal, whatever it is made of."""
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """Yield the segments of a renderable, their texts without steering characters."""
         for segment in super().render(renderable, options):
             if segment.control:
@@ -145,7 +166,7 @@ class Plain(Console):
 
 
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    """Names and values in two columns, as they are: brackets are no markup."""
+    """Return names and values in two columns; brackets are not markup."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -155,22 +176,22 @@ def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
 
 
 def console() -> Console:
-    """Standard output, in colour where there is a terminal."""
+    """Return standard output, in color on a terminal."""
     return Plain(highlight=False, soft_wrap=False)
 
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error where that is a terminal, else a line now and then.
+    """Yield a progress callback: a bar on a terminal, else an occasional line on standard error.
 
-    It is told stages and fractions: public values only.
+    The callback gets stages and fractions, which are public values.
     """
     if quiet:
         yield lambda _stage, _done: None
         return
     if not sys.stderr.isatty():
-        with _plain_lines() as told:
-            yield told
+        with _plain_lines() as callback:
+            yield callback
         return
     columns = (
         TextColumn("{task.description:<28}"),
@@ -180,14 +201,16 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=1.0)
-        yield lambda stage, done: bar.update(task, description=stage, completed=min(max(done, 0.0), 1.0))
+        yield lambda stage, done: bar.update(
+            task, description=stage, completed=min(max(done, 0.0), 1.0)
+        )
 
 
 @contextmanager
 def _plain_lines() -> Iterator[Callable[[str, float], None]]:
-    """What was told last, in a line every half minute: silence in a log looks as if nothing went on.
+    """Yield a callback whose last call is printed every half minute, so that a log shows progress.
 
-    A thread writes them, since a single fit can take minutes without a word; what ends within seconds writes none.
+    A thread prints, since a single fit can take minutes. Runs of a few seconds print nothing.
     """
     latest, ended, began = ("reading", 0.0), Event(), time.monotonic()
 

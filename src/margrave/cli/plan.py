@@ -7,8 +7,16 @@ from typing import Any
 import click
 from rich.table import Table
 
-from margrave.api import check_schema
-from margrave.cli.mechanism import Sectioned, build_mechanism, mechanism_options, public_of, public_options
+from margrave.accounting import Budget, Ledger, parse_unit
+from margrave.accounting.ledger_state import DatasetState
+from margrave.accounting.strength import check_strength
+from margrave.cli.mechanism import (
+    Sectioned,
+    build_mechanism,
+    mechanism_options,
+    public_of,
+    public_options,
+)
 from margrave.cli.options import (
     budget_options,
     echo_json,
@@ -22,14 +30,10 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.plan import Plan, plan
-from margrave.privacy import Budget, LedgerFile, parse_unit
-from margrave.privacy.books import check_books
-from margrave.privacy.ledger_state import DatasetState
-from margrave.privacy.policy import policy_of
-from margrave.privacy.strength import check_strength
+from margrave.planning import Plan
 from margrave.ratios import percent
-from margrave.report.words import nothing_asked
+from margrave.report.wording import nothing_asked
+from margrave.run import Run, settled_unit
 
 #: The row count of a plan if none is given.
 ROWS = 100_000
@@ -42,7 +46,11 @@ ROWS = 100_000
 @public_options
 @workload_option
 @click.option(
-    "--rows", type=int, default=None, show_default=f"{ROWS:,}", help="A guess, for memory, time and shares."
+    "--rows",
+    type=int,
+    default=None,
+    show_default=f"{ROWS:,}",
+    help="A guess, for memory, time and shares.",
 )
 @rules_options
 @json_option
@@ -71,22 +79,21 @@ def plan_command(
     """
     schema = load_schema(schema_path)
     budget = Budget.approx(epsilon, delta)
-    protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
-    made = plan(
-        schema.domain,
-        build_mechanism(mechanism, wanted, parameters, known),
+    run = Run(
+        schema=schema,
         budget=budget,
         unit=protected,
-        workload=wanted,
-        rows=ROWS if rows is None else rows,
+        mechanism=build_mechanism(mechanism, wanted, parameters, known),
+        policy=policy,
+        ledger=ledger,
+        dataset=dataset,
     )
-    policy_of(policy).check(schema, protected, budget, ledger=ledger, dataset=dataset)
-    books = {"ledger": ledger, "dataset": dataset, "journal": None}
-    check_books(protected, budget.rho, **books, resume=False, delta=budget.delta)
+    made = run.plan(ROWS if rows is None else rows, workload=wanted)
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
         echo_json({**made.to_dict(), **({} if room is None else {"cap": room.to_dict()})})
@@ -100,51 +107,78 @@ def plan_command(
 
 
 def _room(ledger: str, dataset: str) -> DatasetState:
-    """What the ledger holds of a data set that is in it."""
-    return next(d for d in LedgerFile(ledger).datasets() if d.dataset == dataset)
+    return next(d for d in Ledger(ledger).datasets() if d.dataset == dataset)
 
 
-def show_plan(made: Plan) -> None:
-    """The plan, for a terminal."""
+def show_plan(planned: Plan) -> None:
+    """Print the plan."""
     out = console()
-    more = ", and minutes for the posterior" if made.posterior else ""
-    told = "not known: how long the search for records takes, nothing tells beforehand"
-    if made.seconds is not None:
-        told = f"{made.seconds:,.0f} s of processor time with {made.rows:,} rows, on two cores{more}"
-    model = "set by its marginals" if made.max_model_mb is None else f"at most {made.max_model_mb:g} MB"
+    more = ", and minutes for the posterior" if planned.posterior else ""
+    time = "unknown: the search for records takes an unpredictable time"
+    if planned.seconds is not None:
+        time = f"{planned.seconds:,.0f} s of processor time with {planned.rows:,} rows, on two cores{more}"
+    model = (
+        "set by its marginals"
+        if planned.max_model_mb is None
+        else f"at most {planned.max_model_mb:g} MB"
+    )
     out.print(
         facts_table(
             "Plan",
             [
-                ("mechanism", made.mechanism),
-                ("protected", made.unit),
-                ("budget", f"epsilon {made.epsilon:g}, delta {made.delta:g}: rho {float(made.rho):.6g}"),
-                ("domain", f"{made.columns} columns, {made.cells:.3g} cells"),
-                *([] if made.workload is None else [("workload", f"{made.workload:,} marginals")]),
-                ("counted", f"{made.counted:,} marginals of {made.counted_cells:,} cells, behind the gate"),
-                ("largest", f"{', '.join(made.largest)}: {made.largest_cells:,} cells"),
+                ("mechanism", planned.mechanism),
+                ("protected", planned.unit),
+                (
+                    "budget",
+                    f"epsilon {planned.epsilon:g}, delta {planned.delta:g}: rho {float(planned.rho):.6g}",
+                ),
+                ("domain", f"{planned.columns} columns, {planned.cells:.3g} cells"),
+                *(
+                    []
+                    if planned.workload is None
+                    else [("workload", f"{planned.workload:,} marginals")]
+                ),
+                (
+                    "counted",
+                    f"{planned.counted:,} marginals of {planned.counted_cells:,} cells, behind the gate",
+                ),
+                ("largest", f"{', '.join(planned.largest)}: {planned.largest_cells:,} cells"),
                 ("model", model),
-                ("memory, about", f"{made.memory_mb:,.0f} MB with {made.rows:,} rows"),
-                ("time, at most about", told),
+                ("memory, about", f"{planned.memory_mb:,.0f} MB with {planned.rows:,} rows"),
+                ("time, at most about", time),
             ],
         )
     )
     out.print()
     noise = Table(title="Noise", title_justify="left", box=None, pad_edge=False)
-    for name in ("measured", "how many", "noise a cell", "error of a count (L1)", f"of {made.rows:,} rows"):
+    for name in (
+        "measured",
+        "how many",
+        "noise a cell",
+        "error of a count (L1)",
+        f"of {planned.rows:,} rows",
+    ):
         noise.add_column(name, justify="left" if name == "measured" else "right")
-    for n in made.noise:
-        share = "too noisy" if n.verdict(made.rows) else percent(n.expected_error / max(made.rows, 1), ".3g")
-        many = f"{'at most ' * n.at_most}{n.marginals:,}" + (f", about {n.expected:,}" if n.expected else "")
+    for n in planned.noise:
+        share = (
+            "too noisy"
+            if n.verdict(planned.rows)
+            else percent(n.expected_error / max(planned.rows, 1), ".3g")
+        )
+        many = f"{'at most ' * n.at_most}{n.marginals:,}" + (
+            f", about {n.expected:,}" if n.expected else ""
+        )
         noise.add_row(escape(n.what), many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
     out.print(noise)
-    for n in made.noise:
-        if (verdict := n.verdict(made.rows)) is not None:
+    for n in planned.noise:
+        if (verdict := n.verdict(planned.rows)) is not None:
             out.print(verdict, markup=False)
-    if made.unasked:
-        told = f"{nothing_asked(made.unasked, ahead=True)} A --workload that names them would ask."
-        out.print(told, markup=False)
-    if made.lacks_public:
+    if planned.unasked:
+        unasked = (
+            f"{nothing_asked(planned.unasked, ahead=True)} A --workload that names them would ask."
+        )
+        out.print(unasked, markup=False)
+    if planned.lacks_public:
         out.print("A run needs a public table: --public FILE --attestation TEXT.", markup=False)
     out.print(
         "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from margrave._io import check_ending
+from margrave.cli.catalog import CatalogName
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import check_outputs, progress_bar
 from margrave.cli.terminal import echo
-from margrave.files import check_ending
-from margrave.models import FITS
+from margrave.models import FIT_CATALOG
 from margrave.release import Release
 
 
@@ -17,16 +18,24 @@ from margrave.release import Release
 @click.option(
     "--fit",
     "name",
-    type=click.Choice(sorted(FITS)),
+    type=CatalogName(FIT_CATALOG),
     default="graphical",
     show_default=True,
     help="The kind of model.",
 )
 @click.option(
-    "--release", "output", required=True, metavar="FILE", help="Where to write the release with the new model."
+    "--release",
+    "output",
+    required=True,
+    metavar="FILE",
+    help="Where to write the release with the new model.",
 )
 @click.option(
-    "--max-model-mb", type=float, default=2048.0, show_default=True, help="Size of the model at most, in MB."
+    "--max-model-mb",
+    type=float,
+    default=2048.0,
+    show_default=True,
+    help="Size of the model at most, in MB.",
 )
 @click.option("--seed", type=int, default=None, help="Makes the fit repeatable.")
 @overwrite_option
@@ -49,13 +58,16 @@ def refit_command(
     """
     check_outputs({"--release": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
     check_ending(output, ".margrave", "--release")
+    fit = FIT_CATALOG.get(name)()
     release = Release.load(release_path, max_mb=max_release_mb)
     with progress_bar(quiet=as_json) as progress:
         progress("fitting", 0.0)
-        refitted = release.refit(FITS[name](), seed=seed, max_model_mb=max_model_mb)
+        refitted = release.refit(fit, seed=seed, max_model_mb=max_model_mb)
         progress("fitting", 1.0)
     refitted.save(output, overwrite=overwrite)
     if as_json:
         echo_json({"fit": name, "release": output})
     else:
-        echo(f"Wrote the release with a model by {type(FITS[name]()).__name__} to {output}. Nothing was spent.")
+        echo(
+            f"Wrote the release with a model by {type(fit).__name__} to {output}. Nothing was spent."
+        )

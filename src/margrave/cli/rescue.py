@@ -8,11 +8,7 @@ from pathlib import Path
 
 from margrave.cli.terminal import echo
 from margrave.errors import MargraveError, UnfinishedError
-from margrave.privacy.chained import HAS_LOCKS
 from margrave.release import Release
-
-ORDER = ("--release", "-o", "--report")
-"""The outputs, in the order in which they are written."""
 
 RELEASE_ENDING, JOURNAL_ENDING = ".margrave", ".journal"
 
@@ -20,7 +16,9 @@ RELEASE_ENDING, JOURNAL_ENDING = ".margrave", ".journal"
 class Keeper:
     """The files that keep the answers of a run until its outputs are written: a journal, and a release if it fails."""
 
-    def __init__(self, outputs: Mapping[str, str | None], journal: str | None, *, overwrite: bool) -> None:
+    def __init__(
+        self, outputs: Mapping[str, str | None], journal: str | None, *, overwrite: bool
+    ) -> None:
         self._outputs, self._overwrite = outputs, overwrite
         self.journal = journal
         self.release: Release | None = None
@@ -28,7 +26,7 @@ class Keeper:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """If the block fails after the run has spent, keep what was paid for and report where it is."""
+        """Save the answers and report their place if the block fails after the run has spent."""
         try:
             yield
         except UnfinishedError as error:
@@ -39,7 +37,9 @@ class Keeper:
         except MargraveError as error:
             if self.release is not None:
                 more = self._advice(self._rescued(error.message))
-                raise type(error)(error.message, remedy=f"{error.remedy or ''} {more}".strip()) from error
+                raise type(error)(
+                    error.message, remedy=f"{error.remedy or ''} {more}".strip()
+                ) from error
             raise
         except KeyboardInterrupt:
             if self._has_journal:
@@ -70,24 +70,36 @@ class Keeper:
         if kept is not None:
             words.append(f"The noisy answers are in {kept}.")
             if refit:
-                words.append(f"Fit a model to them at no cost: margrave refit {kept} --release NEW.margrave.")
+                words.append(
+                    f"Fit a model to them at no cost: margrave refit {kept} --release NEW.margrave."
+                )
             else:
-                words.append(f"margrave sample and margrave report make the other outputs of {kept} at no cost.")
+                words.append(
+                    f"margrave sample and margrave report make the other outputs of {kept} at no cost."
+                )
         if self._has_journal:
-            words.append(f"All answers are also in {self.journal}: once the cause is gone, {self._resume}.")
-        return " ".join(words or ["The noisy answers could not be kept: nothing could be written beside the outputs."])
+            words.append(
+                f"All answers are also in {self.journal}: once the cause is gone, {self._resume}."
+            )
+        return " ".join(
+            words
+            or ["The noisy answers could not be kept: nothing could be written beside the outputs."]
+        )
 
     def _rescued(self, why: str) -> str | None:
         """Return the path of the release, after writing it if it is not there; None if it cannot be written."""
         assert self.release is not None
         if "--release" in self.written:
             return self._outputs["--release"]
-        return self._save(self.release) or self._save(self.release.without_model(f"it could not be written ({why})"))
+        return self._save(self.release) or self._save(
+            self.release.without_model(f"it could not be written ({why})")
+        )
 
     def _save(self, release: Release) -> str | None:
-        """The file that the release was written to: that of --release, or one beside the first output; or None."""
         asked = self._outputs["--release"]
-        path, overwrite = (asked, self._overwrite) if asked else (free_name(self._first, RELEASE_ENDING), False)
+        path, overwrite = (
+            (asked, self._overwrite) if asked else (free_name(self._first, RELEASE_ENDING), False)
+        )
         try:
             release.save(path, overwrite=overwrite)
         except Exception:  # whatever failed, the error that led here is the one to report
@@ -101,12 +113,14 @@ class Keeper:
 
 def first_of(outputs: Mapping[str, str | None]) -> str:
     """Return the path of the first output that is named."""
-    return next(path for option in ORDER if (path := outputs[option]))
+    # The outputs in the order of writing.
+    order = ("--release", "-o", "--report")
+    return next(path for option in order if (path := outputs[option]))
 
 
-def default_journal(outputs: Mapping[str, str | None]) -> str | None:
-    """Return where the journal of a run is kept if none is named; None on systems without file locks."""
-    return f"{first_of(outputs)}{JOURNAL_ENDING}" if HAS_LOCKS else None
+def default_journal(outputs: Mapping[str, str | None]) -> str:
+    """Return where the journal of a run is kept if none is named."""
+    return f"{first_of(outputs)}{JOURNAL_ENDING}"
 
 
 def free_name(path: str, ending: str) -> str:

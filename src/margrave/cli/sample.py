@@ -5,20 +5,34 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
-from margrave.cli.output import check_excel_safe, check_format, check_outputs, excel_safe_option, write_table
+from margrave.cli.output import (
+    check_excel_safe,
+    check_format,
+    check_outputs,
+    excel_safe_option,
+    write_table,
+)
 from margrave.cli.terminal import echo
 from margrave.cli.where import conditions, written
-from margrave.data.files import read_frame
-from margrave.data.reading import public_codes
+from margrave.data.loading import public_codes
+from margrave.data.readers import read_frame
 from margrave.errors import InputError
 from margrave.release import Release
-from margrave.release.evidence import widened
+from margrave.release.conditions import widened
 
 
 @click.command("sample")
 @click.argument("release_path", metavar="RELEASE")
-@click.option("--rows", "-n", type=int, default=None, help="How many rows; by default as many as estimated.")
-@click.option("--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv.")
+@click.option(
+    "--rows",
+    "-n",
+    type=int,
+    default=None,
+    help="Number of rows (default: the estimated row count).",
+)
+@click.option(
+    "--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv."
+)
 @excel_safe_option
 @click.option(
     "--where",
@@ -28,8 +42,18 @@ from margrave.release.evidence import widened
     " (2020-12-31, or in the schema's format) mean whole bins: those that hold or touch what is asked."
     " May be repeated.",
 )
-@click.option("--complete", metavar="FILE", default=None, help="Public rows to complete: CSV or Parquet, some columns.")
-@click.option("--attestation", metavar="TEXT", default=None, help="Where those rows come from and why they are public.")
+@click.option(
+    "--complete",
+    metavar="FILE",
+    default=None,
+    help="Public rows to complete: CSV or Parquet, some columns.",
+)
+@click.option(
+    "--attestation",
+    metavar="TEXT",
+    default=None,
+    help="Where those rows come from and why they are public.",
+)
 @click.option("--seed", type=int, default=None, help="Makes the rows repeatable.")
 @overwrite_option
 @release_size_option
@@ -50,7 +74,11 @@ def sample_command(
     """Draw rows from RELEASE. Nothing is spent."""
     check_format(output)
     check_excel_safe(output, excel_safe)
-    check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path, "--complete": complete})
+    check_outputs(
+        {"-o": output},
+        overwrite=overwrite,
+        inputs={"RELEASE": release_path, "--complete": complete},
+    )
     other_rows = bool(where) or rows is not None
     if other_rows if complete is not None else attestation is not None:
         raise InputError(
@@ -65,12 +93,19 @@ def sample_command(
         names = [a for a in release.schema.domain if a in known.column_names]
         _, moved = public_codes(known, release.schema, names, part=True)
         for note in moved:
-            echo(f"Note: {note} The rows keep their own; what is drawn beside them goes by that.", err=True)
+            echo(
+                f"Note: {note} The rows keep their own; what is drawn beside them goes by that.",
+                err=True,
+            )
     else:
         source = release.condition(held) if held else release
         table = source.sample(rows, seed=seed)
     write_table(table, output, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
-    used = {a: words for a, asked in held.items() if (words := widened(release.schema, a, asked)) is not None}
+    used = {
+        a: words
+        for a, asked in held.items()
+        if (words := widened(release.schema, a, asked)) is not None
+    }
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
         echo_json({**facts, **({"whole_bins": used} if used else {})})

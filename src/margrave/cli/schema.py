@@ -7,15 +7,19 @@ from dataclasses import asdict
 import click
 from rich.table import Table
 
-from margrave.cli.options import echo_json, json_option, load_schema, overwrite_option, schema_option
+from margrave.cli.options import (
+    echo_json,
+    json_option,
+    load_schema,
+    overwrite_option,
+    schema_option,
+)
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
-from margrave.data import check_table, draft_schema
 from margrave.errors import DataError
+from margrave.profiling import check_table, draft_schema
 from margrave.schema import Preflight
-from margrave.schema.preflight import LOOK
-
-NOT_PRIVATE = "NOT PRIVATE: counted from the rows, for the custodian alone."
+from margrave.schema.validation import LOOK
 
 
 @click.group("schema")
@@ -26,7 +30,11 @@ def schema_command() -> None:
 @schema_command.command("draft")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--output", "-o", default=None, metavar="FILE", help="Where to write it; by default it is printed."
+    "--output",
+    "-o",
+    default=None,
+    metavar="FILE",
+    help="Where to write it; by default it is printed.",
 )
 @overwrite_option
 @json_option
@@ -52,9 +60,13 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
         for sentence in (s for s in said if s.startswith(LOOK)):
             echo(sentence, err=True)
     else:
-        echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows.")
+        echo(
+            f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows."
+        )
         for sentence in said:
-            console().print(escape(sentence), style="bold red" if sentence.startswith(LOOK) else None)
+            console().print(
+                escape(sentence), style="bold red" if sentence.startswith(LOOK) else None
+            )
         echo("Replace what it found by what is public, then set draft = false.")
 
 
@@ -64,15 +76,25 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
 @json_option
 def check_command(file: str, schema_path: str, as_json: bool) -> None:
     """Count the values of FILE that lie outside the schema. NOT PRIVATE: for the custodian alone. Spends nothing."""
+    not_private = "NOT PRIVATE: counted from the rows, for the custodian alone."
     schema = load_schema(schema_path, confirmed=False, table=file)
     found = check_table(file, schema)
-    echo(NOT_PRIVATE, err=True)
+    echo(not_private, err=True)
     if as_json:
-        echo_json({"warning": NOT_PRIVATE, "passed": found.passed, "alarms": found.alarms, **asdict(found)})
+        echo_json(
+            {
+                "warning": not_private,
+                "passed": found.passed,
+                "alarms": found.alarms,
+                **asdict(found),
+            }
+        )
     else:
         _show(found, draft=schema.draft)
     if not found.passed:
-        raise DataError("The table does not pass the schema.", remedy="See above; nothing was spent.")
+        raise DataError(
+            "The table does not pass the schema.", remedy="See above; nothing was spent."
+        )
 
 
 def _show(found: Preflight, *, draft: bool) -> None:
@@ -83,7 +105,9 @@ def _show(found: Preflight, *, draft: bool) -> None:
     for name in ("column", "missing", "outside", "unreadable", "policy"):
         table.add_column(name, justify="left" if name in ("column", "policy") else "right")
     for c in found.columns:
-        table.add_row(escape(c.name), f"{c.empty:,}", f"{c.outside:,}", f"{c.unreadable:,}", c.policy)
+        table.add_row(
+            escape(c.name), f"{c.empty:,}", f"{c.outside:,}", f"{c.unreadable:,}", c.policy
+        )
     out.print(table)
     for k in found.constraints:
         out.print(escape(f"constraint {k.name}: {k.rows:,} rows violate it, policy {k.policy}"))

@@ -7,8 +7,19 @@ from typing import Any
 
 import click
 
-from margrave.api import check_schema, gives_records, synthesize
-from margrave.cli.mechanism import Sectioned, build_mechanism, mechanism_options, public_of, public_options
+from margrave._io import check_ending, same_file
+from margrave.accounting import Budget, parse_unit
+from margrave.accounting.strength import check_strength
+from margrave.api import gives_records
+from margrave.cli.catalog import CatalogName
+from margrave.cli.mechanism import (
+    Sectioned,
+    build_mechanism,
+    mechanism_options,
+    public_of,
+    public_options,
+)
+from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
     budget_options,
@@ -31,46 +42,71 @@ from margrave.cli.output import (
 )
 from margrave.cli.rescue import Keeper, default_journal
 from margrave.cli.terminal import echo
+from margrave.data import TABLE_CATALOG, TableSource
 from margrave.errors import InputError
-from margrave.files import check_ending, same_file
 from margrave.mechanisms import Mechanism
-from margrave.privacy import Budget, parse_unit
-from margrave.privacy.strength import check_strength
 from margrave.release import Release
-from margrave.release.size import check_room
+from margrave.release.sampling import check_memory
 from margrave.report import write_report
-from margrave.report.words import contradicted, nothing_asked, related
-
-UNTOLD = 1000
-"""Rows that are drawn where neither --rows nor the noisy answers tell how many."""
+from margrave.report.wording import contradicted, nothing_asked, related
+from margrave.run import Run, settled_unit
 
 
 @click.command("synthesize", cls=Sectioned)
 @click.argument("file", metavar="FILE")
+@click.option(
+    "--source",
+    type=CatalogName(TABLE_CATALOG),
+    default=None,
+    help="The kind of table that opens FILE, of another distribution, unless FILE is CSV or Parquet.",
+)
 @schema_option
 @budget_options
 @mechanism_options
 @public_options
 @workload_option
 @click.option(
-    "--rows", "-n", type=int, default=None, help="How many synthetic rows; by default as many as estimated."
+    "--rows",
+    "-n",
+    type=int,
+    default=None,
+    help="Number of synthetic rows (default: the estimated row count).",
 )
 @click.option(
-    "--output", "-o", default=None, metavar="FILE", help="Where the synthetic rows go: .parquet or .csv."
+    "--output",
+    "-o",
+    default=None,
+    metavar="FILE",
+    help="Where the synthetic rows go: .parquet or .csv.",
 )
 @excel_safe_option
 @click.option(
-    "--release", "release_path", default=None, metavar="FILE", help="Where the release goes: .margrave."
+    "--release",
+    "release_path",
+    default=None,
+    metavar="FILE",
+    help="Where the release goes: .margrave.",
 )
-@click.option("--report", "report_path", default=None, metavar="FILE", help="Where the report goes: .html.")
+@click.option(
+    "--report", "report_path", default=None, metavar="FILE", help="Where the report goes: .html."
+)
 @books_options
 @click.option(
-    "--seed", type=int, default=None, help="Makes fitting and sampling repeatable; the noise never is."
+    "--seed",
+    type=int,
+    default=None,
+    help="Makes fitting and sampling repeatable; the noise never is.",
+)
+@click.option(
+    "--sealed",
+    is_flag=True,
+    help="For services: errors say nothing of the rows, and each attempt is in the ledger.",
 )
 @overwrite_option
 @json_option
 def synthesize_command(
     file: str,
+    source: str | None,
     schema_path: str,
     epsilon: float,
     delta: float,
@@ -94,6 +130,7 @@ def synthesize_command(
     resume: bool,
     same_table: bool,
     seed: int | None,
+    sealed: bool,
     overwrite: bool,
     as_json: bool,
     **parameters: Any,
@@ -105,41 +142,51 @@ def synthesize_command(
     nothing is spent twice.
     """
     outputs = {"-o": output, "--release": release_path, "--report": report_path}
-    inputs = {"FILE": file, "--schema": schema_path, "--ledger": ledger, "--policy": policy, "--public": public}
+    inputs = {
+        "FILE": file,
+        "--schema": schema_path,
+        "--ledger": ledger,
+        "--policy": policy,
+        "--public": public,
+    }
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     check_excel_safe(output, excel_safe)
     journal = _journal_of(journal, {**outputs, **inputs})
-    schema = load_schema(schema_path, table=file)
+    table = file if source is None else TableSource(source, file)
+    # a sealed run must not say whether a file of the caller's schema is the table
+    schema = load_schema(schema_path, table=None if sealed else file)
     if rows is not None:
-        check_room(rows, len(schema.columns))  # the budget is not spent for rows that cannot be drawn
+        check_memory(
+            rows, len(schema.columns)
+        )  # the budget is not spent for rows that cannot be drawn
     budget = Budget.approx(epsilon, delta)
-    protected = check_schema(schema, None if unit is None else parse_unit(unit))
+    protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
     chosen = build_mechanism(mechanism, wanted, parameters, known)
     _check_rows_exist(chosen, output)
+    run = Run(
+        schema=schema,
+        budget=budget,
+        unit=protected,
+        mechanism=chosen,
+        policy=policy,
+        ledger=ledger,
+        dataset=dataset,
+        journal=journal,
+        resume=resume,
+        same_table=same_table,
+        seed=seed,
+        allow_large_delta=allow_large_delta,
+        preflight="sealed" if sealed else "custodian",
+    )
     keeper = Keeper(outputs, journal, overwrite=overwrite)
     with keeper.watching(), progress_bar(quiet=as_json) as progress:
-        release = keeper.release = synthesize(
-            file,
-            schema,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            unit=protected,
-            mechanism=chosen,
-            seed=seed,
-            progress=progress,
-            ledger=ledger,
-            dataset=dataset,
-            policy=policy,
-            journal=journal,
-            resume=resume,
-            same_table=same_table,
-            on_custodian=lambda sentence: echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True),
-            allow_large_delta=allow_large_delta,
+        release = keeper.release = run.synthesize(
+            table, progress=progress, on_custodian=None if sealed else _for_custodian
         )
         _write(
             release, outputs, rows, seed, keeper.written, overwrite=overwrite, excel_safe=excel_safe
@@ -147,13 +194,23 @@ def synthesize_command(
     keeper.done()
     facts = release.certificate()
     if as_json:
-        echo_json({"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts})
+        echo_json(
+            {"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts}
+        )
     else:
         _tell(release, facts, outputs)
 
 
+def _for_custodian(sentence: str) -> None:
+    echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True)
+
+
 def _check_outputs(
-    outputs: dict[str, str | None], inputs: dict[str, str | None], rows: int | None, *, overwrite: bool
+    outputs: dict[str, str | None],
+    inputs: dict[str, str | None],
+    rows: int | None,
+    *,
+    overwrite: bool,
 ) -> None:
     if not any(outputs.values()):
         raise InputError(
@@ -170,7 +227,6 @@ def _check_outputs(
 
 
 def _journal_of(journal: str | None, others: dict[str, str | None]) -> str | None:
-    """The journal that is named, or the one beside the first output."""
     if journal is None:
         journal = default_journal(others)
     for option, path in others.items():
@@ -197,33 +253,42 @@ def _write(
     overwrite: bool,
     excel_safe: bool,
 ) -> None:
-    """The release first: with it on the disk, the other two can be made again at no cost."""
+    """Write the release first: from it the other two can be made again at no cost."""
     if path := outputs["--release"]:
         release.save(path, overwrite=overwrite)
         written.append("--release")
     if path := outputs["-o"]:
         rows_drawn = release.sample(_number(release, rows), seed=seed)
-        write_table(rows_drawn, path, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
+        write_table(
+            rows_drawn, path, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe
+        )
     if path := outputs["--report"]:
         write_report(release, path, overwrite=overwrite)
 
 
 def _number(release: Release, rows: int | None) -> int | None:
-    """How many rows to draw. The budget is spent: what the noise hides must not leave a run without its rows."""
-    if rows is not None or release.size_told:
+    """Return the number of rows to draw; a run that has spent always gets some."""
+    # Rows drawn if neither --rows nor the noisy answers determine a number.
+    default_rows = 1000
+    if rows is not None or release.row_count_is_known:
         return rows
     echo(
-        f"Warning: the noise hides how many records there are, so {UNTOLD:,} rows were drawn. Name a number with"
+        f"Warning: the noise hides how many records there are, so {default_rows:,} rows were drawn. Name a number with"
         " --rows, or draw others from the --release with margrave sample.",
         err=True,
     )
-    return UNTOLD
+    return default_rows
 
 
 def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
     rho = facts["rho"]
-    told = {what: sum(what in e for e in facts["transcript"]) for what in ("measured", "asked", "selected")}
-    single = f", {told['asked']} single count{'s' * (told['asked'] > 1)}" if told["asked"] else ""
+    counts = {
+        what: sum(what in e for e in facts["transcript"])
+        for what in ("measured", "asked", "selected")
+    }
+    single = (
+        f", {counts['asked']} single count{'s' * (counts['asked'] > 1)}" if counts["asked"] else ""
+    )
     if not facts["private"]:
         echo(facts["warning"], err=True)
     echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
@@ -232,15 +297,20 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
     if "several_rows" in facts:
         echo(facts["several_rows"])
     echo(
-        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {told['measured']} noisy"
-        f" marginals{single} and {told['selected']} private choices."
+        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {counts['measured']} noisy"
+        f" marginals{single} and {counts['selected']} private selections."
     )
-    if facts["unasked"]:
-        echo(f"{nothing_asked(facts['unasked'])} A --workload that names them, or more rounds, would ask.")
-    if misfits := release.misfits:
-        echo(f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost.")
-    if words_on_pairs := related(release.together):
+    if facts["unmeasured_columns"]:
+        echo(
+            f"{nothing_asked(facts['unmeasured_columns'])} A --workload that names them, or more rounds, would ask."
+        )
+    if misfits := release.misfit:
+        echo(
+            f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost."
+        )
+    if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))
+    show_headlines(release)
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
         if outputs[option]:
             echo(f"{words}: {outputs[option]}")

@@ -9,7 +9,9 @@ import click
 
 #: Characters that steer a terminal or turn text around: all controls, line separators, surrogates, and marks of
 #: direction.
-_STEERING = "\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_STEERING = (
+    "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+)
 STEERING = re.compile(f"[{_STEERING}]")
 #: The same but for line feeds, which lines of our own end with.
 STEERING_IN_LINES = re.compile(f"(?!\n)[{_STEERING}]")

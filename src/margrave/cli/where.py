@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from margrave.errors import InputError
-from margrave.release.evidence import Condition, Value
+from margrave.release.conditions import Condition, Value
 
 #: Characters of one condition: a thousand values of sixty characters.
 MAX_CHARACTERS = 60_000
 #: Values that a condition lists.
 MAX_VALUES = 1_000
-
-_FORMS = "Write COLUMN=VALUE, COLUMN=A|B, or a range: COLUMN=LOW..HIGH, COLUMN=LOW.., COLUMN=..HIGH."
 
 
 def conditions(texts: Iterable[str]) -> dict[str, Condition]:
@@ -42,28 +40,33 @@ def parse_where(text: str) -> tuple[str, Condition]:
     >>> parse_where("age=30..40"), parse_where("age=..30")
     (('age', ('30', '40')), ('age', (None, '30')))
     """
+    forms = (
+        "Write COLUMN=VALUE, COLUMN=A|B, or a range: COLUMN=LOW..HIGH, COLUMN=LOW.., COLUMN=..HIGH."
+    )
     if len(text) > MAX_CHARACTERS:
         raise InputError(
-            f"--where has {len(text):,} characters, and at most {MAX_CHARACTERS:,} are allowed.", remedy=_FORMS
+            f"--where has {len(text):,} characters, and at most {MAX_CHARACTERS:,} are allowed.",
+            remedy=forms,
         )
     column, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not column:
-        raise InputError(f"--where {text[:60]!r} is not a condition.", remedy=_FORMS)
+        raise InputError(f"--where {text[:60]!r} is not a condition.", remedy=forms)
     low, dots, high = (part.strip() for part in value.partition(".."))
     if dots:
         if not (low or high) or ".." in high or "|" in value:
-            raise InputError(f"--where {text[:60]!r} is not a range.", remedy=_FORMS)
+            raise InputError(f"--where {text[:60]!r} is not a range.", remedy=forms)
         return column, (low or None, high or None)
     several: list[Value] = [*value.split("|")]
     if len(several) > MAX_VALUES:
         raise InputError(
-            f"--where lists {len(several):,} values, and at most {MAX_VALUES:,} are allowed.", remedy=_FORMS
+            f"--where lists {len(several):,} values, and at most {MAX_VALUES:,} are allowed.",
+            remedy=forms,
         )
     return column, several if len(several) > 1 else value
 
 
-def written(wanted: Condition) -> str:
+def written(condition: Condition) -> str:
     """Return a condition as it is written after ``--where COLUMN=``."""
-    ends = wanted if isinstance(wanted, tuple | list) else [wanted]
+    ends = condition if isinstance(condition, tuple | list) else [condition]
     texts = ["" if end is None else str(end) for end in ends]
-    return (".." if isinstance(wanted, tuple) else "|").join(texts)
+    return (".." if isinstance(condition, tuple) else "|").join(texts)

@@ -1,10 +1,7 @@
 """Tables of sensitive rows: read from files and frames, counted for the gate."""
 
-from margrave.data.files import read_frame
-from margrave.data.reading import (
+from margrave.data.loading import (
     categories_in_rows,
-    check_table,
-    draft_schema,
     public_codes,
     read_codes,
     read_numbers,
@@ -12,14 +9,16 @@ from margrave.data.reading import (
     read_table,
     synthetic_codes,
 )
+from margrave.data.readers import read_frame
+from margrave.data.sources import TABLE_CATALOG, TableSource
 from margrave.data.table import MemoryTable, Table
 
 __all__ = [
+    "TABLE_CATALOG",
     "MemoryTable",
     "Table",
+    "TableSource",
     "categories_in_rows",
-    "check_table",
-    "draft_schema",
     "public_codes",
     "read_frame",
     "read_codes",

@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from margrave.typing import IntArray
+from margrave.types import IntArray
 
 CHUNK_BYTES = 1 << 22
 #: States of a scan: start of a record, start of a field, in a field without quotes, in one with, behind a quote in it.
 RECORD, FIELD, BARE, QUOTED, QUOTE = range(5)
 #: The numbers that a scan carries from one chunk to the next.
-STATE, RECORDS, BLANKS, LENGTH, LONGEST, LINE, OPENED, AFTER_CR, LONG_LINE, RECORD_LINE, _SIZE = range(11)
+STATE, RECORDS, BLANKS, LENGTH, LONGEST, LINE, OPENED, AFTER_CR, LONG_LINE, RECORD_LINE, _SIZE = (
+    range(11)
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class Records:
 
 
 def count_records(path: Path, separator: str, *, compressed: bool) -> Records:
-    """Count the records of a CSV file. Quotes are those of RFC 4180; a quote within a field without is a character."""
+    """Return the records of a CSV file. Quotes follow RFC 4180; a quote within an unquoted field is
+    a character.
+    """
     state = np.zeros(_SIZE, dtype=np.int64)
     state[LINE] = state[RECORD_LINE] = state[LONG_LINE] = 1
     with gzip.open(path) if compressed else path.open("rb") as file:

@@ -14,7 +14,6 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-BATCH_ROWS = 131_072
 #: Bytes of one record of a CSV file. A longer one is refused.
 MAX_RECORD_BYTES = 1 << 24
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -23,8 +22,6 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "temp_directory": "",
 }
-#: Set once the connection is open, in this order: nothing can be set after the last.
-LOCKS = ("enable_progress_bar = false", "enable_external_access = false", "lock_configuration = true")
 #: Options of every reader: columns come from the file alone, each by its own name.
 FILE_ALONE = "hive_partitioning = false, filename = false, union_by_name = false"
 PARQUET = f"read_parquet(?, {FILE_ALONE})"
@@ -51,16 +48,19 @@ def csv_call(columns: Sequence[str], separator: str, *, compressed: bool) -> str
 
 def batches(path: Path, call: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some columns of a file, some rows at a time."""
+    batch_rows = 131_072
     query = f"SELECT {', '.join(map(identifier, columns))} FROM {call}"
     with connected(path) as connection:
-        yield from connection.sql(query, params=[_plain_path(path)]).to_arrow_reader(BATCH_ROWS)
+        yield from connection.sql(query, params=[_plain_path(path)]).to_arrow_reader(batch_rows)
 
 
 def parquet_columns(path: Path) -> tuple[list[str], list[str]]:
     """Return the names of a Parquet file's columns: as DuckDB calls them, and as the file has them."""
     with connected(path) as connection:
         columns = connection.sql(f"SELECT * FROM {PARQUET}", params=[_plain_path(path)]).columns
-        nodes = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [_plain_path(path)])
+        nodes = connection.execute(
+            "SELECT name, num_children FROM parquet_schema(?)", [_plain_path(path)]
+        )
         return columns, _outermost(nodes.fetchall())
 
 
@@ -72,11 +72,17 @@ def identifier(name: str) -> str:
 @contextmanager
 def connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection that can read this file, and do nothing else."""
+    # Set once the connection is open, in this order: nothing can be set after the last.
+    locks = (
+        "enable_progress_bar = false",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    )
     try:
         with duckdb.connect(config=SETTINGS) as connection:
             allowed = [str(path.absolute()), _plain_path(path)]
             connection.execute("SET allowed_paths = ?", [allowed])
-            for lock in LOCKS:
+            for lock in locks:
                 connection.execute(f"SET {lock}")
             yield connection
     except duckdb.OutOfMemoryException:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import DataError, PersonWarning
+from margrave.schema.parsing import distinct, plain
+from margrave.schema.person_check import PersonCheck
 from margrave.schema.persons import person_name
-from margrave.schema.preflight import PersonCheck
-from margrave.schema.values import distinct, plain
-from margrave.typing import AnyArray, IntArray
+from margrave.types import AnyArray, IntArray
 
 
 class Persons:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import NoReturn, Protocol, final
+from typing import NoReturn, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
-from margrave.schema import Codes, Domain, Schema
-from margrave.typing import AnyArray, Attribute, Clique, IntArray
+from margrave.schema import Schema
+from margrave.types import AnyArray, Attribute, Clique, IntArray
 
 
+@runtime_checkable
 class Table(Protocol):
     """Sensitive rows, known by one question: how many lie in each cell of these cliques.
 
@@ -31,15 +33,17 @@ class Table(Protocol):
         ...
 
     def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
-        """True counts: one int64 array per clique, with an axis per attribute. For the gate alone."""
+        """Return true counts: one int64 array per clique, with an axis per attribute. For the gate
+        only.
+        """
         ...
 
     def rows(self) -> int:
-        """The true number of rows. For the gate and the custodian alone."""
+        """Return the true number of rows. For the gate and the custodian only."""
         ...
 
     def bounded(self, rows_per_person: int) -> Table:
-        """The table with at most so many rows of each person."""
+        """Return the table with at most ``rows_per_person`` rows of each person."""
         ...
 
 
@@ -61,15 +65,16 @@ class MemoryTable:
 
     def __init__(self, schema: Schema, codes: Codes, persons: AnyArray | None = None) -> None:
         if difference := schema.domain.difference(codes.domain):
-            raise InputError(f"The codes are not of this schema: {difference}.", remedy="Encode the rows with it.")
+            raise InputError(
+                f"The codes are not of this schema: {difference}.",
+                remedy="Encode the rows with it.",
+            )
         if persons is not None and persons.shape != (len(codes),):
             raise InputError("There is not one person per row.")
         if persons is not None and not np.issubdtype(persons.dtype, np.integer):
-            raise InputError(f"Persons are whole numbers, not {persons.dtype}.", remedy="Number them.")
-        if len(codes):
-            for column, top in zip(schema.columns, codes.values.max(axis=1), strict=True):
-                if top >= column.size:
-                    raise DataError(f"Column {column.name!r} holds codes outside 0 … {column.size - 1}.")
+            raise InputError(
+                f"Persons are whole numbers, not {persons.dtype}.", remedy="Number them."
+            )
         self._schema, self._codes, self._persons = schema, codes, persons
 
     @property
@@ -83,45 +88,56 @@ class MemoryTable:
         return self._schema.domain
 
     def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
-        """True counts, for the gate alone.
+        """Return true counts, for the gate only.
 
-        **Privacy:** none is given.
+        Privacy:
+            NOT private.
         """
         return count_cliques(self._codes, cliques)
 
     def rows(self) -> int:
-        """The true number of rows, for the gate and the custodian alone."""
+        """Return the true number of rows, for the gate and the custodian only."""
         return len(self._codes)
 
     def occurring(self, attribute: Attribute) -> AnyArray:
         """Return True for each code of a column that some row has; for the custodian alone."""
-        return np.asarray(np.bincount(self._codes.column(attribute), minlength=self.domain.size(attribute)) > 0)
+        return np.asarray(
+            np.bincount(self._codes.column(attribute), minlength=self.domain.size(attribute)) > 0
+        )
 
     def holds(self, codes: Codes) -> bool:
-        """Whether these are its own records, in any order, on the columns that both have; for the custodian alone."""
+        """Return True if these are its own records, in any order, on the columns of both; for the
+        custodian only.
+        """
         if len(codes) != len(self._codes):
             return False
         rows = [self._codes.domain.index(a) for a in codes.domain]
         mine, theirs = self._codes.values[rows], codes.values
-        if any(not np.array_equal(np.sort(m), np.sort(t)) for m, t in zip(mine, theirs, strict=True)):
+        if any(
+            not np.array_equal(np.sort(m), np.sort(t)) for m, t in zip(mine, theirs, strict=True)
+        ):
             return False  # mostly, and sooner
         return np.array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
 
     def bounded(self, rows_per_person: int) -> MemoryTable:
-        """At most so many rows of each person, chosen uniformly at random.
+        """Return at most ``rows_per_person`` rows of each person, chosen uniformly at random.
 
-        The choice of one person's rows depends on nobody else's rows nor on their order, so that removing a person
-        changes that person's rows alone. It is drawn from the operating system's randomness: a choice that could be
-        repeated from a seed would let whoever knows the seed tell which rows were left out.
+        The choice for one person does not depend on other persons' rows or their order, so removing
+        a person changes that person's rows alone. It uses the operating system's randomness: with a
+        seed, whoever knows the seed could find out which rows were left out.
         """
         if rows_per_person < 1:
-            raise InputError("A person keeps at least one row.", remedy="Give a bound of 1 or more.")
+            raise InputError(
+                "A person keeps at least one row.", remedy="Give a bound of 1 or more."
+            )
         if self._persons is None:
             raise DataError(
                 "The table does not say whose its rows are.",
                 remedy="Name the schema's column of persons, and read the table with it.",
             )
-        keys = np.frombuffer(secrets.token_bytes(8 * len(self._codes)), dtype=np.uint64)  # each row's own
+        keys = np.frombuffer(
+            secrets.token_bytes(8 * len(self._codes)), dtype=np.uint64
+        )  # each row's own
         kept = _first_of_each(self._persons, np.argsort(keys), rows_per_person)
         return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept])
 
@@ -140,7 +156,6 @@ class MemoryTable:
 
 
 def _first_of_each(persons: AnyArray, order: AnyArray, k: int) -> AnyArray:
-    """The positions of the first ``k`` rows of each person in the given order, sorted."""
     shuffled = persons[order]
     grouped = np.argsort(shuffled, kind="stable")
     begins = np.flatnonzero(np.diff(shuffled[grouped], prepend=shuffled[grouped][:1] - 1))

@@ -9,8 +9,7 @@ from margrave.errors import InputError
 from margrave.formula.nodes import Node, written
 from margrave.formula.parser import parse_factor
 
-_QUOTES = {"'": "'", '"': '"', "`": "`"}
-#: What follows a category in orthogonal polynomials.
+#: Suffix of a category in orthogonal polynomials.
 _DEGREE = re.compile(r"(?:\.(?:Linear|Quadratic|Cubic)|\^[0-9]+)$")
 
 
@@ -21,19 +20,20 @@ def factors_of(coefficient: str) -> list[tuple[Node, str | None]]:
         InputError: A factor cannot be read, since a level has brackets or quotes of its own.
 
     >>> [(type(node).__name__, level) for node, level in factors_of("C(a, Treatment('x:y'))[T.it's]:c")]
-    [('Category', "T.it's"), ('Column', None)]
+    [('Category', "T.it's"), ('ColumnName', None)]
     """
     return [(parse_factor(_DEGREE.sub("", text)), level) for text, level in split(coefficient)]
 
 
 def split(coefficient: str) -> Iterator[tuple[str, str | None]]:
     """Yield the texts of the factors and of their levels."""
+    quotes = {"'": "'", '"': '"', "`": "`"}
     start, depth, inside, bracket = 0, 0, "", -1
     for i, sign in enumerate(coefficient):
         if inside:  # a quoted text, or a level
             inside = "" if sign == inside else inside
-        elif sign in _QUOTES:
-            inside = _QUOTES[sign]
+        elif sign in quotes:
+            inside = quotes[sign]
         elif sign == "[" and not depth:
             inside, bracket = "]", i if bracket < 0 else bracket
         elif sign in "()":

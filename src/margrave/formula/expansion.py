@@ -9,11 +9,9 @@ from margrave.formula.nodes import Chain, Node, Number, Power, written
 
 #: Terms of a formula, the intercept not among them.
 MAX_TERMS = 200
-#: Pairs of terms that are multiplied while a formula is expanded.
-MAX_PRODUCTS = 20_000
 
+#: Factors that interact, by their texts.
 Term = dict[str, Node]
-"""Factors that interact, by their texts."""
 
 _Key = frozenset[str]
 
@@ -46,7 +44,7 @@ class _Expansion:
         self._products = 0
 
     def of(self, node: Node) -> _Terms:
-        """The terms of an expression."""
+        """Return the terms of an expression."""
         if isinstance(node, Number):
             return _Terms({}, node.value == 1.0)
         if isinstance(node, Power):
@@ -77,13 +75,19 @@ class _Expansion:
             inside = self._crossed(_Terms({frozenset(whole): whole}, left.intercept), right)
             return _Terms(self._union(left.found, inside))
         crossed = self._crossed(left, right)
-        return _Terms(crossed if sign == ":" else self._union(self._union(left.found, right.found), crossed))
+        return _Terms(
+            crossed if sign == ":" else self._union(self._union(left.found, right.found), crossed)
+        )
 
     def _crossed(self, left: _Terms, right: _Terms) -> dict[_Key, Term]:
+        # Pairs of terms that are multiplied while a formula is expanded.
+        max_products = 20_000
         if left.intercept is not None or right.intercept is not None:
-            raise InputError("An intercept, 0 or 1, interacts with nothing in a formula.", remedy="Add it by +.")
+            raise InputError(
+                "An intercept, 0 or 1, interacts with nothing in a formula.", remedy="Add it by +."
+            )
         self._products += len(left.found) * len(right.found)
-        if self._products > MAX_PRODUCTS:
+        if self._products > max_products:
             raise _too_many()
         found: dict[_Key, Term] = {}
         for a in left.found.values():

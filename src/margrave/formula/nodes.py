@@ -26,7 +26,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnName:
     """A column of the table, by its name."""
 
     name: str
@@ -36,7 +36,7 @@ class Column:
 class Missing:
     """A test for missing values, ``x.isna()``, or for present ones, ``x.notna()``."""
 
-    column: Column
+    column: ColumnName
     present: bool = False
 
 
@@ -122,16 +122,23 @@ class Formula:
         return f"{written(self.left)} ~ {written(self.right)}"
 
 
-Node = Number | Text | Column | Missing | Chain | Power | Negative | Compare | Logic | Not | Call | Category
+Node = (
+    Number
+    | Text
+    | ColumnName
+    | Missing
+    | Chain
+    | Power
+    | Negative
+    | Compare
+    | Logic
+    | Not
+    | Call
+    | Category
+)
 
-#: Names of columns that stand in Q(...) alone.
-WORDS = frozenset({"and", "or", "not", "True", "False", *MODULES})
-#: Functions of which an option is written without its name.
-BY_PLACE = {"pd.cut": "bins"}
 
-_PLAIN = re.compile(r"[^\W\d]\w*")
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _CROSS, _NEGATIVE, _POWER, _ATOM = range(10)
-_SIGNS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, ":": _CROSS}
 
 
 def written(node: Node) -> str:
@@ -141,19 +148,26 @@ def written(node: Node) -> str:
     >>> written(parse_factor('C( sex,Treatment(reference = "m") )')), written(parse_factor("`zip code`"))
     ("C(sex, Treatment('m'))", "Q('zip code')")
     """
+    # Names of columns that stand in Q(...) alone.
+    words = frozenset({"and", "or", "not", "True", "False", *MODULES})
+    plain = re.compile(r"[^\W\d]\w*")
+    # Functions of which an option is written without its name.
+    by_place = {"pd.cut": "bins"}
     match node:
         case Number(value):
             return number(value)
         case Text(value):
             return quoted(value)
-        case Column(name):
-            return name if _PLAIN.fullmatch(name) and name not in WORDS else f"Q({quoted(name)})"
+        case ColumnName(name):
+            return name if plain.fullmatch(name) and name not in words else f"Q({quoted(name)})"
         case Missing(column, present):
             return f"{written(column)}.{'notna' if present else 'isna'}()"
         case Chain(first, rest) | Compare(first, rest):
             level = _level(node)
             gap = "" if level == _CROSS else " "
-            return _inside(first, level) + "".join(f"{gap}{sign}{gap}{_inside(n, level)}" for sign, n in rest)
+            return _inside(first, level) + "".join(
+                f"{gap}{sign}{gap}{_inside(n, level)}" for sign, n in rest
+            )
         case Power(base, exponent):
             return f"{_inside(base, _POWER)} ** {number(exponent)}"
         case Negative(operand):
@@ -165,7 +179,7 @@ def written(node: Node) -> str:
         case Category(operand, coding):
             return f"C({written(operand)}{'' if coding is None else ', ' + _coding(coding)})"
         case Call(function, arguments, options):
-            named = [o if n == BY_PLACE.get(function) else f"{n}={o}" for n, o in _texts(options)]
+            named = [o if n == by_place.get(function) else f"{n}={o}" for n, o in _texts(options)]
             return f"{function}({', '.join([*map(written, arguments), *named])})"
 
 
@@ -203,6 +217,7 @@ def _inside(node: Node, level: int) -> str:
 
 
 def _level(node: Node) -> int:
+    signs = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, ":": _CROSS}
     match node:
         case Logic(sign, _):
             return _OR if sign == "|" else _AND
@@ -211,7 +226,7 @@ def _level(node: Node) -> int:
         case Compare():
             return _COMPARE
         case Chain(_, rest):
-            return _SIGNS[rest[0][0]]
+            return signs[rest[0][0]]
         case Negative():
             return _NEGATIVE
         case Number(value):
@@ -248,7 +263,7 @@ def needed_in(node: Node) -> tuple[str, ...]:
 
 
 def _columns(node: Node, skipped: type | None) -> Iterator[str]:
-    if isinstance(node, Column):
+    if isinstance(node, ColumnName):
         yield node.name
     if skipped is None or not isinstance(node, skipped):
         for child in children(node):

@@ -10,14 +10,10 @@ Comparisons bind closer than ``+`` between terms, and less close than ``+`` insi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from contextlib import contextmanager
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
-from margrave.errors import InputError
+from margrave.formula.cursor import Cursor, Rule
 from margrave.formula.functions import (
     ALIASES,
     CENTER,
@@ -38,7 +34,7 @@ from margrave.formula.nodes import (
     Category,
     Chain,
     Coding,
-    Column,
+    ColumnName,
     Compare,
     Formula,
     Logic,
@@ -52,16 +48,16 @@ from margrave.formula.nodes import (
     Text,
     children,
 )
-from margrave.formula.tokens import EXAMPLE, NAME, NUMBER, QUOTED, SIGN, TEXT, Token, refusal, tokens_of
+from margrave.formula.tokens import (
+    NAME,
+    NUMBER,
+    QUOTED,
+    TEXT,
+    Token,
+)
 
-#: Parentheses, calls and signs inside of one another.
-MAX_DEPTH = 30
 #: The largest exponent, of terms and of numbers.
 MAX_POWER = 4
-
-COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-
-Rule = Callable[[], Node]
 
 
 def parse(formula: str) -> Formula:
@@ -95,11 +91,8 @@ def _factor(text: str) -> Node:
     return Parser(text).single()
 
 
-class Parser:
-    """A formula's tokens and the place among them."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens, self._at, self._depth = tokens_of(text), 0, 0
+class Parser(Cursor):
+    """The grammar's rules, one method each, over the tokens of a formula."""
 
     def formula(self) -> Formula:
         """Read all of it as a formula."""
@@ -111,13 +104,6 @@ class Parser:
         self._end()
         return Formula(left, right)
 
-    def _shallow(self, rule: Rule) -> Node:
-        """Apply a rule; report running out of stack, which a deep caller does before ``MAX_DEPTH``."""
-        try:
-            return rule()
-        except RecursionError:
-            raise self._wrong("an expression that is less deep", remedy="Take parentheses and signs out.") from None
-
     def single(self) -> Node:
         """Read all of it as a factor."""
         node = self._shallow(lambda: self._truth(self._factor))
@@ -126,47 +112,12 @@ class Parser:
             raise self._wrong("a single factor", self._tokens[0])
         return node
 
-    # Tokens
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._at]
-
-    def _is(self, *texts: str) -> bool:
-        kind = NAME if texts[0].isalpha() else SIGN
-        return self._token.kind == kind and self._token.text in texts
-
-    def _accept(self, *texts: str) -> str | None:
-        if not self._is(*texts):
-            return None
-        self._at += 1
-        return self._tokens[self._at - 1].text
-
-    def _expect(self, text: str, expected: str = "") -> None:
-        if self._accept(text) is None:
-            raise self._wrong(expected or f"'{text}'")
-
-    def _end(self) -> None:
-        if self._at < len(self._tokens) - 1:
-            raise self._wrong("an operator or the end")
-
-    def _wrong(self, expected: str, token: Token | None = None, remedy: str = EXAMPLE) -> InputError:
-        token = self._token if token is None else token
-        found = repr(token.text[:20]) if token.text else "the end"
-        return refusal(token.place, expected, found, remedy)
-
-    @contextmanager
-    def _deeper(self) -> Any:
-        if self._depth >= MAX_DEPTH:
-            raise self._wrong(f"an expression at most {MAX_DEPTH} deep", remedy="Take parentheses and signs out.")
-        self._depth += 1
-        yield
-        self._depth -= 1
-
     # Truths, of expressions and of factors
 
     def _truth(self, operand: Rule) -> Node:
-        return self._joined("|", "or", lambda: self._joined("&", "and", lambda: self._opposite(operand)))
+        return self._joined(
+            "|", "or", lambda: self._joined("&", "and", lambda: self._opposite(operand))
+        )
 
     def _joined(self, sign: str, word: str, part: Rule) -> Node:
         start = self._token
@@ -183,25 +134,35 @@ class Parser:
             return self._comparison(operand)
         with self._deeper():
             return Not(
-                self._checked(lambda: self._opposite(operand), Chain | Power | Negative | Number | Category | Text)
+                self._checked(
+                    lambda: self._opposite(operand),
+                    Chain | Power | Negative | Number | Category | Text,
+                )
             )
 
     def _comparison(self, operand: Rule) -> Node:
+        comparisons = ("==", "!=", "<", "<=", ">", ">=")
         start, first, rest = self._token, self._side(operand), []
-        while (sign := self._accept(*COMPARISONS)) is not None:
+        while (sign := self._accept(*comparisons)) is not None:
             rest.append((sign, self._checked(lambda: self._side(operand), self._unfit(operand))))
         if rest:
             self._refuse(first, self._unfit(operand), start)
             return Compare(first, tuple(rest))
         if isinstance(first, Text) or (start.kind == NAME and start.text in ("True", "False")):
-            raise self._wrong("a column", start, "A text or truth stands in a comparison, in Q('...') or in an option.")
+            raise self._wrong(
+                "a column",
+                start,
+                "A text or truth stands in a comparison, in Q('...') or in an option.",
+            )
         return first
 
     def _unfit(self, operand: Rule) -> Any:
         """Return the types of nodes that cannot be a side of a comparison; in factors those of arithmetic too."""
         inside = operand != self._factor
-        return Category | Compare | Logic | Not | Missing if inside else (
-            Chain | Power | Negative | Category | Compare | Logic | Not | Missing
+        return (
+            Category | Compare | Logic | Not | Missing
+            if inside
+            else (Chain | Power | Negative | Category | Compare | Logic | Not | Missing)
         )
 
     def _checked(self, rule: Rule, unfit: Any) -> Node:
@@ -213,7 +174,9 @@ class Parser:
     def _refuse(self, node: Node, unfit: Any, start: Token) -> None:
         if isinstance(node, unfit) or (isinstance(node, Call) and FUNCTIONS[node.function].factor):
             raise self._wrong(
-                "a column, a number or a comparison", start, "Write arithmetic between terms inside of I(...)."
+                "a column, a number or a comparison",
+                start,
+                "Write arithmetic between terms inside of I(...).",
             )
 
     def _side(self, operand: Rule) -> Node:
@@ -258,7 +221,9 @@ class Parser:
         if abs(exponent) > MAX_POWER:
             raise self._wrong(f"an exponent of at most {MAX_POWER}", start, "Use a smaller one.")
         if self._is("**"):
-            raise self._wrong("an operator or the end", remedy="Put the inner power into parentheses.")
+            raise self._wrong(
+                "an operator or the end", remedy="Put the inner power into parentheses."
+            )
         return Power(base, exponent)
 
     def _atom(self) -> Node:
@@ -271,17 +236,6 @@ class Parser:
         if self._token.kind == NUMBER:
             return Number(self._number())
         return self._named(factor=False)
-
-    def _number(self) -> float:
-        sign = -1.0 if self._accept("-") else 1.0
-        token = self._token
-        if token.kind != NUMBER:
-            raise self._wrong("a number")
-        value = float(token.text)
-        if not math.isfinite(value):
-            raise self._wrong("a number below 1e308", remedy="Write a smaller one.")
-        self._at += 1
-        return sign * value
 
     # Terms
 
@@ -297,7 +251,6 @@ class Parser:
         return self._apart(("*", "/"), lambda: self._apart((":",), self._raised))
 
     def _apart(self, signs: tuple[str, ...], part: Rule) -> Node:
-        """A chain of terms that interact, which 0 and 1 do not."""
         start = self._token
         node = self._chain(signs, part)
         own = isinstance(node, Chain) and node.rest[0][0] in signs
@@ -309,14 +262,18 @@ class Parser:
         start = self._token
         base = self._truth(self._factor)
         if isinstance(base, Number) and base.value not in (0.0, 1.0):
-            raise self._wrong("a column, 0 or 1", start, "Write arithmetic between terms inside of I(...).")
+            raise self._wrong(
+                "a column, 0 or 1", start, "Write arithmetic between terms inside of I(...)."
+            )
         if self._accept("**") is None:
             return base
         place = self._token
         exponent = self._number()
         if exponent not in range(1, MAX_POWER + 1) or isinstance(base, Number) or self._is("**"):
             raise self._wrong(
-                f"terms to a power of 1 to {MAX_POWER}", place, "Write powers of values inside of I(...)."
+                f"terms to a power of 1 to {MAX_POWER}",
+                place,
+                "Write powers of values inside of I(...).",
             )
         return Power(base, exponent)
 
@@ -337,7 +294,7 @@ class Parser:
         token = self._token
         if token.kind == QUOTED:
             self._at += 1
-            return self._tested(Column(token.text))
+            return self._tested(ColumnName(token.text))
         if token.kind != NAME or token.text in ("and", "or", "not"):
             raise self._wrong("a column, a number or a function")
         self._at += 1
@@ -346,11 +303,16 @@ class Parser:
             if self._token.kind != NAME:
                 raise self._wrong(f"a function after '{name}.'")
             self._at += 1
-            return self._called(f"{MODULES[name]}.{self._tokens[self._at - 1].text}", token, factor=factor)
-        return self._called(name, token, factor=factor) if self._is("(") else self._tested(Column(name))
+            return self._called(
+                f"{MODULES[name]}.{self._tokens[self._at - 1].text}", token, factor=factor
+            )
+        return (
+            self._called(name, token, factor=factor)
+            if self._is("(")
+            else self._tested(ColumnName(name))
+        )
 
-    def _tested(self, column: Column) -> Node:
-        """A column, or its test for missing values."""
+    def _tested(self, column: ColumnName) -> Node:
         if self._accept(".") is None:
             return column
         token = self._token
@@ -361,7 +323,11 @@ class Parser:
                 f" {', '.join(PARTS)}.",
             )  # fmt: skip
         if token.kind != NAME or token.text not in MISSING:
-            raise self._wrong("isna() or notna() after a column and '.'", token, "A column has no other attributes.")
+            raise self._wrong(
+                "isna() or notna() after a column and '.'",
+                token,
+                "A column has no other attributes.",
+            )
         self._at += 1
         self._expect("(")
         self._expect(")")
@@ -388,7 +354,7 @@ class Parser:
             raise self._wrong("a column's name in quotes", remedy="Write it as Q('zip code').")
         self._at += 1
         self._expect(")")
-        return self._tested(Column(token.text))
+        return self._tested(ColumnName(token.text))
 
     def _function(self, name: str, function: Function, start: Token) -> Node:
         arguments = [self._expression()]
@@ -416,7 +382,11 @@ class Parser:
                 places = list(kinds)
                 key = "" if by_name or len(found) >= len(places) else places[len(found)]
             if key not in kinds or key in found:
-                raise self._wrong(f"an option of {name}", token, f"It has {', '.join(kinds) or 'none'}, each once.")
+                raise self._wrong(
+                    f"an option of {name}",
+                    token,
+                    f"It has {', '.join(kinds) or 'none'}, each once.",
+                )
             found[key] = self._option(kinds[key])
         return found
 
@@ -434,16 +404,6 @@ class Parser:
             if kind == A_NUMBER or (value.is_integer() and 0 <= value <= MAX_COUNT):
                 return value
         raise self._wrong(kind, token)
-
-    def _numbers(self) -> tuple[float, ...]:
-        start, closing = self._token, "]" if self._accept("[", "(") == "[" else ")"
-        found = [self._number()]
-        while self._accept(","):
-            found.append(self._number())
-        self._expect(closing)
-        if any(a >= b for a, b in pairwise(found)):
-            raise self._wrong("numbers in increasing order", start, "Sort them, each once.")
-        return tuple(found)
 
     def _category(self) -> Node:
         operand = self._truth(self._sum) if not self._is_cut() else self._named(factor=True)

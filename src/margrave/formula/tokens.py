@@ -14,12 +14,7 @@ EXAMPLE = 'Write one such as "income ~ age + C(sex)".'
 
 NUMBER, NAME, TEXT, QUOTED, SIGN, END = "number", "name", "text", "quoted column", "sign", "end"
 
-_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
-_NAME = re.compile(r"[^\W\d]\w*")
-_SIGN = re.compile(r"\*\*|==|!=|<=|>=|[-+*/:~&|<>=()\[\],.]")
 _TEXT = re.compile(r"'(?:[^'\\]|\\['\"\\])*'|\"(?:[^\"\\]|\\['\"\\])*\"")
-_QUOTED = re.compile(r"`[^`]+`")
-_ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,9 @@ def tokens_of(formula: object) -> list[Token]:
         InputError: The formula is not a text, is too long or holds a character that formulas do not have.
     """
     if not isinstance(formula, str):
-        raise InputError(f"A formula is a text, and {type(formula).__name__} was given.", remedy=EXAMPLE)
+        raise InputError(
+            f"A formula is a text, and {type(formula).__name__} was given.", remedy=EXAMPLE
+        )
     if len(formula) > MAX_CHARACTERS:
         raise InputError(
             f"The formula has {len(formula):,} characters, and at most {MAX_CHARACTERS:,} are allowed.",
@@ -55,16 +52,29 @@ def tokens_of(formula: object) -> list[Token]:
 
 
 def _next(formula: str, place: int) -> tuple[Token, int]:
-    for kind, pattern in ((NUMBER, _NUMBER), (NAME, _NAME), (TEXT, _TEXT), (QUOTED, _QUOTED), (SIGN, _SIGN)):
+    number = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
+    name = re.compile(r"[^\W\d]\w*")
+    sign = re.compile(r"\*\*|==|!=|<=|>=|[-+*/:~&|<>=()\[\],.]")
+    quoted = re.compile(r"`[^`]+`")
+    escaped = re.compile(r"\\(.)")
+    for kind, pattern in (
+        (NUMBER, number),
+        (NAME, name),
+        (TEXT, _TEXT),
+        (QUOTED, quoted),
+        (SIGN, sign),
+    ):
         match = pattern.match(formula, place)
         if match is not None:
             text = match[0]
             if kind in (TEXT, QUOTED):
-                text = _ESCAPED.sub(r"\1", text[1:-1]) if kind == TEXT else text[1:-1]
+                text = escaped.sub(r"\1", text[1:-1]) if kind == TEXT else text[1:-1]
                 if not text.isprintable():
                     break
             return Token(kind, text, place), match.end()
-    raise refusal(place, "a column, a number or an operator", _found(formula, place), _remedy(formula, place))
+    raise refusal(
+        place, "a column, a number or an operator", _found(formula, place), _remedy(formula, place)
+    )
 
 
 def _found(formula: str, place: int) -> str:

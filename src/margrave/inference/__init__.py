@@ -1,4 +1,4 @@
-"""Inference for the population behind a release: data sets from its posterior, analysed one by one and combined.
+"""Inference for the population behind a release: data sets from its posterior, analyzed one by one and combined.
 
 Needs the extra ``inference``: ``pip install 'margrave[inference]'``.
 """
@@ -6,28 +6,38 @@ Needs the extra ``inference``: ``pip install 'margrave[inference]'``.
 from margrave.errors import InputError
 
 try:
-    from margrave.inference.analyse import analyse, analyse_posterior, analyse_several
-    from margrave.inference.analysis import Analysis
     from margrave.inference.combine import Mixture, WaldTest, combine, mix, wald
-    from margrave.inference.correlation import Correlation
-    from margrave.inference.estimate import Estimate
-    from margrave.inference.fits import Fitted
-    from margrave.inference.groups import By
-    from margrave.inference.models import OLS, Logistic, Mean, Proportion, Quantile
-    from margrave.inference.totals import Count, Total
+    from margrave.inference.estimands import (
+        By,
+        Correlation,
+        Count,
+        Mean,
+        Proportion,
+        Quantile,
+        Total,
+    )
+    from margrave.inference.estimate import Caveat, Estimate
+    from margrave.inference.fitted import Basis, Estimand, EstimateTerm, Fitted
+    from margrave.inference.regression import OLS, Logistic
+    from margrave.inference.results import Analysis
+    from margrave.inference.run import analyze, analyze_posterior, analyze_several
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("pandas", "scipy"):
         raise
     raise InputError(
-        f"Inference needs {error.name}, which is not installed.", remedy="pip install 'margrave[inference]'"
+        f"Inference needs {error.name}, which is not installed.",
+        remedy="pip install 'margrave[inference]'",
     ) from None
 
 __all__ = [
     "OLS",
     "Analysis",
+    "Basis",
     "By",
+    "Caveat",
     "Correlation",
     "Count",
+    "Estimand",
     "Estimate",
     "Fitted",
     "Logistic",
@@ -35,11 +45,12 @@ __all__ = [
     "Mixture",
     "Proportion",
     "Quantile",
+    "EstimateTerm",
     "Total",
     "WaldTest",
-    "analyse",
-    "analyse_posterior",
-    "analyse_several",
+    "analyze",
+    "analyze_posterior",
+    "analyze_several",
     "combine",
     "mix",
     "wald",

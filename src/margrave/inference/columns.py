@@ -1,51 +1,178 @@
-"""Columns of a frame as the ready models take them, and what they give back."""
+"""Columns of a data frame: their kinds, their numbers, and values as they hold them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
-from margrave.inference.fits import Fitted
-from margrave.inference.kinds import days_of, is_date, is_number, some
-from margrave.typing import FloatArray
-
-
-def scalar(name: str, estimate: float, variance: float, *, days: bool = False) -> Fitted:
-    """One estimate."""
-    return replace(Fitted.of((name,), [float(estimate)], [[float(variance)]]), days=days)
+from margrave.release.conditions import codes_of
+from margrave.schema import Schema
+from margrave.schema.categorical import NO, YES
+from margrave.schema.column import abbreviate
+from margrave.types import FloatArray
 
 
 def column_of(frame: pd.DataFrame, name: str) -> pd.Series:
-    """The column of that name, or an InputError."""
+    """Return the column of that name. Raises `InputError` if the frame has none."""
     if not isinstance(name, str) or name not in frame.columns:
-        raise InputError(f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}.")
+        raise InputError(
+            f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}."
+        )
     return frame[name]
 
 
-def line_of(frame: pd.DataFrame, name: str) -> pd.Series:
-    """A column of numbers, or of dates as days since 1970; missing ones are NaN."""
+def numeric_column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column's numbers; dates are days since 1970, and missing values NaN."""
     column = column_of(frame, name)
     if is_date(column):
         column = days_of(column)
     if not is_number(column):
         raise InputError(
-            f"Column {name!r} holds no numbers.", remedy="For a column of categories, ask for a proportion."
+            f"Column {name!r} holds no numbers.",
+            remedy="For a column of categories, ask for a proportion.",
         )
     return column.astype(float)
 
 
-def numbers_of(frame: pd.DataFrame, name: str) -> FloatArray:
-    """The numbers that are not missing. An empty frame, whose types alone are looked at, gives none."""
-    x = line_of(frame, name).dropna().to_numpy(dtype=np.float64)
+def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
+    """Return a column's numbers without the missing ones.
+
+    Raises:
+        ValueError: A frame with rows has fewer than two.
+    """
+    x = numeric_column(frame, name).dropna().to_numpy(dtype=np.float64)
     if len(frame):
-        enough(len(x), name)
+        check_count(len(x), name)
     return np.asarray(x)
 
 
-def enough(n: int, name: str) -> None:
-    """A ValueError where there are too few values for a variance."""
+def check_count(n: int, name: str) -> None:
+    """Raise `ValueError` if n values are too few for a variance."""
     if n < 2:
         raise ValueError(f"column {name!r} has {n} values that are not missing")
+
+
+def value_of(column: pd.Series, name: str, value: Any) -> Any:
+    """Return a value, or its text, as the column holds it. Truths are written as in a schema.
+
+    Raises:
+        InputError: The column cannot hold the value.
+    """
+    if is_truth(column):
+        return _truth(name, value)
+    levels = levels_of(column)
+    if levels is not None:
+        found = [v for v in levels if v == value or str(v).lower() == str(value).lower()]
+        exact = [v for v in found if v == value or str(v) == str(value)]
+        if not found:
+            raise InputError(
+                f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(levels)}."
+            )
+        return (exact or found)[0]
+    binary = is_number(column) and column.dropna().isin([0, 1]).all()
+    if binary and str(value).strip().lower() in (*YES, *NO):
+        return float(_truth(name, value))
+    try:
+        return pd.Timestamp(value) if is_date(column) else float(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind."
+        ) from None
+
+
+def indicator(column: pd.Series, name: str, value: Any) -> pd.Series:
+    """Return 1 for rows with a value, 0 for others, NaN for missing ones.
+
+    The value None selects the missing ones: then no row is NaN.
+    """
+    if value is None:
+        return column.isna().astype(float)
+    has: pd.Series = (column == value_of(column, name, value)).astype(float).where(column.notna())
+    return has
+
+
+def check_in_schema(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
+    """Raise `InputError` for a number, date or missing value that the schema excludes."""
+    if schema is None:
+        return
+    own = schema.column(name)
+    remedy = f"It has {abbreviate(own.labels())}."
+    if value is None:
+        if not own.missing:
+            raise InputError(f"Column {name!r} lacks no value, by the schema.", remedy=remedy)
+    elif not is_truth(column) and (is_number(column) or is_date(column)):
+        codes_of(schema, name, value)
+        if own.kind in ("integer", "coded") and not _is_whole(value):
+            raise InputError(
+                f"Column {name!r} holds whole numbers, and {value!r} is not one.", remedy=remedy
+            )
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return float(value) % 1 == 0
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def levels_of(column: pd.Series) -> list[Any] | None:
+    """Return the values of a column of categories or texts; None for any other kind."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    text = pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)
+    return sorted(column.dropna().unique(), key=str) if text and not is_number(column) else None
+
+
+def is_truth(column: pd.Series) -> bool:
+    """Return whether a column holds true and false, also if some are missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = column.cat.categories
+        return list(levels) == [False, True] and levels.dtype == np.dtype(bool)
+    if column.dtype == np.dtype(object):
+        return bool(pd.api.types.infer_dtype(column, skipna=True) == "boolean")
+    return bool(column.dtype == np.dtype(bool) or isinstance(column.dtype, pd.BooleanDtype))
+
+
+def _truth(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in (*YES, *NO):
+        raise InputError(
+            f"Column {name!r} holds true and false, not {value!r}.", remedy="Name true or false."
+        )
+    return text in YES
+
+
+def is_number(column: pd.Series) -> bool:
+    """Return whether a column holds numbers or truth values."""
+    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+
+
+def is_date(column: pd.Series) -> bool:
+    """Return whether a column holds dates or times."""
+    return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
+
+
+def days_of(dates: pd.Series) -> pd.Series:
+    """Return dates and times as days since 1970, with fractions."""
+    return (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
+
+
+def date_text(day: float) -> str:
+    """Return a number of days since 1970 as a date and time.
+
+    >>> date_text(18262.5)
+    '2020-01-01 12:00'
+    """
+    try:
+        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return f"day {day:.4g}"
+
+
+def some(values: Any, between: str = ", ") -> str:
+    """Return at most a dozen values in one line."""
+    texts = [str(v) for v in values]
+    return between.join(texts[:12]) + (f"{between}..." if len(texts) > 12 else "")

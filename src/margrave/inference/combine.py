@@ -1,7 +1,7 @@
-"""Combining rules: what m analyses of m data sets, each from its own draw of the posterior, say together.
+"""Combining rules for m analyses of m data sets, each from its own draw of the posterior.
 
-Each data set holds ``rows`` records of a population that was drawn from the posterior given the noisy answers, and
-that posterior is that of ``total`` real records. Data set i gives an estimate q_i and its variance v_i.
+Each data set holds ``rows`` records of a population drawn from the posterior given the noisy
+answers, which is that of ``total`` real records. Data set i gives an estimate q_i and variance v_i.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from scipy import special
 
 from margrave.errors import InputError
 from margrave.inference.estimate import Estimate
-from margrave.typing import FloatArray
-
-LEAST_DF = 1.0
-"""The least degrees of freedom: those of the Cauchy distribution, whose intervals are wide enough for any m."""
+from margrave.types import FloatArray
 
 
 def combine(
@@ -29,10 +26,10 @@ def combine(
     total: float | None = None,
     name: str = "estimate",
     data_sets: int | None = None,
-    centre: float | None = None,
-    correct: bool = True,
+    center: float | None = None,
+    bias_correct: bool = True,
 ) -> Estimate:
-    """The estimate of a scalar from m fully synthetic data sets.
+    """Return the estimate of a scalar from m fully synthetic data sets.
 
     With q̄ = mean q_i, v̄ = mean v_i, b = Σ (q_i − q̄)² / (m − 1), ratio = rows / total::
 
@@ -40,69 +37,96 @@ def combine(
         T  = ratio v̄                where that is larger: the variance of the real records alone
         df = (m − 1) min(1, T / ((1 + 1/m) b))², and at least 1
 
-    Raghunathan, Reiter and Rubin put no bound on T, and Reiter's correction for T < 0 is the same ``ratio v̄``. A
-    noise-aware posterior is never narrower than that of the real records, so every T below it is an underestimate by
-    chance and is raised too; the floor also keeps df at (m − 1) (ratio / (1 + ratio))² or more, where without it
-    an interval with T near 0 has a df near 0 and no end. Both only widen or steady the interval: in simulations its
-    coverage is at least nominal for every m and ratio (``docs/inference.md``). Without ``rows`` and ``total`` there is
-    no floor, and T < 0 leaves the interval unknown (NaN). As ``rows`` grows, v̄ vanishes and T = (1 + 1/m) b.
+    Raghunathan, Reiter and Rubin put no bound on T; Reiter's correction for T < 0 is the same
+    ``ratio v̄``. A noise-aware posterior is never narrower than that of the real records, so every
+    T below it is an underestimate by chance and is raised too. The floor also keeps df at
+    (m − 1) (ratio / (1 + ratio))² or more, where without it an interval with T near 0 has a df
+    near 0 and no end. Both only widen or steady the interval: in simulations its coverage is at
+    least nominal for every m and ratio (``docs/research/intervals.md``). Without ``rows`` and ``total``
+    there is no floor, and T < 0 leaves the interval unknown. As ``rows`` grows, v̄ vanishes.
 
-    ``centre`` is q̂, the mean estimate from as many tables of the distribution whose refits the data sets come from
-    (:meth:`Draws.released`). Then q̄ − q̂ is the bias that refitting shows; the estimate is 2 q̂ − q̄, and (q̄ − q̂)² is
-    added to T, with df as it is: a correction may be off by about as much as it corrects. ``correct=False`` leaves
-    the estimate q̄ and its T, and only records the bias, which :attr:`Estimate.doubtful` compares with T.
+    Args:
+        estimates: q_i, shape (m,), m at least 2.
+        variances: v_i, shape (m,), not negative.
+        rows: Records of each data set.
+        total: Real records.
+        name: Name of the estimate.
+        data_sets: Data sets drawn, if some of them are not used here.
+        center: q̂, the mean estimate from as many tables of the distribution that was refitted
+            (`Draws.released`). Then q̄ − q̂ is the bias of refitting, the estimate is 2 q̂ − q̄, and
+            (q̄ − q̂)² is added to T: a correction may be off by as much as it corrects.
+        bias_correct: False leaves the estimate q̄ and its T, and only records the bias.
 
-    >>> found = combine([1.0, 2.0, 3.0], [0.1, 0.2, 0.3], rows=100, total=100)
-    >>> found.estimate, round(found.variance, 4), round(found.df, 4)
-    (2.0, 1.1333, 1.445)
+    Raises:
+        InputError: There are fewer than two values, or one is not finite, or a variance negative.
 
-    **Privacy:** none spent; data sets of a release are post-processing.
-    Source: Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df); Efron, Tibshirani 1993, Chapter 10
-    (the bias of refits).
+    Privacy:
+        None spent: data sets of a release are post-processing.
+
+    Example:
+        >>> found = combine([1.0, 2.0, 3.0], [0.1, 0.2, 0.3], rows=100, total=100)
+        >>> found.estimate, round(found.variance, 4), round(found.df, 4)
+        (2.0, 1.1333, 1.445)
+
+    References:
+        Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df); Efron, Tibshirani
+        1993, Chapter 10 (the bias of refits).
     """
+    # Degrees of freedom of the Cauchy distribution, whose intervals are wide enough for any m.
+    min_df = 1.0
     q, v = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.shape != v.shape or q.ndim != 1 or len(q) < 2:
         raise InputError(
-            "Rules that combine data sets need estimates and variances from at least two.", remedy="Draw more."
+            "Rules that combine data sets need estimates and variances from at least two.",
+            remedy="Draw more.",
         )
-    bias = 0.0 if centre is None else float(q.mean()) - centre
+    bias = 0.0 if center is None else float(q.mean()) - center
     if not (np.isfinite(q).all() and np.isfinite(v).all() and (v >= 0).all() and np.isfinite(bias)):
-        raise InputError("An estimate is not finite, or a variance is negative.", remedy="Leave it out.")
+        raise InputError(
+            "An estimate is not finite, or a variance is negative.", remedy="Leave it out."
+        )
     m, ratio = len(q), ratio_of(rows, total)
     within, between = float(v.mean()), float(q.var(ddof=1))
     spread = (1.0 + 1.0 / m) * between
     variance, floor = spread - within, 0.0 if ratio is None else ratio * within
     floored = variance < floor
-    if ratio is None and variance <= 0:
-        variance = np.nan
-    variance = max(variance, floor)
+    variance = max(np.nan if ratio is None and variance <= 0 else variance, floor)
     share = min(variance / spread, 1.0) if spread > 0 else 1.0
-    df = max((m - 1) * share**2, LEAST_DF)
-    count = m if data_sets is None else data_sets
-    estimate, added = (centre - bias, bias**2) if correct and centre is not None else (float(q.mean()), 0.0)
+    df = max((m - 1) * share**2, min_df)
+    estimate = float(q.mean())
+    if bias_correct and center is not None:
+        estimate, variance = center - bias, variance + bias**2
     return Estimate(
-        name, estimate, variance + added, df, within, between, m, count, ratio, floored, bias, corrected=correct
-    )
+        name, estimate, variance, df, within, between, m, data_sets or m, ratio, floored, bias, bias_correct
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class WaldTest:
-    """A test of several values at once: under the null ``statistic`` is F distributed with ``df`` degrees."""
+    """A test of several values at once.
+
+    Attributes:
+        names: The quantities tested.
+        statistic: F distributed under the null, with ``df`` degrees of freedom.
+        df: Degrees of freedom of numerator and denominator.
+        pvalue: Probability of a larger statistic under the null.
+        method: ``"full"`` or ``"proportional"``.
+    """
 
     names: tuple[str, ...]
     statistic: float
     df: tuple[float, float]
-    p_value: float
+    pvalue: float
     method: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        numbers = {"statistic": self.statistic, "df": list(self.df), "p_value": self.p_value}
+        """Return plain data."""
+        numbers = {"statistic": self.statistic, "df": list(self.df), "pvalue": self.pvalue}
         return {"names": list(self.names), **numbers, "method": self.method}
 
     def __str__(self) -> str:
         first, second = self.df
-        return f"F({first:g}, {second:.1f}) = {self.statistic:.4g}, p = {self.p_value:.3g}"
+        return f"F({first:g}, {second:.1f}) = {self.statistic:.4g}, p = {self.pvalue:.3g}"
 
 
 def wald(
@@ -114,12 +138,9 @@ def wald(
     total: float | None = None,
     method: str = "full",
     names: Sequence[str] = (),
-    centre: FloatArray | None = None,
+    center: FloatArray | None = None,
 ) -> WaldTest:
-    """Test that k quantities have the values ``null``: m estimates (m × k) and their covariances (m × k × k).
-
-    ``centre`` is q̂ as for :func:`combine`: 2 q̂ − q̄ is then tested in the place of q̄, and with c = q̄ − q̂ the matrix
-    c cᵀ is added to T.
+    """Test that k quantities have the values ``null``.
 
     With B and V̄ the matrices of b and v̄, and A = (1 + 1/m) B:
 
@@ -129,21 +150,37 @@ def wald(
         W  = dᵀ T⁻¹ d,    ν = (m − 1) (k + k²) / (tr(G²) + tr(G)²),   k ≤ ν ≤ m − 1
         F  = W (ν − k + 1) / (k ν)  ~  F(k, ν − k + 1)
 
-    ν matches the total variance of T to that of a Wishart matrix; for k = 1 it is the df of :func:`combine`. Source:
-    Krishnamoorthy and Yu 2004 (who match sums of Wishart matrices so), applied to the covariance of Raghunathan,
-    Reiter and Rubin 2003.
+    ν matches the total variance of T to that of a Wishart matrix; for k = 1 it is the df of `combine`.
 
     ``"proportional"``: Reiter's test. It takes B and V̄ to be proportional, so that one number is estimated instead
     of a matrix. With r = tr(A V̄⁻¹) / k and t = k (m − 1) > 4::
 
         F = dᵀ V̄⁻¹ d / (k (r − 1))  ~  F(k, w),    w = 4 + (t − 4) (1 − (1 − 2/t) / r)²
 
-    with r − 1 at least ``ratio``. w gives the mean and variance of (r t / χ²_t − 1) to a scaled w / χ²_w. Source:
-    Reiter 2005, in the manner of Li, Raghunathan and Rubin 1991. Noise added for privacy is not proportional to
-    V̄: in simulations this test, at the level 0.05, rejects a true null in up to 0.15 of cases, and ``"full"`` in
-    no more than 0.05; it is for comparison, and for data sets without such noise.
+    with r − 1 at least ``ratio``. w gives the mean and variance of (r t / χ²_t − 1) to a scaled w / χ²_w. Noise
+    added for privacy is not proportional to V̄: in simulations at the level 0.05 this test rejects a true null in
+    up to 0.15 of cases, ``"full"`` in no more than 0.05. It is for comparison, and for data sets without noise.
 
-    **Privacy:** none spent.
+    Args:
+        estimates: Shape (m, k).
+        covariances: Shape (m, k, k).
+        null: A number, or shape (k,).
+        rows: Records of each data set.
+        total: Real records.
+        method: ``"full"`` or ``"proportional"``.
+        names: The k names, for the result.
+        center: q̂ as for `combine`, shape (k,): 2 q̂ − q̄ is tested in the place of q̄, and with
+            c = q̄ − q̂ the matrix c cᵀ is added to T.
+
+    Raises:
+        InputError: There are too few data sets, or the covariance is singular or not positive.
+
+    Privacy:
+        None spent.
+
+    References:
+        Krishnamoorthy and Yu 2004 (who match sums of Wishart matrices so), applied to the covariance of
+        Raghunathan, Reiter and Rubin 2003. Reiter 2005, in the manner of Li, Raghunathan and Rubin 1991.
     """
     q, v = np.asarray(estimates, dtype=np.float64), np.asarray(covariances, dtype=np.float64)
     m, k = _check_wald(q, v, method)
@@ -151,23 +188,24 @@ def wald(
     within = v.mean(axis=0)
     half = _inverse_root(within)
     mean = q.mean(axis=0)
-    bias = np.zeros(k) if centre is None else mean - centre
+    bias = np.zeros(k) if center is None else mean - center
     d, c = half @ (mean - 2.0 * bias - null), half @ bias
-    spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half  # A, in units of V̄
-    if method == "full":
-        statistic, second = _full(d, c, spread, m, ratio)
-    else:
-        statistic, second = _proportional(d, c, spread, m, ratio)
+    spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half  # A / V̄
+    statistic, second = (_full if method == "full" else _proportional)(d, c, spread, m, ratio)
     p = float(special.fdtrc(k, second, statistic))
     return WaldTest(tuple(names), statistic, (float(k), second), p, method)
 
 
 def _length(d: FloatArray, c: FloatArray, variances: FloatArray) -> float:
-    """``dᵀ (T + c cᵀ)⁻¹ d`` for a diagonal T (Sherman and Morrison 1950)."""
-    return float((d * d / variances).sum() - (d * c / variances).sum() ** 2 / (1.0 + (c * c / variances).sum()))
+    return float(
+        (d * d / variances).sum()
+        - (d * c / variances).sum() ** 2 / (1.0 + (c * c / variances).sum())
+    )
 
 
-def _full(d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None) -> tuple[float, float]:
+def _full(
+    d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None
+) -> tuple[float, float]:
     k = len(d)
     values, vectors = np.linalg.eigh(spread - np.eye(k))
     if ratio is None and values[0] <= 0:
@@ -197,9 +235,39 @@ def _proportional(
     return _length(d, c, np.full(k, r - 1.0)) / k, w
 
 
+def total_covariance(
+    estimates: FloatArray,
+    covariances: FloatArray,
+    *,
+    rows: float | None = None,
+    total: float | None = None,
+    center: FloatArray | None = None,
+) -> FloatArray:
+    """Return T = (1 + 1/m) B − V̄ (k × k), no direction of it below ``ratio`` V̄, plus c cᵀ.
+
+    Args:
+        estimates: Shape (m, k).
+        covariances: Shape (m, k, k).
+        rows: Records of each data set.
+        total: Real records.
+        center: q̂ as for `wald`, shape (k,); c = q̄ − q̂.
+    """
+    q, within = np.asarray(estimates), np.asarray(covariances).mean(axis=0)
+    m, k = q.shape
+    half = _inverse_root(within)
+    spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half
+    values, vectors = np.linalg.eigh(spread - np.eye(k))
+    root = np.linalg.solve(half, vectors)
+    bias = np.zeros(k) if center is None else q.mean(axis=0) - center
+    floor = ratio_of(rows, total) or 0.0
+    return np.asarray(root * np.maximum(values, floor) @ root.T + np.outer(bias, bias))
+
+
 def _check_wald(q: FloatArray, v: FloatArray, method: str) -> tuple[int, int]:
     if q.ndim != 2 or v.shape != (*q.shape, q.shape[-1]):
-        raise InputError(f"Estimates of shape {q.shape} do not go with covariances of shape {v.shape}.")
+        raise InputError(
+            f"Estimates of shape {q.shape} do not go with covariances of shape {v.shape}."
+        )
     m, k = q.shape
     if method not in ("full", "proportional"):
         raise InputError(f"There is no test {method!r}.", remedy="Choose full or proportional.")
@@ -215,39 +283,53 @@ def _inverse_root(within: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(within)
     if values[0] <= 1e-12 * max(values[-1], 0.0) or values[-1] <= 0:
         raise InputError(
-            "The covariance of these estimates is singular.", remedy="Test fewer of them, none implied by others."
+            "The covariance of these estimates is singular.",
+            remedy="Test fewer of them, none implied by others.",
         )
     return np.asarray(vectors / np.sqrt(values) @ vectors.T)
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Draws of a posterior for each data set, put together: ``draws`` is (all draws × k)."""
+    """Pooled draws of the posteriors from all data sets.
+
+    Attributes:
+        names: The k quantities.
+        draws: Shape (all draws, k).
+        data_sets: Number of data sets.
+    """
 
     names: tuple[str, ...]
     draws: FloatArray
     data_sets: int
 
     def interval(self, level: float = 0.95) -> FloatArray:
-        """The central interval of every quantity by quantiles, one row each: (k × 2)."""
+        """Return the central credible interval of every quantity, shape (k, 2)."""
         tail = (1.0 - level) / 2.0
         return np.asarray(np.quantile(self.draws, [tail, 1.0 - tail], axis=0).T)
 
     @property
     def mean(self) -> FloatArray:
-        """The posterior mean of every quantity."""
+        """The posterior mean of every quantity, shape (k,)."""
         return np.asarray(self.draws.mean(axis=0))
 
 
 def mix(posteriors: Sequence[Any], names: Sequence[str] = ()) -> Mixture:
-    """Pool the draws of the posteriors that a Bayesian analysis gave, one array (draws × k) a data set.
+    """Pool the draws of the posteriors that a Bayesian analysis gave.
 
     The pooled draws estimate the posterior given the noisy answers, without any assumption of normality, *as the
-    data sets grow*: with as many records as the real table has, they are too wide, since each data set adds its own
+    data sets grow*. With as many records as the real table has they are too wide, since each data set adds its own
     sampling and its own posterior's width. Draw data sets of some ten times as many records (``rows=``).
 
-    **Privacy:** none spent.
-    Source: Gelman et al. 2014, Section 18.2; consistency as the data sets grow: Räisä, Jälkö, Honkela 2023.
+    Args:
+        posteriors: One array (draws × k) for each data set, all of one shape.
+        names: The k names; by default q1, q2, ...
+
+    Privacy:
+        None spent.
+
+    References:
+        Gelman et al. 2014, Section 18.2; consistency as the data sets grow: Räisä, Jälkö, Honkela 2023.
     """
     arrays = [np.asarray(p, dtype=np.float64) for p in posteriors]
     arrays = [a[:, None] if a.ndim == 1 else a for a in arrays]
@@ -257,14 +339,15 @@ def mix(posteriors: Sequence[Any], names: Sequence[str] = ()) -> Mixture:
             "Posteriors to mix are arrays (draws × quantities) of one shape, from at least two data sets.",
             remedy="Take as many draws from each.",
         )
-    found = tuple(names) or tuple(f"q{i + 1}" for i in range(arrays[0].shape[1]))
-    if len(found) != arrays[0].shape[1]:
-        raise InputError(f"{len(found)} names are given for {arrays[0].shape[1]} quantities.")
-    return Mixture(found, np.concatenate(arrays), len(arrays))
+    k = arrays[0].shape[1]
+    names = tuple(names) or tuple(f"q{i + 1}" for i in range(k))
+    if len(names) != k:
+        raise InputError(f"{len(names)} names are given for {k} quantities.")
+    return Mixture(names, np.concatenate(arrays), len(arrays))
 
 
 def ratio_of(rows: float | None, total: float | None) -> float | None:
-    """Records of a data set over real records, where both are known."""
+    """Return records of a data set over real records; None if either is unknown."""
     if rows is None or total is None:
         return None
     if rows <= 0 or total <= 0:

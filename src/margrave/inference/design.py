@@ -6,6 +6,7 @@ place of evaluation looks values up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -28,20 +29,18 @@ from formulaic.transforms.contrasts import (
 from interface_meta import override
 
 from margrave.errors import InputError
-from margrave.formula import Call, Category, Node, columns_in, expand, needed_in, parse_factor, written
-from margrave.inference.values import (
+from margrave.formula import Call, Category, Node, expand, needed_in, parse_factor, written
+from margrave.inference.expressions import (
     SPLINES,
-    Evaluation,
+    Evaluator,
     categories_of,
-    complete,
-    infinite,
-    is_missing,
+    check_columns,
+    complete_rows,
+    infinite_value,
     place_of,
     unknown_level,
 )
-from margrave.typing import BoolArray, FloatArray
-
-ENCODERS = {"bs": basis_spline, "cr": natural_cubic_spline}
+from margrave.types import BoolArray, FloatArray
 
 
 class NamedPolyContrasts(PolyContrasts):  # type: ignore[misc]
@@ -80,21 +79,13 @@ class ClosedMaterializer(PandasMaterializer):  # type: ignore[misc]
         return self._evaluate(name, None, None)
 
 
-def check_columns(node: Node, columns: Any) -> None:
-    """Raise `InputError` if an expression names something that is not a column."""
-    for name in columns_in(node):
-        if name not in columns:
-            raise InputError(
-                f"The formula names {name!r}, which is not a column.",
-                remedy=f"The columns are: {', '.join(map(str, columns))}.",
-            )
+def design(
+    right: Node, frame: pd.DataFrame, y: FloatArray
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """Return outcome (n), design matrix (n × k) and its columns' names, for records that lack nothing.
 
-
-def design(right: Node, frame: pd.DataFrame, y: FloatArray) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return outcome, design matrix and the names of its columns, for the records that lack nothing.
-
-    Dates and times enter as days since 1970, with fractions. Whole numbers name their categories without fractions:
-    ``C(k)[T.2]``.
+    Dates and times enter as days since 1970, with fractions. Whole numbers name their categories
+    without fractions: ``C(k)[T.2]``.
 
     Raises:
         InputError: The columns' kinds do not fit the formula.
@@ -103,46 +94,73 @@ def design(right: Node, frame: pd.DataFrame, y: FloatArray) -> tuple[FloatArray,
     intercept, terms = expand(right)
     factors = {text: node for term in terms for text, node in term.items()}
     if not factors and not intercept:
-        raise InputError("The formula has no terms.", remedy="Name a column, or write 1 for the mean.")
-    kept = ~np.isnan(y) & complete(frame, tuple(dict.fromkeys(n for f in factors.values() for n in needed_in(f))))
+        raise InputError(
+            "The formula has no terms.", remedy="Name a column, or write 1 for the mean."
+        )
+    needed = tuple(dict.fromkeys(n for f in factors.values() for n in needed_in(f)))
+    complete = ~np.isnan(y) & complete_rows(frame, needed)
     part, found = frame, dict[str, FactorValues]()
-    for _ in range(2):  # what a function makes of a value may be missing too: the logarithm of a negative number
-        part, y = part[kept], y[kept]
+    for _ in range(2):  # a function may make a value missing: the logarithm of a negative number
+        part, y = part[complete], y[complete]
         if not len(part):
             raise ValueError("no record has all values that the formula needs")
         found = {text: factor_values(node, part) for text, node in factors.items()}
-        kept = _present(found, len(part))
-        if kept.all():
+        complete = _present(found, len(part))
+        if complete.all():
             break
+    _check_width(terms, found)
     x, names = _encoded(intercept, _ordered(terms, found), part, found)
     return y, x, names
 
 
+def _check_width(terms: list[dict[str, Node]], found: Mapping[str, FactorValues]) -> None:
+    """Raise ``InputError`` for a design of more columns than a regression can use."""
+    max_columns = 1000
+    width = {text: _columns_of(values) for text, values in found.items()}
+    widths = [math.prod(width[text] for text in term) for term in terms]
+    if sum(widths) > max_columns:
+        widest = ":".join(terms[int(np.argmax(widths))])
+        raise InputError(
+            f"The formula makes {sum(widths):,} columns, more than {max_columns:,}; the term {widest} alone makes"
+            f" {max(widths):,}.",
+            remedy="Leave that term out, or use columns with fewer categories.",
+        )
+
+
+def _columns_of(values: FactorValues) -> int:
+    """Return the number of columns of a factor: of its levels, of a spline's basis, or 1."""
+    plain = values.__wrapped__
+    if isinstance(plain, dict):
+        return len(plain)
+    levels = getattr(getattr(plain, "dtype", None), "categories", None)
+    return 1 if levels is None else len(levels)
+
+
 def _present(found: Mapping[str, FactorValues], rows: int) -> BoolArray:
-    """Return which records have a value of every factor. An infinite one is a ValueError."""
-    kept = np.ones(rows, dtype=np.bool_)
+    """Return a mask of the records with a value of every factor. Raises `ValueError` for infinity."""
+    present = np.ones(rows, dtype=np.bool_)
     for text, values in found.items():
         plain = values.__wrapped__
         for column in plain.values() if isinstance(plain, dict) else [plain]:
-            kept &= ~is_missing(column)
+            present &= ~np.asarray(pd.isna(column))
             if not isinstance(column, pd.Series) and np.isinf(column).any():
-                raise infinite(text)
-    return kept
+                raise infinite_value(text)
+    return present
 
 
 def factor_values(node: Node, frame: pd.DataFrame) -> FactorValues:
     """Return a factor's values for formulaic: numbers, a spline's columns, or categories with their coding."""
-    evaluation = Evaluation(frame)
+    evaluation = Evaluator(frame)
     if isinstance(node, Call) and node.function in SPLINES:
         return _spline(node, evaluation.numbers(node.arguments[0]))
     values = evaluation.of(node)
-    if not isinstance(node, Category) and not isinstance(values, pd.Categorical) and values.dtype != np.dtype(bool):
+    categorical = isinstance(values, pd.Categorical)
+    if not (isinstance(node, Category) or categorical or values.dtype == np.dtype(bool)):
         return FactorValues(values, kind="numerical", spans_intercept=False)
-    own = values if isinstance(values, pd.Categorical) else None
     coded = categories_of(values)
     if not len(coded.categories):
         raise InputError(f"{written(node)} has no values.", remedy="Leave it out.")
-    return C(pd.Series(coded), contrasts=_contrasts(node, own if own is not None else coded, coded))
+    return C(pd.Series(coded), contrasts=_contrasts(node, values if categorical else coded, coded))
 
 
 def _contrasts(node: Node, own: pd.Categorical, coded: pd.Categorical) -> Contrasts:
@@ -157,7 +175,8 @@ def _contrasts(node: Node, own: pd.Categorical, coded: pd.Categorical) -> Contra
     if name == "Poly":
         if isinstance(option, tuple) and len(option) != len(levels):
             raise InputError(
-                f"{written(node)} gives {len(option)} scores for {len(levels)} values.", remedy="Give one for each."
+                f"{written(node)} gives {len(option)} scores for {len(levels)} values.",
+                remedy="Give one for each.",
             )
         return NamedPolyContrasts(scores=option)
     return {"Sum": SumContrasts, "Helmert": HelmertContrasts, "Diff": NamedDiffContrasts}[name]()
@@ -165,25 +184,36 @@ def _contrasts(node: Node, own: pd.Categorical, coded: pd.Categorical) -> Contra
 
 def _spline(node: Call, x: FloatArray) -> FactorValues:
     """Return a spline's columns, numbered from 0."""
+    encoders = {"bs": basis_spline, "cr": natural_cubic_spline}
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in node.options}
     options |= {k: int(cast(float, v)) for k, v in node.options if k in ("df", "degree")}
     if np.isinf(x).any() or np.isnan(x).any():
         return FactorValues(x, kind="numerical", spans_intercept=False)
     try:
-        columns = list(ENCODERS[node.function](x, **options, _state={}).values())
+        columns = list(encoders[node.function](x, **options, _state={}).values())
     except (ValueError, TypeError, IndexError, np.linalg.LinAlgError) as error:
         raise InputError(
             f"{written(node)} cannot be made ({str(error).splitlines()[0] if str(error) else type(error).__name__}).",
             remedy="Change its degrees of freedom, knots or bounds.",
         ) from None
     return FactorValues(
-        dict(enumerate(columns)), kind="numerical", spans_intercept=False, format="{name}[{field}]", encoded=False
+        dict(enumerate(columns)),
+        kind="numerical",
+        spans_intercept=False,
+        format="{name}[{field}]",
+        encoded=False,
     )
 
 
-def _ordered(terms: list[dict[str, Node]], found: Mapping[str, FactorValues]) -> list[dict[str, Node]]:
+def _ordered(
+    terms: list[dict[str, Node]], found: Mapping[str, FactorValues]
+) -> list[dict[str, Node]]:
     """Return the terms of categories alone, then the others by their numbers, of each the shorter ones first."""
-    numeric = {text for text, values in found.items() if values.__formulaic_metadata__.kind.value == "numerical"}
+    numeric = {
+        text
+        for text, values in found.items()
+        if values.__formulaic_metadata__.kind.value == "numerical"
+    }
     by_numbers: dict[frozenset[str], list[dict[str, Node]]] = {frozenset(): []}
     for term in terms:
         by_numbers.setdefault(frozenset(term.keys() & numeric), []).append(term)
@@ -191,7 +221,10 @@ def _ordered(terms: list[dict[str, Node]], found: Mapping[str, FactorValues]) ->
 
 
 def _encoded(
-    intercept: bool, terms: list[dict[str, Node]], frame: pd.DataFrame, found: Mapping[str, FactorValues]
+    intercept: bool,
+    terms: list[dict[str, Node]],
+    frame: pd.DataFrame,
+    found: Mapping[str, FactorValues],
 ) -> tuple[FloatArray, tuple[str, ...]]:
     first = [Term([Factor("1", eval_method="literal")])] if intercept else []
     others = [Term([Factor(text, eval_method="python") for text in term]) for term in terms]

@@ -1,38 +1,71 @@
-"""One estimand: its estimate from all data sets together, and everything that follows from its t distribution."""
+"""One population quantity: its estimate from all data sets together, and what limits it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from scipy import special
 
-from margrave.parameters import check_level
-from margrave.typing import Clique
+from margrave._fields import check_level, is_number
+from margrave.errors import InputError
+from margrave.types import Clique
 
+Bounds = tuple[float | None, float | None]
+
+#: Stands beside an estimate that may be far off, and before the notes that say why.
 MARK = "[!]"
-FOOTNOTE = f"{MARK} may be off by far more than its interval says: the notes that begin with {MARK} tell why."
-FAR = 3.0
-"""Standard errors (without the bias itself) of bias beyond which taking it off is no remedy."""
+FOOTNOTE = (
+    f"{MARK} may be off by far more than its interval says: see the notes that begin with {MARK}."
+)
+#: Standard errors (without the bias itself) beyond which a bias cannot be corrected.
+MAX_BIAS = 3.0
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """A fact that a reader must know before using some estimates.
+
+    Attributes:
+        kind: The check that found it, such as ``"unmeasured"`` or ``"clipped"``.
+        names: The estimates it is about; empty if it is about the analysis as a whole.
+        decisive: The estimates may be off by far more than their intervals say.
+        text: One or more sentences.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    decisive: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"{MARK} {self.text}" if self.decisive else self.text
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate of a population quantity, taken to be t distributed around the truth.
+    """An estimate of a population quantity, t distributed around the truth.
 
-    ``variance`` is the total variance T; ``df`` the degrees of freedom; ``within`` the mean v̄ of the variances that
-    the data sets gave, ``between`` the variance b of their estimates; ``used`` the number of data sets they come from,
-    of ``data_sets``; ``ratio`` the records of a data set over the real ones, None where the latter is unknown.
-    ``floored``: T by the rule was less than the real records alone would have. ``bias``: what refits showed;
-    the estimate is ``corrected`` by it, or not. ``unmeasured``: columns that it is about and that were never measured
-    together, so that it rests on an assumption. ``binned``: columns of which it takes values that share a bin, of which
-    the release knows nothing finer; ``ends``: what a mean would be with all values at the low, at the high ends of
-    their bins.
-    ``clipped``: columns of which it takes values that may have been moved to the schema's bounds. ``elsewhere``: its
-    data sets were drawn elsewhere, and what of their spread is privacy's is not known. ``bounds``: between them all
-    possible values lie, and intervals are cut off there. A quantity whose interval is refused has NaN for its estimate
-    and variance.
+    Attributes:
+        estimate: The estimate; NaN if it is withheld.
+        variance: Its total variance T; NaN if unknown.
+        df: Degrees of freedom, at least 1.
+        within: Mean v̄ of the variances from the data sets.
+        between: Variance b of the estimates from the data sets.
+        used: Data sets that it comes from, of ``data_sets``.
+        ratio: Records of a data set over real ones; None if unknown.
+        floored: The rule gave a T below that of the real records alone.
+        bias: The bias that refits show; ``corrected`` says that it was taken off.
+        unmeasured: Columns it is about that were never measured together: it assumes a relation.
+        below_noise: Columns it is about whose cells are smaller than the noise in all marginals.
+        binned: Columns whose values it uses more finely than their bins.
+        ends: Its value with the column's values all at the low, all at the high ends of their bins.
+        clipped: Columns whose values it uses may have been clipped to the schema's bounds.
+        external: Its data sets were drawn elsewhere, so privacy's share of T is unknown.
+        bounds: Least and greatest possible value, at which intervals end.
     """
 
     name: str
@@ -48,84 +81,122 @@ class Estimate:
     bias: float = 0.0
     corrected: bool = True
     unmeasured: tuple[Clique, ...] = ()
+    below_noise: tuple[Clique, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
     clipped: tuple[str, ...] = ()
-    elsewhere: bool = False
+    external: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @property
-    def doubtful(self) -> bool:
-        """Whether it may be off by far more than its interval says, as the notes tell."""
-        return bool(self.unmeasured or self.clipped or self.biased)
+    def flagged(self) -> bool:
+        """True if the truth may be far outside the interval, for reasons in the notes."""
+        return bool(self.unmeasured or self.below_noise or self.clipped or self.biased)
 
     @property
     def biased(self) -> bool:
-        """Whether the bias that refits showed is too large to be taken off, or to be left in."""
+        """True if the bias that refits show is too large to be corrected, or to be left in."""
         own = self.variance - self.bias**2 if self.corrected else self.variance
-        return self.known and self.bias**2 > FAR**2 * own
+        return self.has_interval and self.bias**2 > MAX_BIAS**2 * own
 
     @property
-    def marked(self) -> str:
-        """Its name, with a mark where it is doubtful."""
-        return f"{self.name} {MARK}" if self.doubtful else self.name
+    def label(self) -> str:
+        """Its name, with a mark if it is flagged."""
+        return f"{self.name} {MARK}" if self.flagged else self.name
 
     @property
-    def known(self) -> bool:
-        """Whether there is an interval."""
+    def has_interval(self) -> bool:
+        """True if estimate and variance are finite and the variance is positive."""
         return math.isfinite(self.estimate) and math.isfinite(self.variance) and self.variance > 0
 
     @property
-    def standard_error(self) -> float:
-        """``sqrt(T)``."""
-        return math.sqrt(self.variance) if self.known else math.nan
+    def bse(self) -> float:
+        """The standard error ``sqrt(T)``; NaN without an interval."""
+        return math.sqrt(self.variance) if self.has_interval else math.nan
 
     @property
-    def privacy_share(self) -> float:
-        """``1 − ratio v̄ / T``, in 0 … 1: the share of the variance that the real records alone would not have.
+    def fmi_privacy(self) -> float:
+        """The fraction of information missing because of privacy, ``1 − ratio v̄ / T`` in 0 … 1.
 
-        ``ratio v̄`` is the variance of the same analysis of as many real records. The rest is the noise added for
-        privacy, and the little that the number of data sets being finite adds. NaN where the ratio is unknown, and of
-        tables drawn elsewhere.
+        ``ratio v̄`` is the variance of the same analysis of the real records. The rest is the noise
+        added for privacy, and a little for the finite number of data sets. NaN if the ratio is
+        unknown, or the tables were drawn elsewhere.
         """
-        if self.ratio is None or self.elsewhere or not self.known:
+        if self.ratio is None or self.external or not self.has_interval:
             return math.nan
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """``estimate ± t_df((1 + level) / 2) sqrt(T)``: it holds the population's value with probability ``level``.
-
-        Cut off at the ``bounds``.
-        """
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+        """Return ``estimate ± t_df((1 + level) / 2) sqrt(T)``, cut off at the ``bounds``."""
         check_level(level)
-        if not self.known:
+        if not self.has_interval:
             return math.nan, math.nan
-        half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.standard_error
+        half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.bse
         return max(self.estimate - half, self.bounds[0]), min(self.estimate + half, self.bounds[1])
 
-    def p_value(self, null: float = 0.0) -> float:
-        """The two-sided p-value of the hypothesis that the population's value is ``null``."""
-        if not self.known:
+    def pvalue(self, null: float = 0.0) -> float:
+        """Return the two-sided p-value of the hypothesis that the population's value is ``null``."""
+        if not self.has_interval:
             return math.nan
-        t = abs(self.estimate - null) / self.standard_error
-        return float(2.0 * special.stdtr(self.df, -t))
+        return float(2.0 * special.stdtr(self.df, -abs(self.estimate - null) / self.bse))
 
     def to_dict(self, level: float = 0.95, null: float = 0.0) -> dict[str, Any]:
-        """Plain data; None where there is nothing."""
-        low, high = self.interval(level)
-        found = {
-            "estimate": self.estimate,
-            "standard_error": self.standard_error,
-            "low": low,
-            "high": high,
-            "df": self.df,
-            "p_value": self.p_value(null),
-            "privacy_share": self.privacy_share,
-            "bias": self.bias,
-        }
-        numbers = {key: value if math.isfinite(value) else None for key, value in found.items()}
-        unmeasured = [list(u) for u in self.unmeasured]
-        places = {"used": self.used, "data_sets": self.data_sets}
-        bins = {"binned": list(self.binned), "ends": None if self.ends is None else list(self.ends)}
-        doubts = {"doubtful": self.doubtful, "unmeasured": unmeasured, "clipped": list(self.clipped)}
-        return {"name": self.name, **numbers, **places, **doubts, **bins}
+        """Return plain data, None for what is unknown."""
+        low, high = self.conf_int(level)
+        numbers = {
+            "estimate": self.estimate, "bse": self.bse, "low": low, "high": high, "df": self.df,
+            "pvalue": self.pvalue(null), "fmi_privacy": self.fmi_privacy, "bias": self.bias,
+        }  # fmt: skip
+        return {
+            "name": self.name,
+            **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
+            "used": self.used, "data_sets": self.data_sets, "flagged": self.flagged,
+            "unmeasured": [list(u) for u in self.unmeasured],
+            "below_noise": [list(c) for c in self.below_noise], "clipped": list(self.clipped),
+            "binned": list(self.binned), "ends": None if self.ends is None else list(self.ends),
+        }  # fmt: skip
+
+
+def check_bounds(bounds: Any) -> None:
+    """Raise `InputError` unless bounds are a pair (least, greatest), or such pairs by name."""
+    for pair in bounds.values() if isinstance(bounds, Mapping) else [bounds]:
+        if pair is not None and not _is_pair(pair):
+            raise InputError(
+                f"bounds are {bounds!r}.",
+                remedy="Give the least and the greatest possible value, (0, 1), None for no bound; or such by name.",
+            )
+
+
+def within_bounds(estimates: Sequence[Estimate], bounds: Any) -> tuple[Estimate, ...]:
+    """Return estimates moved into their bounds, with intervals around that which end there.
+
+    The interval around a moved estimate includes every possible value that the one before did.
+
+    Raises:
+        InputError: ``bounds`` names something that is not an estimate.
+    """
+    names = [e.name for e in estimates]
+    for unknown in (n for n in bounds if n not in names) if isinstance(bounds, Mapping) else ():
+        raise InputError(
+            f"bounds names {unknown!r}, which is not an estimate.",
+            remedy=f"They are: {', '.join(names)}.",
+        )
+    found = []
+    for e in estimates:
+        pair = _ends(bounds.get(e.name) if isinstance(bounds, Mapping) else bounds)
+        found.append(replace(e, estimate=float(np.clip(e.estimate, *pair)), bounds=pair))
+    return tuple(found)
+
+
+def _ends(pair: Bounds | None) -> tuple[float, float]:
+    low, high = (None, None) if pair is None else pair
+    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+
+
+def _is_pair(pair: Any) -> bool:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        return False
+    if not all(p is None or is_number(p) for p in pair):
+        return False
+    low, high = _ends((pair[0], pair[1]))
+    return low < high

@@ -12,13 +12,6 @@ from margrave.content_policy import CONTENT_POLICY
 from margrave.inference.estimate import MARK, Estimate
 from margrave.ratios import percent
 
-_WIDTH = 860
-_LEFT = 240
-_RIGHT = 230
-_ROW = 26
-_TOP = 46
-_NAME = 34
-
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2630; --soft: #5d6672; --line: #e2dfd8; --bar: #9cc6cd; --accent: #17697a;
   --page: #faf9f6; }
@@ -41,40 +34,49 @@ th:first-child, td:first-child { text-align: left; } th, p { color: var(--soft);
 
 
 def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
-    """One line an estimate: a dot, the interval, and a bar as wide as the real records alone would have made it."""
-    spans = [e.interval(level) for e in estimates]
+    """Return a plot with one line for each estimate: a dot, its interval, and a bar as wide as the
+    interval from the real records alone.
+    """
+    width = 860
+    left = 240
+    right = 230
+    row = 26
+    top = 46
+    spans = [e.conf_int(level) for e in estimates]
     low, high = _range(spans)
-    room = _WIDTH - _LEFT - _RIGHT
-    height = _TOP + _ROW * len(estimates) + 34
+    room = width - left - right
+    height = top + row * len(estimates) + 34
 
     def x(value: float) -> float:
-        return _LEFT + room * (min(max(value, low), high) - low) / (high - low)
+        return left + room * (min(max(value, low), high) - low) / (high - low)
 
-    told = f"{words}; {MARK}: see the notes" if any(e.doubtful for e in estimates) else words
-    parts = [f'<text class="s" x="0" y="16">{escape(told)}</text>']
+    head = f"{words}; {MARK}: see the notes" if any(e.flagged for e in estimates) else words
+    parts = [f'<text class="s" x="0" y="16">{escape(head)}</text>']
     foot = height - 28
     for tick in _ticks(low, high):
-        parts.append(f'<path class="a" d="M{x(tick):.1f} {_TOP - 10}V{foot}"/>')
+        parts.append(f'<path class="a" d="M{x(tick):.1f} {top - 10}V{foot}"/>')
         parts.append(f'<text class="s m" x="{x(tick):.1f}" y="{foot + 16}">{_number(tick)}</text>')
     if low < 0 < high:
-        parts.append(f'<path class="n" d="M{x(0):.1f} {_TOP - 10}V{foot}"/>')
+        parts.append(f'<path class="n" d="M{x(0):.1f} {top - 10}V{foot}"/>')
     for i, (e, span) in enumerate(zip(estimates, spans, strict=True)):
-        y = _TOP + _ROW * i + 8
-        parts.append(f'<text class="e" x="{_LEFT - 14}" y="{y + 4}">{escape(_label(e))}</text>')
+        y = top + row * i + 8
+        parts.append(f'<text class="e" x="{left - 14}" y="{y + 4}">{escape(_label(e))}</text>')
         parts += _line(e, span, x, y)
-        parts.append(f'<text class="e s" x="{_WIDTH}" y="{y + 4}">{_told(e, span)}</text>')
+        parts.append(f'<text class="e s" x="{width}" y="{y + 4}">{_interval_text(e, span)}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
         f' aria-label="Estimates and intervals"><style>{_STYLE}</style>{"".join(parts)}</svg>'
     )
 
 
-def _line(e: Estimate, span: tuple[float, float], x: Callable[[float], float], y: float) -> list[str]:
-    if not e.known:
+def _line(
+    e: Estimate, span: tuple[float, float], x: Callable[[float], float], y: float
+) -> list[str]:
+    if not e.has_interval:
         return []
     found = []
-    if math.isfinite(e.privacy_share):
-        part = math.sqrt(1.0 - e.privacy_share) * max(span[1] - e.estimate, e.estimate - span[0])
+    if math.isfinite(e.fmi_privacy):
+        part = math.sqrt(1.0 - e.fmi_privacy) * max(span[1] - e.estimate, e.estimate - span[0])
         start, end = x(max(e.estimate - part, span[0])), x(min(e.estimate + part, span[1]))
         found.append(
             f'<rect class="r" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10" rx="2">'
@@ -86,36 +88,41 @@ def _line(e: Estimate, span: tuple[float, float], x: Callable[[float], float], y
 
 
 def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequence[str]) -> str:
-    """The plot, the table and the notes."""
-    heads = ("", "estimate", "standard error", "low", "high", "df", "p", "due to privacy", "data sets")
+    """Return the plot, the table and the notes as one page."""
+    heads = (
+        "", "estimate", "standard error", "low", "high", "df", "p", "due to privacy", "data sets",
+    )  # fmt: skip
     rows = "".join(_row(e, level) for e in estimates)
-    told = "".join(f"<p>{escape(n)}</p>" for n in notes)
+    texts = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{CONTENT_POLICY}\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Analysis</title>\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{forest(estimates, level, words)}\n"
         "<p>Dot and line: the estimate and its interval for the population. Bar: how wide the same number of real"
         f" records would have made it; the rest is noise added for privacy.</p>\n<table><thead><tr>"
-        f"{''.join(f'<th>{h}</th>' for h in heads)}</tr></thead><tbody>{rows}</tbody></table>\n{told}\n"
+        f"{''.join(f'<th>{h}</th>' for h in heads)}</tr></thead><tbody>{rows}</tbody></table>\n{texts}\n"
         "</main>\n</body>\n</html>\n"
     )
 
 
 def _row(e: Estimate, level: float) -> str:
-    share = e.privacy_share
-    cells = [_number(v) for v in (e.estimate, e.standard_error, *e.interval(level), e.df)]
-    cells += [_number(e.p_value()), "" if math.isnan(share) else percent(share, ".0f"), f"{e.used} of {e.data_sets}"]
-    return f"<tr><td>{escape(e.marked)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
+    share = e.fmi_privacy
+    cells = [_number(v) for v in (e.estimate, e.bse, *e.conf_int(level), e.df)]
+    cells += [
+        _number(e.pvalue()),
+        "" if math.isnan(share) else percent(share, ".0f"),
+        f"{e.used} of {e.data_sets}",
+    ]
+    return f"<tr><td>{escape(e.label)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 
-def _told(e: Estimate, span: tuple[float, float]) -> str:
-    if not e.known:
+def _interval_text(e: Estimate, span: tuple[float, float]) -> str:
+    if not e.has_interval:
         return "no interval: see the notes"
     return f"{_number(e.estimate)} ({_number(span[0])} to {_number(span[1])})"
 
 
 def _range(spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Room for all intervals and for zero if it is near."""
     ends = [v for span in spans for v in span if math.isfinite(v)] or [0.0, 1.0]
     low, high = min(ends), max(ends)
     wide = (high - low) or abs(high) or 1.0
@@ -126,7 +133,6 @@ def _range(spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Some five round numbers between."""
     step = 10.0 ** math.floor(math.log10((high - low) / 4.0))
     step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= 6.0)
     return [float(v) for v in np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step]
@@ -137,7 +143,8 @@ def _number(value: float) -> str:
 
 
 def _label(e: Estimate) -> str:
-    """Its name, cut where it is long, and its mark, which is not."""
-    room = _NAME - (len(MARK) + 1) * e.doubtful
+    """Return the name, cut if it is long, with the mark, which is never cut."""
+    max_name_characters = 34
+    room = max_name_characters - (len(MARK) + 1) * e.flagged
     name = e.name if len(e.name) <= room else e.name[: room - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    return f"{name} {MARK}" if e.doubtful else name
+    return f"{name} {MARK}" if e.flagged else name

@@ -1,13 +1,14 @@
 """Marginals, the cliques they belong to, and the counting of codes."""
 
+from margrave.marginal.axes import project_array
 from margrave.marginal.cliques import closure, covers, maximal
 from margrave.marginal.half_space import HalfSpace
-from margrave.marginal.linear import TOTAL, LinearQuery, Queries
-from margrave.marginal.marginal import Marginal, project_array
-from margrave.marginal.query import IDENTITY, Query
+from margrave.marginal.linear_map import IDENTITY, LinearMap
+from margrave.marginal.linear_queries import TOTAL, LinearQuery, QueryFamily
+from margrave.marginal.marginal import Marginal
 
+#: A query whose answer is one whole number.
 SingleQuery = LinearQuery | HalfSpace
-"""A query whose answer is one whole number."""
 
 __all__ = [
     "IDENTITY",
@@ -15,8 +16,8 @@ __all__ = [
     "HalfSpace",
     "LinearQuery",
     "Marginal",
-    "Queries",
-    "Query",
+    "QueryFamily",
+    "LinearMap",
     "SingleQuery",
     "closure",
     "covers",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations, groupby
 
-from margrave.typing import Clique
+from margrave.types import Clique
 
 
 def closure(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Every non-empty subset of every clique, each once, smaller ones first.
+    """Return every non-empty subset of every clique, each once, smaller ones first.
 
     >>> closure([("a", "b")])
     (('a',), ('b',), ('a', 'b'))
@@ -22,19 +22,25 @@ def closure(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """The cliques that lie in no other, in the order given.
+    """Return the cliques that lie in no other, in the order given.
 
     >>> maximal([("a",), ("a", "b"), ("c",)])
     (('a', 'b'), ('c',))
     """
     distinct = list(dict.fromkeys(cliques))
-    holding: dict[str, list[frozenset[str]]] = {}  # those kept so far, by attribute: all larger than what comes
+    holding: dict[
+        str, list[frozenset[str]]
+    ] = {}  # those kept so far, by attribute: all larger than what comes
     kept: dict[Clique, frozenset[str]] = {}
     for _, same in groupby(sorted(distinct, key=len, reverse=True), key=len):
         new = {}
         for clique in same:
             members = frozenset(clique)
-            larger = min((holding.get(a, []) for a in members), key=len) if members else list(kept.values())
+            larger = (
+                min((holding.get(a, []) for a in members), key=len)
+                if members
+                else list(kept.values())
+            )
             if not any(members < c for c in larger):
                 new[clique] = members
         kept |= new
@@ -45,6 +51,6 @@ def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 
 def covers(cliques: Iterable[Clique], clique: Clique) -> bool:
-    """Whether some clique contains this one."""
+    """Return True if some clique contains this one."""
     wanted = set(clique)
     return any(wanted <= set(c) for c in cliques)

@@ -6,20 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
-
-from margrave.errors import InputError
-from margrave.typing import AnyArray, Clique
-
-
-def project_array(values: AnyArray, clique: Clique, onto: Clique) -> AnyArray:
-    """Sum an array with one axis per attribute of ``clique`` down to ``onto``, axes in the order of ``onto``."""
-    missing = [a for a in onto if a not in clique]
-    if missing:
-        raise InputError(f"The marginal of {clique} cannot be summed down to {onto}.")
-    summed = values.sum(axis=tuple(i for i, a in enumerate(clique) if a not in onto))
-    kept = [a for a in clique if a in onto]
-    return np.ascontiguousarray(np.transpose(summed, [kept.index(a) for a in onto]))
+from margrave.marginal.axes import project_array
+from margrave.types import AnyArray, Clique
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +23,19 @@ class Marginal:
     labels: tuple[tuple[str, ...], ...] = ()
 
     def project(self, onto: Clique) -> Marginal:
-        """Summed down to fewer attributes."""
+        """Return the marginal summed down to fewer attributes."""
         if onto == self.clique:
             return self
         labels = tuple(self.labels[self.clique.index(a)] for a in onto if self.labels)
         return Marginal(onto, project_array(self.values, self.clique, onto), labels)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One entry a cell, as columns of plain data: what each attribute is there, and the ``count``.
+        """Return one entry a cell, as columns of plain data: what each attribute is there, and the
+        ``count``.
 
         ``pandas.DataFrame(marginal.to_dict())`` and ``pyarrow.table(marginal.to_dict())`` take it as it is.
 
+        >>> import numpy as np
         >>> Marginal(("sex",), np.array([3.0, 4.0]), (("f", "m"),)).to_dict()
         {'sex': ['f', 'm'], 'count': [3.0, 4.0]}
         """
@@ -58,5 +48,5 @@ class Marginal:
         return {**named, count: self.values.ravel().tolist()}
 
     def total(self) -> float:
-        """The sum of all cells."""
+        """Return the sum of all cells."""
         return float(self.values.sum())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from margrave.mechanisms.aim import AIM
+from margrave.mechanisms.aim_mixture import AIMMixture
+from margrave.mechanisms.aim_pub import AIMPub
 from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.dual_query import DualQuery
 from margrave.mechanisms.fem import FEM
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.gem import GEM, GEMPub
-from margrave.mechanisms.gem_aim import GEMAIM
 from margrave.mechanisms.independent import Independent
-from margrave.mechanisms.jam import JAM
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.mst import MST
 from margrave.mechanisms.mwem import MWEM
@@ -24,41 +24,59 @@ from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.private_gsd import PrivateGSD
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
+from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
 
+#: Every built-in mechanism by its name on the command line.
 MECHANISMS: Mapping[str, type[Mechanism]] = {
-    "aim": AIM,
-    "mst": MST,
-    "mwem-pgm": MWEMPGM,
-    "napsu-mq": NAPSUMQ,
-    "independent": Independent,
-    "gaussian": GaussianMechanism,
-    "mwem": MWEM,
-    "pep": PEP,
-    "pmw-pub": PMWPub,
-    "pep-pub": PEPPub,
-    "jam": JAM,
-    "jam-pgm": JAMPGM,
-    "gem": GEM,
-    "gem-pub": GEMPub,
-    "gem-aim": GEMAIM,
-    "rap": RAP,
-    "private-gsd": PrivateGSD,
-    "privpgd": PrivPGD,
-    "dual-query": DualQuery,
-    "fem": FEM,
+    kind.name: kind
+    for kind in (
+        AIM,
+        MST,
+        MWEMPGM,
+        NAPSUMQ,
+        Independent,
+        GaussianMechanism,
+        MWEM,
+        PEP,
+        PMWPub,
+        PEPPub,
+        AIMPub,
+        JAMPGM,
+        GEM,
+        GEMPub,
+        AIMMixture,
+        RAP,
+        PrivateGSD,
+        PrivPGD,
+        DualQuery,
+        FEM,
+    )
 }
-"""Every mechanism by the name the command line uses."""
+
+
+def _fault(name: str, value: object) -> str:
+    stated = getattr(value, "name", None)
+    return class_fault(Mechanism, value) or (
+        "" if stated == name else f"the class states the name {stated!r}"
+    )
+
+
+#: The built-in mechanisms, and those of other distributions.
+MECHANISM_CATALOG: Catalog[type[Mechanism]] = Catalog(
+    "mechanism", MECHANISM_GROUP, MECHANISMS, _fault, "AIM()"
+)
 
 __all__ = [
     "AIM",
     "DualQuery",
     "FEM",
     "GEM",
-    "GEMAIM",
+    "AIMMixture",
     "GEMPub",
-    "JAM",
+    "AIMPub",
     "JAMPGM",
     "MECHANISMS",
+    "MECHANISM_CATALOG",
     "MST",
     "MWEM",
     "MWEMPGM",

@@ -1,61 +1,47 @@
-"""What mechanisms share: the protocol, sensible defaults, and the assembly of a release."""
+"""The mechanism's protocol, its parameters as data, and the assembly of a release."""
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from itertools import combinations
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from margrave.errors import InputError, ModelTooLargeError
-from margrave.marginal import TOTAL, Queries, closure
-from margrave.models import FITS
+from margrave._fields import check_fields
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.marginal import QueryFamily
+from margrave.mechanisms.parts.public import check_public_table, takes_public
+from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.mechanisms.published import PUBLISHED_FORMS
+from margrave.models import FITS, Fit, FittedAnswers, Needs
 from margrave.models.entries import EntryKind, not_taken
-from margrave.models.protocol import Fit, Model
-from margrave.models.weights import averaged
-from margrave.privacy import Gaussian, Private, Unit, size_is_public
-from margrave.privacy.scores import on_grid
+from margrave.models.specs import fit_spec
+from margrave.privacy import Gaussian, Private
+from margrave.provenance import Provenance
+from margrave.public_table import PublicTable
 from margrave.release import Release
-from margrave.release.reference import exact_answers
-from margrave.schema.domain import Domain
-from margrave.transcript import Hindsight, Transcript
-from margrave.typing import Clique, FloatArray
-from margrave.workload import Workload
+from margrave.transcript import Transcript
+from margrave.types import Clique, Generator
+from margrave.workload import AllKWay, Workload
 
 T = TypeVar("T")
 
+#: A callback ``(stage, fraction)``. Both depend on public values only.
 Progress = Callable[[str, float], None]
-"""Told a stage and the fraction done, both functions of public values."""
-
-LOOKED_BACK = 15_000_000
-"""The most cells that are computed at a time to see how far estimates were off, when a mechanism has ended."""
-
-FOR_TOTAL = Fraction(1, 50)
-"""The share of the budget that the number of records costs, where it is not public and no marginal tells it."""
-
-CELLS_PER_MB = 2**20 // 8
-"""Model sizes count 8 bytes a cell, as in the papers."""
-
-OTHERWISE = {
-    EntryKind.MERGED: "rare=0 (--rare 0)",
-    EntryKind.CELL: 'granularity="marginal" (--granularity marginal)',
-    EntryKind.SET: 'granularity="marginal" and a workload instead of queries',
-}
-"""How a mechanism is told not to measure a kind, where it can be told."""
-
-LARGEST_MODEL_MB = 65_536.0
-"""The largest model where no other limit is given: estimating one of 8.6 billion cells takes hours, beyond it days."""
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedMeasurement:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
-    ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer, with less noise.
-    ``single``: they are single counts from these marginals.
+    ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer,
+    with less noise. ``single``: they are single counts from these marginals.
     """
 
     what: str
@@ -67,183 +53,285 @@ class Step:
     single: bool = False
 
     @classmethod
-    def of(cls, what: str, cliques: Sequence[Clique], rho_each: Fraction, unit: Unit) -> Step:
-        """All of these cliques, each for its share of the budget."""
+    def of(
+        cls, what: str, cliques: Sequence[Clique], rho_each: Fraction, unit: Unit
+    ) -> PlannedMeasurement:
+        """Return the plan to measure all of these cliques, each for its share of the budget."""
         return cls(what, cliques, len(cliques), Gaussian.scale_for(rho_each, unit))
 
+    @classmethod
+    def rounds(
+        cls, cliques: Sequence[Clique], count: int, scale: float, *, at_most: bool = True
+    ) -> PlannedMeasurement:
+        """Return the plan of rounds that each select and measure one of these cliques."""
+        return cls("chosen marginals", cliques, count, scale, adaptive=True, at_most=at_most)
 
-class Mechanism(Protocol):
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionLoad:
+    """The number of private selections of a run, and their candidates.
+
+    Attributes:
+        rounds: The number of rounds.
+        queries: Single queries are the candidates, not whole marginals.
+        per_round: The number of selections in a round.
+        codes_tried: Codes of records tried to answer the selections; None if unknown.
+    """
+
+    rounds: int = 0
+    queries: bool = False
+    per_round: int = 1
+    codes_tried: int | None = 0
+
+
+class Mechanism(ABC):
     """A frozen keyword-only dataclass with a plain ``run`` that reads like its paper's pseudo-code.
 
-    One with ``check(domain, unit)`` is asked before the table is read, and by a dry run: it raises what would keep a
-    run from its end, as far as public inputs tell it. A public table that is not there yet is no matter of ``check``.
+    Its fields are its parameters: they are checked when it is made, and ``config`` states them.
     """
+
+    #: The name in certificates and on the command line.
+    name: ClassVar[str]
+
+    #: True if columns of the private records themselves may be public: known, and not measured.
+    own_columns: ClassVar[bool] = False
+
+    #: The number of columns of the marginals in the default workload; None if it has none.
+    default_ways: ClassVar[int | None] = 3
+
+    #: The fit given, the public table, the workload, and the queries in its place.
+    fit: Fit | None = None
+    public: PublicTable | None = None
+    workload: Workload | None = None
+    queries: QueryFamily | None = None
+
+    #: The size of the model at most, in MB; None for no limit but what can be estimated at all.
+    max_model_mb: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def as_published(cls, paper: str = "", **parameters: Any) -> Self:
+        """Return the mechanism in the form of a paper.
+
+        Args:
+            paper: Text in the paper's authors and year, where several papers have a form. The first
+                is the default.
+            parameters: Parameters that the paper leaves open, such as a workload or a public table.
+
+        Raises:
+            InputError: No paper has a form of this mechanism, or none with that text.
+
+        Privacy:
+            None spent.
+
+        Example:
+            >>> from margrave.mechanisms import AIM
+            >>> AIM.as_published().penalty
+            'full'
+        """
+        forms = PUBLISHED_FORMS.get(cls.name, ())
+        form = next((form for form in forms if paper in form.paper), None)
+        if form is None:
+            known = "; ".join(form.paper for form in forms) or "none"
+            raise InputError(
+                f"{cls.__name__} has no published form {paper!r}.", remedy=f"Published: {known}."
+            )
+        return cls(**{**form.parameters, **parameters})
 
     def reads(self, domain: Domain) -> Collection[Clique]:
-        """Every marginal it may ask for, so that one scan of the table serves all."""
-        ...
+        """Return every marginal it may ask for: by default the downward closure of the workload."""
+        return self.workload_on(domain).closure()
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-        """How ``run`` will spend rho on measurements, in its order: what a dry run shows; tests compare the two."""
-        ...
+    @abstractmethod
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
+        """Return how ``run`` will spend rho on measurements, in its order: what a plan shows."""
 
+    @abstractmethod
     def run(
-        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Ask the gate, fit, and return the release. ``rng`` touches post-processing only."""
-        ...
+
+    def begin(
+        self, private: Private, rng: Generator | None, progress: Progress | None
+    ) -> tuple[Domain, Generator, Progress]:
+        """Make every public check, count all marginals in one scan, and fill in the defaults.
+
+        **Privacy:** none spent.
+        """
+        if takes_public(self):
+            check_public_table(self.public, private.domain, own_columns=self.own_columns)
+        self.check(private.domain, private.unit)
+        private.prepare(self.reads(private.domain))
+        return (
+            private.domain,
+            np.random.default_rng() if rng is None else rng,
+            progress or no_progress,
+        )
+
+    def check_fit(
+        self,
+        domain: Domain,
+        cliques: Collection[Clique],
+        *,
+        adaptive: bool = False,
+        kinds: Collection[EntryKind] = (),
+    ) -> None:
+        """Raise `InputError` if its fit cannot serve a run (`Needs`), before anything is spent."""
+        # The parameters that keep a mechanism from measuring a kind of entry.
+        otherwise = {
+            EntryKind.MERGED: "rare_threshold=0 (--rare-threshold 0)",
+            EntryKind.CELL: 'granularity="marginal" (--granularity marginal)',
+            EntryKind.SET: 'granularity="marginal" and a workload instead of queries',
+        }
+        if (fit := self.estimator()) is None:
+            return
+        if lacking := not_taken(fit, kinds):
+            others = [kind.__name__ for kind in FITS.values() if frozenset(kinds) <= kind.entries]
+            names = f", such as {others[0]}()" if others else ""
+            ways = [otherwise[kind] for kind in lacking if kind in otherwise]
+            raise InputError(
+                f"{type(fit).__name__} cannot be fitted to {' or '.join(lacking)}, which this run may measure.",
+                remedy=f"Give it another fit{names}{''.join(f', or say {way}' for way in ways)}.",
+            )
+        needs = Needs(
+            cliques=cliques,
+            max_model_mb=self.max_model_mb,
+            adaptive=adaptive,
+            kinds=frozenset(kinds),
+        )
+        fit.check(domain, needs)
+
+    def release(
+        self,
+        private: Private,
+        model: FittedAnswers,
+        memory: SelectionLog | None = None,
+        *,
+        readings: Transcript | None = None,
+        **facts: Any,
+    ) -> Release:
+        """Return the release of a run (`build_release`), with more ``facts`` in its provenance."""
+        return build_release(private, model, {**self.config(), **facts}, memory, readings)
 
     def config(self) -> dict[str, Any]:
-        """Its name and parameters, as plain data for the certificate."""
-        ...
+        """Return its ``name``, and its fields as plain data (`Provenance.of`)."""
+        config: dict[str, Any] = {"name": self.name}
+        for parameter in (f.name for f in fields(self) if f.name not in self.idle()):  # type: ignore[arg-type]
+            value = getattr(self, parameter)
+            config[parameter] = float(value) if type(value) is Fraction else value
+        fit = self.estimator()
+        stated = {
+            "workload": self._stated_workload(),
+            "queries": "all cells" if self.queries is None else self.queries.facts(),
+            "fit": None if fit is None else fit_spec(fit),
+            "public": None if self.public is None else self.public.facts(),
+        }
+        return config | {name: value for name, value in stated.items() if name in config}
+
+    def idle(self) -> Collection[str]:
+        """Return the fields that are not stated: those of a default fit that another replaces."""
+        replaced = self.fit is not None
+        return {f.name for f in fields(self) if replaced and f.metadata.get("of_fit")}  # type: ignore[arg-type]
+
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise `InputError` if the run cannot succeed. Reads no data.
+
+        The public table is checked by ``check_run``.
+        """
+        return
+
+    def estimator(self) -> Fit | None:
+        """Return the fit that it uses, or None if it fits nothing."""
+        return self.fit
+
+    def workload_on(self, domain: Domain) -> Workload:
+        """Return the workload on a domain: by default all marginals of ``default_ways`` columns."""
+        if self.workload is None:
+            return Workload.all_kway(domain, self.default_ways or 1)
+        return Workload.of(domain, self.workload.weights)
+
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return how often it selects: by default as often as it may measure adaptively."""
+        # Rounds that select, of a mechanism whose number of them is not known beforehand.
+        rounds_per_column = 4
+        adaptive = [s for s in self.steps(domain, rho, unit) if s.adaptive]
+        rounds = min(sum(s.marginals for s in adaptive), rounds_per_column * len(domain))
+        return SelectionLoad(rounds=rounds, queries=any(s.single for s in adaptive))
+
+    def expected(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> int | None:
+        """Return how many marginals or queries would be measured; None if that is not known."""
+        return None
+
+    def _stated_workload(self) -> Workload | AllKWay | None:
+        if self.queries is not None:
+            return Workload(dict.fromkeys(self.queries.cliques, 1.0))
+        return (
+            AllKWay(self.default_ways)
+            if self.workload is None and self.default_ways
+            else self.workload
+        )
 
 
-def parameter(default: T, words: str, *, above: float | None = None, least: float | None = None) -> T:
-    """A field of a mechanism that the command line offers as an option: what its help says, and a number's bound.
+def option(
+    default: T,
+    words: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    choices: Sequence[str] = (),
+    share: bool = False,
+    of_fit: bool = False,
+) -> T:
+    """Return a field of a mechanism that the command line offers as an option.
 
-    A number is above ``above``, or at least ``least``. Its type is ``int``, ``float``, ``Fraction``, ``str`` or
-    ``bool``, or one of them or None.
+    Its type is ``int``, ``float``, ``Fraction``, ``str`` or ``bool``, or one of them or None.
+
+    Args:
+        default: Its value by default.
+        words: The help of the option.
+        above: A number that it is above.
+        least: A number that it is at least.
+        below: A number that it is below.
+        choices: The texts that it may be.
+        share: Whether it is a share, above 0 and below 1.
+        of_fit: Whether it is a parameter of the default fit, and plays no part with another.
     """
-    return field(default=default, metadata={"words": words, "above": above, "least": least})
+    if share:
+        above, below = 0, 1
+    bounds = {"above": above, "least": least, "below": below, "choices": tuple(choices)}
+    return field(default=default, metadata={"words": words, "of_fit": of_fit, **bounds})
 
 
-def silent(stage: str, fraction: float) -> None:
-    """Progress that nobody listens to."""
+def no_progress(stage: str, fraction: float) -> None:
+    """Do nothing."""
 
 
 def one_way(domain: Domain) -> list[Clique]:
-    """Each attribute on its own."""
+    """Return each attribute on its own."""
     return [(a,) for a in domain]
 
 
-def workload_or_default(workload: Workload | None, domain: Domain, ways: int = 3) -> Workload:
-    """The workload given, its columns checked and in the domain's order; or all marginals of three columns, or two."""
-    return Workload.all_kway(domain, ways) if workload is None else Workload.of(domain, workload.weights)
+def two_way(domain: Domain) -> list[Clique]:
+    """Return all pairs of attributes."""
+    return list(combinations(domain.attributes, 2))
 
 
-def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
-    """Shares of rho in proportion to the weights, that sum to rho exactly."""
-    scale = 2.0**40 / max(weights)
-    parts = [max(1, round(w * scale)) for w in weights]
-    return [rho * Fraction(p, sum(parts)) for p in parts]
-
-
-def total_steps(domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-    """Asking for the number of records, where it is private."""
-    if size_is_public(unit):
-        return []
-    scale = Gaussian.scale_for(rho * FOR_TOTAL, unit, TOTAL)
-    return [Step("the number of records", [TOTAL.counted_in(domain)], 1, scale, single=True)]
-
-
-def ask_total(private: Private) -> None:
-    """Ask for the number of records, where it is private."""
-    if not size_is_public(private.unit):
-        private.measure_queries([TOTAL], Gaussian(rho=private.rho * FOR_TOTAL))
-
-
-def check_fit(
-    fit: Fit,
-    domain: Domain,
-    cliques: Collection[Clique],
-    max_model_mb: float | None = None,
-    *,
-    adaptive: bool = False,
-    kinds: Collection[EntryKind] = (),
-) -> None:
-    """Refuse, before anything is spent, a fit that cannot serve, and a model too large whatever is chosen.
-
-    ``cliques`` are those that it has at least; without a size, ``LARGEST_MODEL_MB`` is the limit. ``adaptive``: it is
-    to estimate what was not measured, and one that cannot has ``serves``. ``kinds``: what else than whole marginals the
-    run may give it; a fit that cannot use some kind says in ``entries`` which ones it uses.
-    """
-    _check_kinds(fit, kinds)
-    limit = LARGEST_MODEL_MB if max_model_mb is None else max_model_mb
-    cells = fit.cells(domain, cliques)
-    if not cells <= limit * CELLS_PER_MB:
-        widest = max({a for c in cliques for a in c}, key=lambda a: (domain.size(a), -domain.index(a)))
-        constrained = " and its constraints" if domain.zeros else ""
-        other = "name a smaller workload" if max_model_mb is None else "raise max_model_mb"
-        raise ModelTooLargeError(
-            f"The smallest model of this domain{constrained} has {cells:,} cells, above {limit:g} MB;"
-            f" column {widest!r} has the most codes, {domain.size(widest):,}.",
-            remedy=f"Give it fewer bins or categories, leave it out, or {other}.",
-        )
-    serves = getattr(fit, "serves", None)
-    if serves is not None:
-        serves(domain, adaptive=adaptive)
-
-
-def _check_kinds(fit: Fit, kinds: Collection[EntryKind]) -> None:
-    """Refuse a fit that cannot use what the run may measure."""
-    lacking = not_taken(fit, kinds)
-    if lacking:
-        others = [kind.__name__ for kind in FITS.values() if not not_taken(kind, kinds)]
-        names = f", such as {others[0]}()" if others else ""
-        ways = [OTHERWISE[kind] for kind in lacking if kind in OTHERWISE]
-        raise InputError(
-            f"{type(fit).__name__} cannot be fitted to {' or '.join(lacking)}, which this run may measure.",
-            remedy=f"Give it another fit{names}{''.join(f', or say {way}' for way in ways)}.",
-        )
-
-
-def workload_config(workload: Workload | None, queries: Queries | None = None, *, ways: int = 3) -> Any:
-    """A workload as plain data; ``workload_of`` reads it. Linear queries, where given, stand in its place."""
-    if queries is not None:
-        return [[list(c), 1.0] for c in queries.cliques]
-    if workload is None:
-        return f"all {ways}-way"
-    return [[list(c), w] for c, w in workload.weights.items()]
-
-
-class Memory:
-    """The estimates that choices were scored with, kept until it is known how far they were off: for error bounds.
-
-    Of each candidate only the latest is kept. ``in_all``: the most cells that are computed to see it, the cheapest
-    marginals first. **Privacy:** none spent; all of it follows from noisy answers.
-    """
-
-    def __init__(self, in_all: float = math.inf) -> None:
-        self._in_all = in_all
-        self._latest: dict[Clique, tuple[int, FloatArray]] = {}
-        self._surprise: dict[int, float] = {}
-
-    def note(self, estimates: Mapping[Clique, FloatArray], transcript: Transcript) -> None:
-        """Remember the last choice, made with these estimates, once its marginal has been measured whole."""
-        selection, answer = transcript.selections[-1], transcript.measurements[-1]
-        number = len(transcript.selections) - 1
-        self._latest |= {r: (number, estimates[r]) for r in selection.candidates}
-        self._surprise[number] = float(np.abs(on_grid(estimates[selection.chosen]) - answer.values).sum())
-
-    def against(self, model: Model, transcript: Transcript) -> tuple[Hindsight, ...]:
-        """What became of the estimates, for candidates that no measurement contains."""
-        supported = set(closure(transcript.cliques))
-        left = {r: kept for r, kept in self._latest.items() if r not in supported}
-        drift = [np.full(len(s.candidates), np.nan) for s in transcript.selections]
-        for r, expected in exact_answers(model, list(left), LOOKED_BACK, self._in_all).items():
-            t, estimate = left[r]
-            place = transcript.selections[t].candidates.index(r)
-            drift[t][place] = np.abs(on_grid(estimate) - expected).sum()
-        return tuple(
-            Hindsight(t, self._surprise[t], distances)
-            for t, distances in enumerate(drift)
-            if not np.isnan(distances).all()
-        )
-
-
-def release_of(
+def build_release(
     private: Private,
-    model: Model,
-    config: dict[str, Any],
-    memory: Memory | None = None,
+    model: FittedAnswers,
+    config: Mapping[str, Any],
+    memory: SelectionLog | None = None,
     readings: Transcript | None = None,
 ) -> Release:
-    """What the custodian gets: the model, the transcript and the books, and what error bounds need besides.
+    """Return the release: the model, the transcript, the account, and estimates for error bounds.
 
-    ``readings`` of public data follow the gate's own entries. Of a fit that keeps an average over rounds it is the
-    average that is released.
+    ``readings`` of public data follow the gate's own entries.
     """
-    model = averaged(model)
     hindsight = () if memory is None else memory.against(model, private.transcript)
     known = private.transcript + (readings or Transcript())
-    return Release(private.schema, model, known, private.account(), config, hindsight=hindsight)
+    provenance = Provenance.of(config)
+    return Release(private.schema, model, known, private.account(), provenance, hindsight=hindsight)

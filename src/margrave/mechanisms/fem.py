@@ -3,151 +3,101 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from margrave.errors import InputError
-from margrave.marginal import LinearQuery, Queries
-from margrave.mechanisms.choices import asked, begin, choose, either, reads, shares_of, wanted
-from margrave.mechanisms.common import (
-    Progress,
-    Step,
-    parameter,
-    release_of,
-    silent,
-    total_steps,
-    workload_config,
-)
-from margrave.mechanisms.rounds import queries_config
-from margrave.models import Objective, Oracle, empirical
-from margrave.parameters import check_parameters
-from margrave.privacy import Private, Unit
+from margrave.accounting import Unit
+from margrave.domain import Codes
+from margrave.marginal import LinearQuery, QueryFamily
+from margrave.mechanisms.common import Progress, option
+from margrave.mechanisms.parts.budget import measure_total
+from margrave.mechanisms.parts.signed import SelectOnly, answer_shares, as_objective, select_signed
+from margrave.models import Objective, empirical
+from margrave.privacy import Private
 from margrave.release import Release
-from margrave.schema.domain import Codes, Domain
-from margrave.typing import Clique, IntArray
+from margrave.types import Generator
 from margrave.workload import Workload
 
-STARTS = 4
-"""Starts of the coordinate ascent for each record."""
-
-FEWEST, MOST = 20, 200
-"""How many rounds are planned where no number is given, at least and at most."""
+#: The fewest and the most rounds where no number is given.
+MIN_ROUNDS, MAX_ROUNDS = 20, 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class FEM:
-    """T rounds: choose the query that the last round's records answer worst, find records for all queries so far.
+class FEM(SelectOnly):
+    """T rounds: select the query that the last records answer worst, find records for all so far.
 
-    With every query's complement a query too, and D_t the ``samples`` records of round t, each for noise of its own:
+    With every query's complement a query too, and D_t the ``samples`` records of round t, each for
+    noise of its own:
 
         P[q_t] ∝ exp(epsilon_t / (2 s) · (q(D) − n q(D_{t−1})))
         x = argmax_x Σ_{i ≤ t} q_i(x) − <x, noise>,    noise ~ Exp(mean sigma) for every code of every column
 
-    s is the sensitivity of one count; D_0 are random records. The mean of D_1 … D_T is released. All of the budget
-    goes to the T choices, in equal parts.
+    s is the sensitivity of one count; D_0 are random records. The mean of D_1 … D_T is released.
+    All of the budget goes to the T selections, in equal parts.
 
-    ``rounds``: None means 0.15 n sqrt(rho), from 20 to 200. That rule, ``samples`` and ``sigma`` were found on one
-    table (ADULT of seven columns) at epsilon 0.25 and 1; the paper tells none. ``workload``: all cells of its marginals
-    are the queries; None means all three-way marginals. ``queries``: other ones. ``nodes``: the most nodes of branch
-    and bound for each record; 0: coordinate ascent alone, without SciPy.
+    Args:
+        workload: All cells of its marginals are the queries; None means all three-way marginals.
+        queries: Other queries, in the place of a workload.
+        rounds: None means 0.15 n sqrt(rho), from 20 to 200. That rule, ``samples`` and ``sigma``
+            were found on one table (ADULT of seven columns) at epsilon 0.25 and 1; the paper states
+            none.
+        samples: Records that are found in a round.
+        sigma: The mean of the noise that perturbs each code.
+        max_nodes: The most nodes of branch and bound for a record; 0: coordinate ascent alone,
+            without SciPy.
 
-    **Privacy:** the gate's whole budget, to the last fraction, for its unit. Where the number of records is private,
-    a fiftieth of it measures that first.
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit. Where the number of records is
+        private, a fiftieth of it measures that first.
 
-    Source: Vietri, Tian, Bun, Steinke, Wu (2020), New oracle-efficient algorithms for private synthetic data release;
-    for zCDP Liu, Vietri, Wu (2021), Appendix B.
+    References:
+        Vietri, Tian, Bun, Steinke, Wu (2020), New oracle-efficient algorithms for private synthetic
+        data release; for zCDP Liu, Vietri, Wu (2021), Appendix B.
     """
 
     workload: Workload | None = None
-    queries: Queries | None = None
-    rounds: int | None = parameter(None, "Rounds; by default by a rule from the budget.", above=0)
-    samples: int = parameter(100, "Records that are found in a round.", above=0)
-    sigma: float = parameter(4.0, "The mean of the noise that perturbs each code.", above=0)
-    nodes: int = parameter(0, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", least=0)
+    queries: QueryFamily | None = None
+    rounds: int | None = option(None, "Rounds; by default by a rule from the budget.", above=0)
+    samples: int = option(100, "Records that are found in a round.", above=0)
+    sigma: float = option(
+        4.0, "The mean of the noise that perturbs each code.", above=0, below=math.inf
+    )
+    max_nodes: int = option(
+        0, "Nodes of branch and bound at most for a record; 0: coordinate ascent.", least=0
+    )
 
-    def __post_init__(self) -> None:
-        check_parameters(self)
-        either(self.workload, self.queries)
-        if (self.rounds is not None and self.rounds < 1) or self.samples < 1 or self.nodes < 0:
-            raise InputError("FEM needs at least 1 round, at least 1 sample, and nodes of 0 or more.")
-        if not (self.sigma > 0 and np.isfinite(self.sigma)):
-            raise InputError("FEM needs a sigma above 0.")
+    name = "fem"
 
-    def reads(self, domain: Domain) -> Collection[Clique]:
-        """The marginals of the queries, and a column for the number of records."""
-        return reads(asked(domain, self.workload, self.queries))
+    def rounds_for(self, rho: Fraction, records: float, unit: Unit) -> int:
+        """Return T, or ``0.15 n sqrt(rho)``, from ``MIN_ROUNDS`` to ``MAX_ROUNDS``."""
+        rule = min(max(0.15 * records * math.sqrt(rho), MIN_ROUNDS), MAX_ROUNDS)
+        return self.rounds or int(rule)
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[Step]:
-        """Nothing is measured but the number of records, where it is private."""
-        return total_steps(domain, rho, unit)
-
-    def config(self) -> dict[str, Any]:
-        """The parameters."""
-        return {
-            "name": "fem",
-            "workload": workload_config(self.workload, self.queries),
-            "queries": queries_config(self.queries),
-            "rounds": self.rounds,
-            "samples": self.samples,
-            "sigma": self.sigma,
-            "nodes": self.nodes,
-        }
-
-    def check(self, domain: Domain, unit: Unit) -> None:
-        """Raise what would keep a run from its end, before the table is read."""
-        asked(domain, self.workload, self.queries)
-        self._oracle(domain).ready()
-
-    def turns(self, domain: Domain, rho: Fraction, records: float, unit: Unit) -> int:
-        """How many rounds there would be, for so many records."""
-        return self.rounds or planned(rho, records)
-
-    def seeks(self, domain: Domain, rounds: int) -> int | None:
-        """How many codes are tried, each by each query so far; None with branch and bound, which nothing foretells."""
-        return None if self.nodes else rounds**2 // 2 * self.samples * STARTS * sum(domain.sizes)
+    def searches(self, rounds: int) -> int:
+        """Return that each round scores its records by every query so far."""
+        return rounds**2 // 2 * self.samples
 
     def run(
-        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
+        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Choose a query, find the records, T times."""
-        rng = np.random.default_rng() if rng is None else rng
-        progress = progress or silent
-        domain = private.domain
-        queries = asked(domain, self.workload, self.queries)
-        oracle = self._oracle(domain)
-        oracle.ready()
-        records = begin(private, queries)
-        rounds = self.rounds or planned(private.remaining, records)
-        rows, found = oracle.random(self.samples, rng), []
+        """Select a query, find the records, T times."""
+        domain, rng, progress = self.begin(private, rng, progress)
+        queries, oracle = self.family(domain), self.oracle(domain)
+        records = measure_total(private)
+        rounds = self.rounds_for(private.remaining, records, private.unit)
+        rows, found = oracle.random(self.samples, rng), []  # D_0
         chosen: list[tuple[LinearQuery, float]] = []
         for t in range(rounds):
             rho = private.remaining / (rounds - t)
-            chosen += wanted(choose(private, queries, shares_of(queries, rows), records, rho, 1))
-            rows = self._leaders(domain, oracle, chosen, rng)
+            shares = answer_shares(queries, rows)
+            chosen += as_objective(select_signed(private, queries, shares, records, rho, 1))  # q_t
+            noise = {
+                a: -rng.exponential(self.sigma, (self.samples, domain.size(a))) for a in domain
+            }
+            rows = oracle.best(Objective.of(domain, chosen, noise), rng=rng).rows  # D_t
             found.append(rows)
             progress("choosing", (t + 1) / rounds)
         model = empirical(Codes(domain, np.concatenate(found).T), private.transcript.total())
-        return release_of(private, model, self.config())
-
-    def _oracle(self, domain: Domain) -> Oracle:
-        """What finds the records."""
-        return Oracle(domain, starts=STARTS, nodes=self.nodes)
-
-    def _leaders(
-        self, domain: Domain, oracle: Oracle, chosen: list[tuple[LinearQuery, float]], rng: np.random.Generator
-    ) -> IntArray:
-        """The best records, each by noise of its own."""
-        noise = {a: -rng.exponential(self.sigma, (self.samples, domain.size(a))) for a in domain}
-        return oracle.best(Objective.of(domain, chosen, noise), rng=rng).rows
-
-
-def planned(rho: Fraction, records: float) -> int:
-    """The rounds of a run without a number: ``0.15 n sqrt(rho)``, from ``FEWEST`` to ``MOST``.
-
-    **Privacy:** none spent; ``records`` is public, or a noisy answer.
-    """
-    return int(min(max(0.15 * records * math.sqrt(rho), FEWEST), MOST))
+        return self.release(private, model)

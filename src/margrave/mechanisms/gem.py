@@ -2,104 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
 
 from margrave.mechanisms.adaptive import AdaptiveMeasurements
-from margrave.mechanisms.common import Memory, Progress, parameter, release_of
-from margrave.mechanisms.library import given
-from margrave.mechanisms.rounds import is_whole
-from margrave.models import GeneratorFit, Model
-from margrave.privacy import Private
-from margrave.public import Public
-from margrave.release import Release
+from margrave.mechanisms.common import option
+from margrave.models import Fit, GeneratorFit
+from margrave.public_table import PublicTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class GEM(AdaptiveMeasurements):
-    """T rounds: choose the query that the network answers worst, measure it, train the network on all answers so far.
+    """T rounds: select the query that the network answers worst, measure it, train on all answers.
 
-    The score of q is ``|q(D) − q(G_{t−1})|``; the release is the network whose weights are an exponential moving
-    average over the second half of the rounds.
+    The score of q is ``|q(D) − q(G_{t−1})|``; the release is the network whose weights are an
+    exponential moving average over the second half of the rounds.
 
-    ``workload``: None means all three-way marginals; ``queries``: linear queries instead of its cells. ``granularity``:
-    a round asks for a "query" (a cell), as the paper does, or for a whole "marginal", as others have. ``rounds``: T, by
-    default what the budget is worth (``best_rounds``, ``best_marginal_rounds``). ``alpha``: how a round's budget goes
-    to choosing and to measuring, as alpha² to (1 − alpha)²; None means the paper's 0.67 for single queries, and 1/2 for
-    whole marginals. ``fit``: the network and its training; None means ``GeneratorFit()``, and for whole marginals one
-    that goes three times as far in a step and releases the last network: a round of a marginal teaches much.
+    Args:
+        workload: The marginals; None means all three-way marginals.
+        queries: Linear queries instead of the cells of the workload's marginals.
+        granularity: A round asks for a "query" (a cell), as the paper does, or for a whole
+            "marginal".
+        rounds: T, by default what the budget is worth (``default_rounds``,
+            ``default_marginal_rounds``).
+        alpha: Selecting and measuring get alpha² to (1 − alpha)² of each round; None means the
+            paper's 0.67 for single queries, and 1/2 for whole marginals.
+        fit: The network and its training; None means ``GeneratorFit()``, and for whole marginals
+            one with steps three times as large that releases the last network.
 
-    **Privacy:** the gate's whole budget, to the last fraction, for its unit.
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit.
 
-    Source: Liu, Vietri, Wu (2021), Iterative methods for private synthetic data, Algorithms 3 and 4; whole marginals:
-    McKenna, Mullins, Sheldon, Miklau (2022), Section 6, footnote 8. Departures: ``GeneratorFit``'s defaults.
+    References:
+        Liu, Vietri, Wu (2021), Iterative methods for private synthetic data, Algorithms 3 and 4;
+        whole marginals: McKenna, Mullins, Sheldon, Miklau (2022), Section 6, footnote 8.
     """
 
-    alpha: Fraction | None = parameter(None, "Choosing and measuring get alpha² to (1 − alpha)² of a round.")
-    fit: GeneratorFit | None = None
+    alpha: Fraction | None = option(
+        None, "Choosing and measuring get alpha² to (1 − alpha)² of a round.", share=True
+    )
+    fit: Fit | None = None
 
-    name: ClassVar[str] = "gem"
+    name = "gem"
 
     @property
     def share(self) -> Fraction:
-        """alpha, or what it is by default."""
-        usual = Fraction(1, 2) if is_whole(self.granularity) else Fraction(67, 100)
+        """The alpha in use."""
+        usual = Fraction(1, 2) if self.granularity == "marginal" else Fraction(67, 100)
         return usual if self.alpha is None else self.alpha
 
-    def estimator(self) -> GeneratorFit:
-        """The fit, or what it is by default."""
-        usual = GeneratorFit(rate=3e-3, average=0.0) if is_whole(self.granularity) else GeneratorFit()
-        return usual if self.fit is None else self.fit
-
-    def run(
-        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
-    ) -> Release:
-        """Choose, measure, train, T times; the weights of the second half of the rounds are averaged."""
-        fit, memory = self.estimator(), Memory()
-        average: Model | None = None
-        for done, model in self.adapt(private, memory, rng, progress):
-            if done > 0.5:
-                average = fit.averaged(average, model)
-        assert average is not None  # of one round at least
-        return release_of(private, average, self.config(), memory)
+    def estimator(self) -> Fit:
+        """Return the fit, or what it is by default."""
+        whole = self.granularity == "marginal"
+        return self.fit or (GeneratorFit(rate=3e-3, ema_decay=0.0) if whole else GeneratorFit())
 
 
 @dataclass(frozen=True, kw_only=True)
 class GEMPub(GEM):
-    """GEM whose network is trained without privacy on a public table first: on its three-way marginals.
+    """GEM whose network is first trained on the three-way marginals of a public table.
 
-    ``public``: the public records; they may lack columns. ``fit``: None means ``GeneratorFit()``, also for whole
-    marginals: larger steps lose what the public records taught. Everything else is as in ``GEM``.
+    Other parameters are GEM's.
 
-    **Privacy:** the gate's whole budget, for its unit. The public records are not protected.
+    Args:
+        public: The public records; they may lack columns.
+        fit: The network and its training; None means ``GeneratorFit()``, also for whole marginals:
+            larger steps forget the public records.
 
-    Source: Liu, Vietri, Wu (2021), Appendix E.
+    Privacy:
+        The gate's whole budget, for its unit. The public records are not protected.
+
+    References:
+        Liu, Vietri, Wu (2021), Appendix E.
     """
 
-    public: Public | None = None
+    public: PublicTable | None = None
 
-    name: ClassVar[str] = "gem-pub"
-    informed: ClassVar[bool] = True
+    name = "gem-pub"
+    warm_public = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.public is not None and self.fit is not None and self.fit.public is not self.public:
-            object.__setattr__(self, "fit", replace(self.fit, public=self.public))
-
-    def estimator(self) -> GeneratorFit:
-        """The fit, taught by the public records."""
-        return GeneratorFit(public=self.public) if self.fit is None else self.fit
-
-    def config(self) -> dict[str, Any]:
-        """The parameters, and what is known of the public records."""
-        return {**super().config(), "public": None if self.public is None else self.public.facts()}
-
-    def run(
-        self, private: Private, *, rng: np.random.Generator | None = None, progress: Progress | None = None
-    ) -> Release:
-        """Train on the public records, then as GEM."""
-        given(self.public, private.domain)
-        return super().run(private, rng=rng, progress=progress)
+    def estimator(self) -> Fit:
+        """Return the fit, trained on the public records first."""
+        return (self.fit or GeneratorFit()).started_from(self.public)

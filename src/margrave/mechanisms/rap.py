@@ -1,48 +1,50 @@
-"""RAP: relaxed adaptive projection (Aydore et al. 2021), in its box and with softmax (Liu, Vietri, Wu 2021)."""
+"""RAP: relaxed adaptive projection (Aydore et al. 2021; with softmax Liu, Vietri, Wu 2021)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
+from margrave.domain import Domain
 from margrave.mechanisms.adaptive import AdaptiveMeasurements
-from margrave.mechanisms.common import parameter
-from margrave.mechanisms.rounds import Rounds
-from margrave.models import Model, RelaxedFit
-from margrave.schema.domain import Domain
+from margrave.mechanisms.common import option
+from margrave.mechanisms.parts.schedule import RoundSchedule
+from margrave.models import Fit, RelaxedFit
 
 
 @dataclass(frozen=True, kw_only=True)
 class RAP(AdaptiveMeasurements):
-    """T rounds: choose K queries that relaxed records answer worst, measure them, move the records to all answers.
+    """T rounds: select K queries that relaxed records answer worst, measure them, move the records.
 
-    ``workload``: None means all three-way marginals; ``queries``: linear queries instead of its cells. ``granularity``:
-    a round asks for "query" (cells), as the paper does, or for whole "marginal". ``each``: K. ``rounds``: T, from the
-    budget by default. ``alpha``: how a round's budget goes to choosing and to measuring, as alpha² to (1 − alpha)².
-    ``fit``: the records; ``RelaxedFit()`` keeps each a distribution (RAP^softmax), ``RelaxedFit(box=True)`` is RAP.
+    Queries are selected by the exponential mechanism one after the other, which is the same as
+    report-noisy-max with Gumbel noise.
 
-    **Privacy:** the gate's whole budget, to the last fraction, for its unit.
+    Args:
+        workload: The marginals; None means all three-way marginals.
+        queries: Linear queries instead of the cells of the workload's marginals.
+        granularity: A round asks for "query" (cells), as the paper does, or for whole "marginal".
+        queries_per_round: K.
+        rounds: T, from the budget by default.
+        alpha: Selecting and measuring get alpha² to (1 − alpha)² of each round.
+        fit: The records; ``RelaxedFit()`` keeps each a distribution (RAP^softmax),
+            ``RelaxedFit(clip=True)`` is RAP.
 
-    Source: Aydore et al. (2021), Algorithm 2; Liu, Vietri, Wu (2021), Appendix B.2. Departure: queries are chosen by
-    the exponential mechanism one after the other, which is the same as report-noisy-max with Gumbel noise.
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit.
+
+    References:
+        Aydore et al. (2021), Algorithm 2; Liu, Vietri, Wu (2021), Appendix B.2.
     """
 
-    each: int = parameter(1, "Marginals a round, or queries.", above=0)
-    fit: RelaxedFit = field(default_factory=RelaxedFit)
+    queries_per_round: int = option(1, "Marginals a round, or queries.", above=0)
+    fit: Fit = field(default_factory=RelaxedFit)
 
-    name: ClassVar[str] = "rap"
+    name = "rap"
 
-    def estimator(self) -> RelaxedFit:
-        """The relaxed records."""
+    def estimator(self) -> Fit:
+        """Return the relaxed records."""
         return self.fit
 
-    def released(self, model: Model) -> Model:
-        """The distribution that the records stand for."""
-        return self.fit.distribution(model)
-
-    def config(self) -> dict[str, Any]:
-        """The parameters."""
-        return {**super().config(), "each": self.each}
-
-    def _rounds(self, domain: Domain, **more: Any) -> Rounds:
-        return super()._rounds(domain, each=self.each, **more)
+    def schedule(self, domain: Domain, **more: Any) -> RoundSchedule:
+        """Return the rounds of these parameters."""
+        return super().schedule(domain, queries_per_round=self.queries_per_round, **more)

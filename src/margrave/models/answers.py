@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import Marginal, project_array
-from margrave.models.loading import cliques_of, floats_of, total_of
-from margrave.models.protocol import Model, ModelState
+from margrave.models.cost import Cost, FitLoad
+from margrave.models.decode import cliques_of, floats_of, total_of
+from margrave.models.entries import ALL, EntryKind
+from margrave.models.protocol import FittedAnswers, ModelState, Needs, SimpleFit
 from margrave.models.terms import Term, terms_of
-from margrave.schema.domain import Codes, Domain
-from margrave.schema.zeros import joined
+from margrave.structural_zeros import joined
 from margrave.transcript import Transcript
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray
-
-_NO_RECORDS = (
-    "This release holds noisy answers only: there is no distribution behind them to draw records from."
-)
-_REMEDY = (
-    "Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical), at no further cost to"
-    " privacy."
-)
+from margrave.types import AnyArray, Clique, FloatArray
 
 
-class Answers:
+class Answers(FittedAnswers):
     """The measured marginals and everything below them; unbiased, possibly negative, not consistent with each other."""
 
     def __init__(self, domain: Domain, total: float, terms: Sequence[Term]) -> None:
@@ -45,17 +40,24 @@ class Answers:
         return self._total
 
     def project(self, clique: Clique) -> Marginal:
-        """The inverse-variance average of all measured marginals that contain this one, each summed down to it.
+        """Return the inverse-variance average of all measured marginals that contain this one.
 
-        What the domain declares impossible is 0.
+        Each is summed to the clique first. Impossible cells are 0.
         """
+        remedy = (
+            "Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical),"
+            " at no further cost to privacy."
+        )
         above = [t for t in self.terms if set(clique) <= set(t.clique)]
         if not above:
             raise ReleaseError(
                 f"The marginal of {', '.join(clique)} was not measured, nor any that contains it.",
-                remedy=_REMEDY,
+                remedy=remedy,
             )
-        weighted, weight = np.zeros(self._domain.shape(clique)), np.zeros(self._domain.shape(clique))
+        weighted, weight = (
+            np.zeros(self._domain.shape(clique)),
+            np.zeros(self._domain.shape(clique)),
+        )
         for term in above:
             precision = 1.0 / project_array(term.scales**2, term.clique, clique)
             weighted += precision * project_array(term.values, term.clique, clique)
@@ -72,71 +74,66 @@ class Answers:
         scale: float = 0.0,
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
-        """Many marginals, each as ``project`` answers it."""
+        """Return many marginals, each as ``project`` answers it."""
         return {c: np.asarray(self.project(c).values) for c in cliques}
 
-    def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
-    ) -> Codes:
-        """Always a ReleaseError: there are no records."""
-        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
-
-    def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
-        """Always a ReleaseError: there is no distribution to condition."""
-        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
-
-    def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
-        """Always a ReleaseError: there is no distribution to draw from."""
-        raise ReleaseError(_NO_RECORDS, remedy=_REMEDY)
-
-    def posterior(self) -> None:
-        """None: there is no distribution."""
-        return
-
     def state(self) -> ModelState:
-        """The averaged measurements."""
+        """Return the averaged measurements."""
         arrays: dict[str, AnyArray] = {}
         for i, term in enumerate(self.terms):
             arrays[f"values{i}"], arrays[f"scales{i}"] = term.values, term.scales
         return ModelState(
-            "answers", {"total": self._total, "cliques": [list(t.clique) for t in self.terms]}, arrays
+            "answers",
+            {"total": self._total, "cliques": [list(t.clique) for t in self.terms]},
+            arrays,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswersFit:
+class AnswersFit(SimpleFit):
     """No model: what was measured, repeated measurements averaged. **Privacy:** none is spent."""
 
-    def __call__(
-        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
-    ) -> Model:
-        """The answers of the measurements that keep every code; single queries make no marginal, and are left out."""
+    entries: ClassVar[frozenset[EntryKind]] = ALL
+
+    def estimate(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None
+    ) -> Answers:
+        """Return the answers of the measurements that keep every code. Single queries are left out."""
         whole = [m for m in transcript.measurements if m.query.is_identity]
         return Answers(domain, transcript.total(), terms_of(domain, whole))
 
-    def serves(self, domain: Domain, *, adaptive: bool) -> None:
-        """Raise ``InputError`` where what was not measured is to be estimated."""
-        if adaptive:
+    def check(self, domain: Domain, needs: Needs) -> None:
+        """Raise `InputError` if marginals that were not measured are to be estimated."""
+        if needs.adaptive:
             raise InputError(
                 "AnswersFit() estimates nothing that was not measured, and this mechanism chooses by such estimates.",
                 remedy="Give it another fit, and refit the release with AnswersFit() if you like.",
             )
+        super().check(domain, needs)
+
+    def cost(self, domain: Domain, load: FitLoad) -> Cost:
+        """Return the memory of the answers and their scales."""
+        return Cost(mb=16 * load.cells / 2**20)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The cells of what is measured, each clique once."""
+        """Return the cells of what is measured, each clique once."""
         return sum(domain.cells(c) for c in set(cliques))
 
-    def cells_with(
+    def sizes_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:
-        """``cells`` with each candidate added in turn."""
+        """Return ``cells`` with each candidate added in turn."""
         known = set(cliques)
         base = self.cells(domain, cliques)
-        return np.array([base + (0 if c in known else domain.cells(c)) for c in candidates], dtype=np.float64)
+        return np.array(
+            [base + (0 if c in known else domain.cells(c)) for c in candidates], dtype=np.float64
+        )
 
 
-def load_answers(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Answers:
-    """The answers that ``state`` described; a malformed state is a ReleaseError."""
+def load_answers(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> Answers:
+    """Return the answers that ``state`` described; a malformed state is a ReleaseError."""
     terms = []
     for i, clique in enumerate(cliques_of(domain, facts)):
         values, scales = (

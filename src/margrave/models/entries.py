@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
-from margrave.marginal import TOTAL, HalfSpace, LinearQuery, Queries, SingleQuery
+from margrave.marginal import TOTAL, HalfSpace, LinearMap, LinearQuery, QueryFamily, SingleQuery
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 
 
@@ -18,6 +18,8 @@ class EntryKind(StrEnum):
     SET = "counts of sets of codes"
     HALF_SPACE = "half-spaces"
     READING = "public marginals"
+    COUNT_MAP = "linear maps with weights 0 and 1"
+    WEIGHTED_MAP = "linear maps with other weights"
 
 
 ALL = frozenset(EntryKind)
@@ -30,22 +32,27 @@ def kinds_of(transcript: Transcript) -> frozenset[EntryKind]:
         if isinstance(entry, PublicReading):
             found.add(EntryKind.READING)
         elif isinstance(entry, Measurement) and not entry.query.is_identity:
-            found.add(EntryKind.MERGED)
+            found.add(_kind_of_map(entry.query))
         elif isinstance(entry, Answer) and entry.query != TOTAL:
             found.add(_kind_of(entry.query))
     return frozenset(found)
 
 
-def kinds_asked(queries: Queries) -> frozenset[EntryKind]:
+def kinds_asked(queries: QueryFamily) -> frozenset[EntryKind]:
     """Return the kinds that answers to any of these queries can have."""
     cells = all((sets.sum(axis=1) == 1).all() for sets in queries.sets.values())
     return frozenset({EntryKind.CELL if cells else EntryKind.SET})
 
 
 def not_taken(fit: Any, kinds: Collection[EntryKind]) -> list[EntryKind]:
-    """Return the kinds that a fit says it cannot use. One without ``entries`` says nothing."""
-    taken = getattr(fit, "entries", ALL)
-    return [kind for kind in EntryKind if kind in kinds and kind not in taken]
+    """Return the kinds that a fit cannot use."""
+    return [kind for kind in EntryKind if kind in kinds and kind not in fit.entries]
+
+
+def _kind_of_map(query: LinearMap) -> EntryKind:
+    if query.is_partition:
+        return EntryKind.MERGED
+    return EntryKind.COUNT_MAP if query.is_counts else EntryKind.WEIGHTED_MAP
 
 
 def _kind_of(query: SingleQuery) -> EntryKind:

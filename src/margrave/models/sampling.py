@@ -1,4 +1,4 @@
-"""Records from conditional distributions: by randomised rounding, with fewer surprises than independent draws; or so.
+"""Records from conditional distributions: by randomized rounding, with fewer surprises than independent draws; or so.
 
 Column after column, the records that agree on a column's parents form a group, and each code gets its expected number
 of the group's records, rounded at random without bias. Which of them get it is random too, but spread: the group's
@@ -15,14 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from margrave.schema.domain import Domain
-from margrave.typing import AnyArray, Attribute, FloatArray, IntArray
-
-SORTABLE = 1 << 16
-"""Keys below this are sorted in linear time."""
-
-KEYS = 2
-"""How many of them: what more would gain was not worth its time."""
+from margrave.domain import Domain
+from margrave.types import AnyArray, Attribute, FloatArray, IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -85,20 +79,26 @@ def _deal(groups, counts, order, table, uniform, offset, column):  # type: ignor
 def deal(
     groups: IntArray, table: FloatArray, rng: np.random.Generator, order: IntArray | None = None
 ) -> NDArray[np.uint32]:
-    """One column: a code for every record given its group, in expectation as ``table[group]`` says (any scale).
-
-    ``order``: the records as ``spread_order`` sorted them; without it, at random.
+    """Return one column: a code for every record given its group, distributed as ``table[group]``
+    (any scale) in expectation.
     """
     counts = np.bincount(groups, minlength=len(table))
     column = np.empty(len(groups), dtype=np.uint32)
     order = rng.permutation(len(groups)) if order is None else order
-    _deal(groups, counts, order, np.ascontiguousarray(table), rng.random(len(table)), rng.random(len(table)), column)
+    _deal(
+        groups,
+        counts,
+        order,
+        np.ascontiguousarray(table),
+        rng.random(len(table)),
+        rng.random(len(table)),
+        column,
+    )
     return column
 
 
 @njit(cache=True, nogil=True)
 def _draw(groups, reached, uniform, column):  # type: ignore[no-untyped-def]
-    """The code at which a group's running sum first exceeds the record's uniform share of its whole."""
     codes = reached.shape[1]
     for i in range(len(groups)):
         row = reached[groups[i]]
@@ -117,7 +117,9 @@ def _draw(groups, reached, uniform, column):  # type: ignore[no-untyped-def]
 
 
 def draw(groups: IntArray, table: FloatArray, rng: np.random.Generator) -> NDArray[np.uint32]:
-    """One column: for every record, on its own, a code with the probabilities of ``table[group]`` (any scale)."""
+    """Return one column: an independent code for every record, with probabilities ``table[group]``
+    (any scale).
+    """
     column = np.empty(len(groups), dtype=np.uint32)
     _draw(groups, np.cumsum(table, axis=1), rng.random(len(groups)), column)
     return column
@@ -126,14 +128,20 @@ def draw(groups: IntArray, table: FloatArray, rng: np.random.Generator) -> NDArr
 def spread_order(
     domain: Domain, columns: Mapping[Attribute, AnyArray], rows: int, rng: np.random.Generator
 ) -> IntArray:
-    """The records sorted by as many of these columns as fit into short keys, taken in random order."""
+    """Return the records sorted by as many of these columns as fit into short keys, taken in random
+    order.
+    """
+    # Keys below this are sorted in linear time.
+    sortable = 1 << 16
+    # Number of keys: more of them gain little for their time.
+    keys = 2
     names = list(columns)
     rng.shuffle(names)
     order = rng.permutation(rows)
-    for _ in range(KEYS):
+    for _ in range(keys):
         key, size = np.zeros(rows, dtype=np.int64), 1
         for name in list(names):
-            if size * domain.size(name) <= SORTABLE:
+            if size * domain.size(name) <= sortable:
                 key = key * domain.size(name) + columns[name]
                 size *= domain.size(name)
                 names.remove(name)

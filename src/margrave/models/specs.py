@@ -1,90 +1,54 @@
-"""A fit as plain data, for certificates and releases, and back: a name, parameters, and what is not plain in words."""
+"""A fit as data, for certificates and releases, and back."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from margrave.errors import InputError
-from margrave.models import FITS, AnswersFit, MultiplicativeWeightsFit
-from margrave.models.absent import one_line
+from margrave.models.families import FITS
+from margrave.models.no_model import one_line
 from margrave.models.protocol import Fit
-
-BUILT_IN: dict[str, type[Fit]] = {**FITS, "answers": AnswersFit, "weights": MultiplicativeWeightsFit}
-"""The fits that can be rebuilt by name: those of the command line, and those that it does not offer."""
+from margrave.provenance import FitSpec, is_plain
 
 
-def fit_config(fit: Fit, *, public: str = "public") -> dict[str, Any]:
-    """Return what a certificate says of a fit; what is known of the public table that it holds goes by ``public``."""
-    table = getattr(fit, "public", None)
-    return {"fit": fit_spec(fit), **({} if table is None else {public: table.facts()})}
+def fit_config(fit: Fit) -> dict[str, Any]:
+    """Return the entry of a mechanism's ``config()`` for its fit."""
+    return {"fit": fit_spec(fit)}
 
 
-def fit_spec(fit: Fit) -> dict[str, Any]:
-    """Return a fit as plain data: ``fit_of_spec`` rebuilds it if it is a built-in one with plain parameters.
+def fit_spec(fit: Fit) -> FitSpec:
+    """Return a fit as data: ``fit_of_spec`` rebuilds a built-in one whose parameters are plain.
 
-    >>> from margrave.models import GraphicalFit
-    >>> fit_spec(GraphicalFit(steps=5))["parameters"]["steps"]
-    5
+    Example:
+        >>> from margrave.models import GraphicalFit
+        >>> fit_spec(GraphicalFit(steps=5)).parameters["steps"]
+        5
     """
-    name = next((name for name, kind in BUILT_IN.items() if type(fit) is kind), None)
-    if name is None:
-        table = getattr(fit, "public", None)
-        return {"name": None, "words": repr(fit), **({} if table is None else {"other": {"public": repr(table)}})}
-    values = {f.name: getattr(fit, f.name) for f in fields(fit)}  # type: ignore[arg-type]
-    plain = {k: _plain(v) for k, v in values.items() if _is_plain(v)}
-    other = {k: repr(v) for k, v in values.items() if not _is_plain(v)}
-    return {"name": name, "parameters": plain, **({"other": other} if other else {})}
+    name = next((name for name, kind in FITS.items() if type(fit) is kind), None)
+    public = None if fit.public is None else fit.public.facts()
+    # the repr of any other object may hold its address
+    words = repr(fit) if is_dataclass(fit) else type(fit).__name__
+    if name is not None:
+        values = {f.name: vars(fit)[f.name] for f in fields(fit)}  # type: ignore[arg-type]
+        if is_plain(values):
+            return FitSpec(words, name, values, public)
+    return FitSpec(words, public=public)
 
 
-def fit_of_spec(spec: object) -> Fit:
-    """Return the fit that plain data describe; an ``InputError`` if it cannot be rebuilt from them. Nothing is run."""
-    found: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
-    parameters = found.get("parameters")
-    kind = BUILT_IN.get(str(found.get("name")))
-    if kind is not None and isinstance(parameters, Mapping) and not found.get("other"):
+def fit_of_spec(spec: FitSpec) -> Fit:
+    """Return the fit that a spec describes. Nothing is run.
+
+    Raises:
+        InputError: It is not a built-in fit with plain parameters.
+    """
+    kind = None if spec.name is None else FITS.get(spec.name)
+    if kind is not None:
         try:
-            return kind(**parameters)
+            return kind(**spec.parameters)
         except (TypeError, ValueError, InputError):
             pass
     raise InputError(
-        f"The fit {one_line(spec_words(spec))} cannot be rebuilt from what the release says of it.",
+        f"The fit {one_line(spec.words)} cannot be rebuilt from what the release says of it.",
         remedy="Only built-in fits whose parameters are plain numbers and texts can.",
     )
-
-
-def spec_words(spec: object) -> str:
-    """Return a fit as it would be written in Python, for people to read; a release file may hold anything there."""
-    if not isinstance(spec, Mapping):
-        return f"{spec!s:.200}"
-    if "words" in spec:
-        return str(spec["words"])
-    name = spec.get("name")
-    kind = BUILT_IN[name].__name__ if isinstance(name, str) and name in BUILT_IN else str(name)
-    held = [spec.get("parameters"), spec.get("other")]
-    plain, other = (dict(h) if isinstance(h, Mapping) else {} for h in held)
-    shown = [f"{k}={v!r}" for k, v in plain.items()] + [f"{k}={v}" for k, v in other.items()]
-    return f"{kind}({', '.join(shown)})"
-
-
-def starts_from_public(spec: object) -> bool:
-    """Return whether a fit holds a public table that it starts from."""
-    other = spec.get("other") if isinstance(spec, Mapping) else None
-    return isinstance(other, Mapping) and "public" in other
-
-
-def keeps_answers_only(spec: object) -> bool:
-    """Return whether a fit keeps the noisy answers and makes no distribution of them."""
-    return isinstance(spec, Mapping) and spec.get("name") == "answers"
-
-
-def _is_plain(value: object) -> bool:
-    if isinstance(value, tuple | list):
-        return all(_is_plain(v) for v in value)
-    return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value

@@ -1,48 +1,26 @@
-"""The gate between rows and everything else: units, budgets, the ledger, exact noise and private choice."""
+"""The gate between rows and everything else: units, budgets, the ledger, exact noise and private
+selection.
+"""
 
-from margrave.privacy.budget import Budget
+from margrave.privacy.dependence import Dependence
 from margrave.privacy.gate import Private
-from margrave.privacy.ledger import Ledger
-from margrave.privacy.ledger_file import LedgerFile
+from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian, Randomness, SeededRandomness, SystemRandomness
-from margrave.privacy.opening import protect
-from margrave.privacy.policy import Policy
+from margrave.privacy.protection import protect
 from margrave.privacy.scores import GridScores, Improvement, MarginalGap, QueryGap, Score
-from margrave.privacy.unit import (
-    AddRemovePerson,
-    AddRemoveRow,
-    ReplacePerson,
-    ReplaceRow,
-    Sensitivity,
-    Unit,
-    parse_unit,
-    sensitivity,
-    size_is_public,
-)
 
 __all__ = [
-    "AddRemovePerson",
-    "AddRemoveRow",
-    "Budget",
+    "Dependence",
     "Gaussian",
     "GridScores",
+    "HalfSpaceGap",
     "Improvement",
-    "Ledger",
-    "LedgerFile",
     "MarginalGap",
-    "Policy",
     "Private",
     "QueryGap",
     "Randomness",
-    "ReplacePerson",
-    "ReplaceRow",
     "Score",
     "SeededRandomness",
-    "Sensitivity",
     "SystemRandomness",
-    "Unit",
-    "parse_unit",
     "protect",
-    "sensitivity",
-    "size_is_public",
 ]

@@ -17,13 +17,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.marginal import HalfSpace, LinearQuery, Queries, Query, SingleQuery
-from margrave.marginal.linear import BoolMatrix
+from margrave.marginal import HalfSpace, LinearMap, LinearQuery, QueryFamily, SingleQuery
+from margrave.marginal.linear_queries import BoolMatrix
+from margrave.privacy.dependence import Dependence
+from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian
 from margrave.privacy.scores import Improvement, MarginalGap, QueryGap, Score
-from margrave.schema.domain import Domain
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.types import Clique, FloatArray, IntArray
+from margrave.unit import Unit, replaces_rows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,15 +42,16 @@ def own_noise(noise: Gaussian) -> Gaussian:
     """Copy the noise of a question."""
     if type(noise) is not Gaussian:
         raise InputError(
-            f"The noise is {noise!r}.", remedy="Give Gaussian(rho=Fraction(1, 10)) or Gaussian(scale=5.0), say."
+            f"The noise is {noise!r}.",
+            remedy="Give Gaussian(rho=Fraction(1, 10)) or Gaussian(scale=5.0), say.",
         )
     return Gaussian(noise.rho, noise.scale)
 
 
-def own_query(query: Query) -> Query:
-    """Copy the groups of codes of a question."""
-    _check_type("query of marginals", query, (Query,))
-    return Query(_mapped(query.groups, _integers))
+def own_query(query: LinearMap) -> LinearMap:
+    """Copy the linear map of a question."""
+    _check_type("query of marginals", query, (LinearMap,))
+    return LinearMap(_mapped(query.groups, _integers), _mapped(query.matrices, _integers))
 
 
 def own_single_query(query: SingleQuery) -> SingleQuery:
@@ -65,41 +69,82 @@ def own_single_query(query: SingleQuery) -> SingleQuery:
     )
 
 
-def own_queries(queries: Queries, domain: Domain, last: Queries | None) -> Queries:
+def own_queries(queries: QueryFamily, domain: Domain, last: QueryFamily | None) -> QueryFamily:
     """Copy the queries of a choice, or return the ``last`` copy if they are the same."""
-    _check_type("queries", queries, (Queries,))
+    _check_type("queries", queries, (QueryFamily,))
     if difference := domain.difference(queries.domain):
         raise InputError(
-            f"The queries are of another domain than the table: {difference}.", remedy="Make them for the schema's."
+            f"The queries are of another domain than the table: {difference}.",
+            remedy="Make them for the schema's.",
         )
     if last is not None and _same(queries, last):
         return last
-    return Queries(domain, tuple(queries.cliques), _mapped(queries.sets, _matrix))
+    return QueryFamily(domain, tuple(queries.cliques), _mapped(queries.sets, _matrix))
 
 
-def own_gap(score: QueryGap, queries: Queries) -> QueryGap:
+def own_gap(score: QueryGap, queries: QueryFamily) -> QueryGap:
     """Copy the score of a choice among queries."""
     _check_type("score of queries", score, (QueryGap,))
     without = frozenset(_whole(n) for n in score.without)
     return QueryGap(_mapped(score.estimates, _floats, queries.cliques), bool(score.signed), without)
 
 
-def own_score(score: Score, candidates: Collection[Clique], vouched: Collection[type]) -> Score:
+def own_score(
+    score: Score, candidates: Collection[Clique], vouched: Collection[type], unit: Unit
+) -> Score:
     """Copy the library's own scores, for the candidates only; return one that was vouched for as it is."""
     if is_exactly(score, vouched):
         return score
-    _check_type("score", score, (MarginalGap, Improvement), VOUCHING.format(type(score).__name__))
-    assert isinstance(score, MarginalGap | Improvement)
+    known = (MarginalGap, Improvement, Dependence)
+    _check_type("score", score, known, VOUCHING.format(type(score).__name__))
+    assert isinstance(score, MarginalGap | Improvement | Dependence)
+    if isinstance(score, Dependence):
+        return Dependence(_mapped(score.left, _names, candidates), replaces_rows(unit))
     estimates = _mapped(score.estimates, _floats, candidates)
     weights, penalties = (_mapped(m, _number, candidates) for m in (score.weights, score.penalties))
     if isinstance(score, Improvement):
-        return Improvement(estimates, _mapped(score.publics, _floats, candidates), weights, penalties)
+        return Improvement(
+            estimates, _mapped(score.publics, _floats, candidates), weights, penalties
+        )
     return MarginalGap(estimates, weights, penalties, own_query(score.query))
+
+
+def own_measured_score(
+    score: Dependence | MarginalGap, candidates: Collection[Clique], unit: Unit
+) -> Dependence | MarginalGap:
+    """Copy a score that is measured with noise: plain distances, so that all are on one grid."""
+    _check_type("score to measure", score, (Dependence, MarginalGap))
+    own = own_score(score, candidates, (), unit)
+    assert isinstance(own, Dependence | MarginalGap)
+    if isinstance(own, MarginalGap):
+        plain = set(own.weights.values()) <= {1.0} and set(own.penalties.values()) <= {0.0}
+        if not plain:
+            raise InputError(
+                "The gaps to measure have weights or penalties.",
+                remedy="Give all the weight 1 and the penalty 0, and apply them to the answers.",
+            )
+    return own
+
+
+def own_half_space_gap(score: HalfSpaceGap) -> HalfSpaceGap:
+    """Copy the score of a choice among half-spaces."""
+    _check_type("score of half-spaces", score, (HalfSpaceGap,))
+    return HalfSpaceGap(_floats(score.estimates))
+
+
+def own_half_space(query: HalfSpace) -> HalfSpace:
+    """Copy a half-space that may be chosen."""
+    _check_type("query to choose", query, (HalfSpace,))
+    own = own_single_query(query)
+    assert isinstance(own, HalfSpace)
+    return own
 
 
 def voucher(score: Score, vouched: Collection[type]) -> str:
     """Return the full name of a score that was vouched for; "" for the library's own."""
-    return f"{type(score).__module__}.{type(score).__qualname__}" if is_exactly(score, vouched) else ""
+    return (
+        f"{type(score).__module__}.{type(score).__qualname__}" if is_exactly(score, vouched) else ""
+    )
 
 
 def check_vouched(vouched: Iterable[type[Score]]) -> tuple[type, ...]:
@@ -107,21 +152,22 @@ def check_vouched(vouched: Iterable[type[Score]]) -> tuple[type, ...]:
     types = tuple(vouched)
     if not all(isinstance(t, type) for t in types):
         raise InputError(
-            "vouched holds something other than a class of scores.", remedy="Give the classes: vouched=[MyScore]."
+            "vouched holds something other than a class of scores.",
+            remedy="Give the classes: vouched=[MyScore].",
         )
     return types
 
 
-def is_exactly(given: object, known: Collection[type]) -> bool:
+def is_exactly(value: object, known: Collection[type]) -> bool:
     """Return whether an object is of one of these types. ``in`` would ask the type, which may lie about being equal."""
-    return any(type(given) is kind for kind in known)
+    return any(type(value) is kind for kind in known)
 
 
-def _check_type(what: str, given: object, known: tuple[type, ...], more: str = "") -> None:
-    if not is_exactly(given, known):
+def _check_type(what: str, value: object, known: tuple[type, ...], more: str = "") -> None:
+    if not is_exactly(value, known):
         names = " or ".join(t.__name__ for t in known)
         raise InputError(
-            f"The {what} is of the type {type(given).__name__}, which the gate does not show true counts.",
+            f"The {what} is of the type {type(value).__name__}, which the gate does not show true counts.",
             remedy=f"Use margrave's own {names}, not a subclass. {more}".rstrip(),
         )
 
@@ -129,15 +175,16 @@ def _check_type(what: str, given: object, known: tuple[type, ...], more: str = "
 def _mapped(
     mapping: Mapping[K, V], convert: Callable[[V], W], keys: Iterable[K] | None = None
 ) -> dict[K, W]:
-    """A dictionary of converted values: of these keys, as far as they are there, or of all."""
     return {k: convert(mapping[k]) for k in (mapping if keys is None else keys) if k in mapping}
 
 
-def _same(queries: Queries, last: Queries) -> bool:
+def _same(queries: QueryFamily, last: QueryFamily) -> bool:
     if type(queries.cliques) is not tuple or queries.cliques != last.cliques:
         return False
     sets = queries.sets
-    return sets.keys() == last.sets.keys() and all(np.array_equal(sets[a], kept) for a, kept in last.sets.items())
+    return sets.keys() == last.sets.keys() and all(
+        np.array_equal(sets[a], kept) for a, kept in last.sets.items()
+    )
 
 
 def _whole(value: int) -> int:
@@ -154,6 +201,10 @@ def _number(value: float) -> float:
         raise InputError(f"A question has {value!r} where a number is expected.") from None
 
 
+def _names(names: Clique) -> Clique:
+    return tuple(str(name) for name in names)
+
+
 def _floats(values: FloatArray) -> FloatArray:
     try:
         return np.array(values, dtype=np.float64)
@@ -163,8 +214,12 @@ def _floats(values: FloatArray) -> FloatArray:
 
 def _integers(values: IntArray) -> IntArray:
     plain = np.asarray(values)
-    return plain.astype(np.int64) if plain.dtype.kind in "iu" else np.zeros(0, dtype=np.int64)  # check_query refuses it
+    return (
+        plain.astype(np.int64) if plain.dtype.kind in "iu" else np.zeros(0, dtype=np.int64)
+    )  # LinearMap.check refuses it
 
 
 def _matrix(values: BoolMatrix) -> BoolMatrix:
-    return np.array(values) if isinstance(values, np.ndarray) else values  # which Queries refuses
+    return (
+        np.array(values) if isinstance(values, np.ndarray) else values
+    )  # which QueryFamily refuses

@@ -1,12 +1,13 @@
-"""The gate: the only place that holds a table and answers questions about it. ``opening`` makes one.
+"""The gate: the only place that holds a table and answers questions about it. ``protect`` makes one.
 
-Every question goes through the same steps. Whatever can be checked from public values is checked; the true counts are
-taken; the ledger is charged; only then is noise drawn or a choice made. Anything that goes wrong after the charge
-closes the gate for good, and the charge stands.
+Every question goes through the same steps: checks of public values, true counts, the charge, and only
+then noise or a selection. A failure after the charge closes the gate for good, and the charge stands.
+The parts that differ between questions are in ``requests``.
 
-True counts live in one private attribute and, while an answer is made (``draws``), in the frames below ``sanitized``.
-What those frames raise is dropped there, traceback and all, and a new error names only the kind of failure and the
-line: so neither a message nor the local variables of a traceback can hold a count, a score or a value read from rows.
+True counts live in one private attribute and, during ``Request.draw``, in the frames below
+``run_sanitized``. It drops exceptions of those frames with their tracebacks, and a new error names only
+the kind of failure and the line. So neither a message nor the local variables of a traceback can hold a
+count, a score or a value of rows.
 """
 
 from __future__ import annotations
@@ -14,59 +15,43 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex, TypeVar, final
 
 import numpy as np
 
-from margrave.error_sanitizer import Failure, fail, sanitized
+from margrave.account import Account
+from margrave.accounting.accountant import Accountant
+from margrave.accounting.budget import Budget
+from margrave.accounting.question import Question
+from margrave.accounting.run_log import Books
+from margrave.domain import Domain
+from margrave.error_sanitizer import Failure, raise_sanitized, run_sanitized
 from margrave.errors import BudgetError, DataError, InputError, MargraveError
-from margrave.marginal import IDENTITY, Queries, Query, SingleQuery
-from margrave.parameters import is_whole
-from margrave.privacy.books import Books
-from margrave.privacy.budget import Budget
-from margrave.privacy.choice import epsilon_of, temperature_of
-from margrave.privacy.copies import (
-    own_gap,
-    own_noise,
-    own_queries,
-    own_query,
-    own_score,
-    own_single_query,
-    voucher,
-)
-from margrave.privacy.draws import Counts, chosen, chosen_queries, noisy, noisy_queries
-from margrave.privacy.ledger import Ledger, exact_rho
+from margrave.marginal import IDENTITY, HalfSpace, LinearMap, QueryFamily, SingleQuery
+from margrave.privacy.dependence import Dependence
+from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
-from margrave.privacy.question import (
-    Answers,
-    Question,
-    choosing,
-    choosing_queries,
-    measuring,
-    measuring_queries,
+from margrave.privacy.requests import (
+    MeasureMarginals,
+    MeasureQueries,
+    MeasureScores,
+    PublicKnowledge,
+    Request,
+    SelectHalfSpace,
+    SelectMarginal,
+    SelectQueries,
 )
-from margrave.privacy.scores import QueryGap, Score, lipschitz_of, readable_of, terms_of
-from margrave.privacy.unit import Unit, check_query, sensitivity, size_is_public
-from margrave.schema.domain import Domain
-from margrave.transcript import (
-    Account,
-    Answer,
-    Entry,
-    Measurement,
-    PublicTotal,
-    QuerySelection,
-    Selection,
-    Transcript,
-)
-from margrave.typing import Clique, IntArray
+from margrave.privacy.scores import MarginalGap, QueryGap, Score
+from margrave.transcript import Entry, HalfSpaceSelection, PublicTotal, QuerySelection, Transcript
+from margrave.types import Clique, IntArray
+from margrave.unit import Unit, size_is_public
 
 if TYPE_CHECKING:
     from margrave.data import Table
     from margrave.schema import Schema
 
 T = TypeVar("T")
-Draw = Callable[[Counts, Randomness], Answers]
+E = TypeVar("E", bound=Entry)
 
 
 @final
@@ -83,6 +68,7 @@ class Private:
         "_entries",
         "_ledger",
         "_lock",
+        "_preflight",
         "_queries",
         "_randomness",
         "_schema",
@@ -100,15 +86,16 @@ class Private:
         randomness: Randomness,
         books: Books,
         vouched: tuple[type, ...] = (),
+        preflight: str = "custodian",
     ) -> None:
         self._table: Table | None = table
         self._schema = table.schema
         self._unit, self._budget, self._randomness = unit, budget, randomness
-        self._books, self._ledger = books, Ledger(budget.rho, on_charge=books.charge)
+        self._books, self._ledger = books, Accountant(budget.rho, on_charge=books.charge)
         self._counts: dict[Clique, IntArray] = {}
         self._entries: tuple[Entry, ...] = ()
-        self._queries: Queries | None = None
-        self._vouched = vouched
+        self._queries: QueryFamily | None = None
+        self._vouched, self._preflight = vouched, preflight
         self._lock = threading.RLock()
         if rows_each is not None:
             self._table = self._read(lambda: table.bounded(rows_each))
@@ -116,7 +103,7 @@ class Private:
             self._entries = (PublicTotal(int(self._read(table.rows))),)
             books.public_rows(self._entries[0].total)
 
-    # What is public.
+    # Public facts.
 
     @property
     def domain(self) -> Domain:
@@ -141,7 +128,7 @@ class Private:
 
     @property
     def remaining(self) -> Fraction:
-        """What is left of it, exactly."""
+        """The part of the budget that is left, exactly."""
         return self._ledger.remaining
 
     @property
@@ -150,145 +137,173 @@ class Private:
         return Transcript(self._entries)
 
     def account(self) -> Account:
-        """The books, as plain data for the certificate."""
+        """Return the account as plain data for the certificate."""
         return Account(
-            unit=str(self._unit),
+            unit=self._unit,
             rho_budget=self._budget.rho,
             epsilon=self._budget.epsilon,
             delta=self._budget.delta,
             debits=self._ledger.debits,
             private=type(self._randomness) is SystemRandomness,
             sampler=self._randomness.describe(),
+            ledger=self._books.head,
+            preflight=self._preflight,
         )
 
-    # The two questions, and what makes them quicker.
+    # The questions, and a scan ahead of them.
 
     def prepare(self, cliques: Iterable[Clique]) -> None:
-        """Count these marginals now, in one scan, so that questions about them need none. **Privacy:** none spent."""
-        with self._lock:
-            self._count(self._asked(cliques))
+        """Count marginals now, in one scan, so that questions about them need none.
 
-    def measure(self, cliques: Iterable[Clique], noise: Gaussian, *, query: Query = IDENTITY) -> Transcript:
-        """Noisy marginals: ``query(M_clique(D))`` plus discrete Gaussian noise, for each clique; the new entries.
-
-        **Privacy:** ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k cliques (zCDP), charged before anything is
-        drawn; a clique named twice is measured and paid twice. Raises ``InputError`` for unknown columns or an empty
-        list and ``BudgetError`` if too little remains: nothing is spent then.
+        Privacy:
+            None spent.
         """
         with self._lock:
-            asked = self._asked(cliques)
-            query, noise = own_query(query), own_noise(noise)
-            check_query(query, self.domain)
-            price = noise.price(sensitivity(self._unit, query), len(asked))
-            question = measuring(self.domain, asked, price.scale, price.rho_each, query)
-            answer = self._ask(question, asked, partial(noisy, asked=asked, scale=price.scale, query=query))
-            for values in answer:
-                values.flags.writeable = False  # a mechanism that rounds in place would change what was answered
-            entries = tuple(
-                Measurement(clique, values, price.scale, price.rho_each, query.within(clique))
-                for clique, values in zip(asked, answer, strict=True)
-            )
-            self._entries += entries
-            return Transcript(entries)
+            self._count(self._known().cliques(cliques))
+
+    def measure(
+        self, cliques: Iterable[Clique], noise: Gaussian, *, query: LinearMap = IDENTITY
+    ) -> Transcript:
+        """Measure marginals: ``query(M_clique(D))`` plus discrete Gaussian noise, for each clique.
+
+        Args:
+            cliques: The marginals. One that is named twice is measured and paid twice.
+            noise: The price of all, or the noise scale of each.
+            query: Codes to merge, or matrices to apply, before the noise. With matrices, all answers must be of one
+                sensitivity.
+
+        Returns:
+            The new entries.
+
+        Raises:
+            InputError: For unknown columns or an empty list. Nothing is spent.
+            BudgetError: If too little remains. Nothing is spent.
+
+        Privacy:
+            ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k cliques (zCDP), charged before anything is drawn.
+        """
+        with self._lock:
+            return Transcript(self._ask(MeasureMarginals.of(self._known(), cliques, noise, query)))
 
     def measure_queries(self, queries: Iterable[SingleQuery], noise: Gaussian) -> Transcript:
-        """Noisy single queries: ``q(D)`` plus discrete Gaussian noise, for each query; the new entries.
+        """Measure single queries: ``q(D)`` plus discrete Gaussian noise, for each query.
 
-        They are sets of codes (``LinearQuery``) or half-spaces (``HalfSpace``), in all of which a row counts as much at
-        most: an InputError otherwise.
+        Args:
+            queries: Sets of codes (``LinearQuery``) or half-spaces (``HalfSpace``), in all of which a row counts as
+                much at most.
+            noise: The price of all, or the noise scale of each.
 
-        **Privacy:** ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k queries, each of one count (zCDP),
-        charged before anything is drawn. Raises as ``measure`` does.
+        Returns:
+            The new entries.
+
+        Raises:
+            InputError, BudgetError: As ``measure`` does.
+
+        Privacy:
+            ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k queries, each of one count (zCDP), charged before
+            anything is drawn.
         """
         with self._lock:
-            asked, noise = tuple(own_single_query(q) for q in queries), own_noise(noise)
-            for query in asked:
-                query.check(self.domain)
-            cliques = self._asked(q.counted_in(self.domain) for q in asked)
-            if len({q.most for q in asked}) > 1:  # their noise differs, and so does its price
-                raise InputError("The queries count a row differently.", remedy="Ask for each kind by itself.")
-            price = noise.price(sensitivity(self._unit, asked[0]), len(asked))
-            question = measuring_queries(asked, price.scale, price.rho_each)
-            draw = partial(noisy_queries, asked=asked, cliques=cliques, scale=price.scale)
-            (values,) = self._ask(question, cliques, draw)
-            entries = tuple(
-                Answer(q, int(v), price.scale, price.rho_each) for q, v in zip(asked, values, strict=True)
-            )
-            self._entries += entries
-            return Transcript(entries)
+            return Transcript(self._ask(MeasureQueries.of(self._known(), queries, noise)))
+
+    def measure_scores(
+        self, candidates: Iterable[Clique], score: Dependence | MarginalGap, noise: Gaussian
+    ) -> Transcript:
+        """Measure the scores of all candidates, with discrete Gaussian noise.
+
+        Args:
+            candidates: Marginals, each once.
+            score: How they are scored, in records. A ``MarginalGap`` has weights of 1 and penalties of 0 here.
+            noise: The price of all, or the noise scale of each, in records.
+
+        Returns:
+            The new entry.
+
+        Raises:
+            InputError, BudgetError: As ``select`` does.
+
+        Privacy:
+            ``noise.rho``, or ``m · sensitivity² / (2 scale²)`` for m scores, each of which moves by
+            ``sensitivity = score.lipschitz · l1`` at most (zCDP), charged before anything is drawn.
+        """
+        with self._lock:
+            return Transcript(self._ask(MeasureScores.of(self._known(), candidates, score, noise)))
 
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
-        """One of the candidates, by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
+        """Choose a marginal by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
 
-        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit. Those that
-        are ``score.readable`` are candidates twice, and the transcript's last entry says if a reading was chosen.
+        ``epsilon = sqrt(8 rho)``, rounded down; ``sensitivity = score.lipschitz · l1`` for the gate's unit.
 
-        **Privacy:** rho (zCDP), charged before anything is drawn. Raises ``InputError`` for unknown columns, an empty
-        list or a candidate named twice, and ``BudgetError`` if too little remains: nothing is spent then.
-        Source: Cesar and Rogers 2021.
+        Args:
+            candidates: Marginals, each once. Those that are ``score.readable`` are candidates twice, and the
+                transcript's last entry says whether a reading was chosen.
+            score: What is to be large.
+            rho: The price.
+
+        Returns:
+            The chosen marginal.
+
+        Raises:
+            InputError: For unknown columns, an empty list or a candidate named twice. Nothing is spent.
+            BudgetError: If too little remains. Nothing is spent.
+
+        Privacy:
+            rho (zCDP), charged before anything is drawn.
+
+        References:
+            Cesar and Rogers (2021), Bounding, concentrating, and truncating.
         """
         with self._lock:
-            asked = self._asked(candidates)
-            if len(set(asked)) < len(asked):
-                raise InputError("A candidate is named twice.", remedy="Name each once.")
-            rho = exact_rho(rho, "The rho of a choice")
-            score, vouched = own_score(score, asked, self._vouched), voucher(score, self._vouched)
-            score.check(self.domain, asked)
-            terms, readable = terms_of(score, asked), readable_of(score, asked)
-            moved = lipschitz_of(score) * sensitivity(self._unit).l1
-            epsilon = epsilon_of(rho)
-            question = choosing(asked, float(epsilon), float(moved), rho, terms, readable, vouched)
-            draw = partial(chosen, asked=asked, score=score, temperature=temperature_of(epsilon, moved))
-            (answer,) = self._ask(question, asked, draw)
-            place, known = int(answer), (float(epsilon), float(moved), rho, terms, readable)
-            winner = (*asked, *readable)[place]
-            self._entries += (Selection(asked, winner, *known, public=place >= len(asked), vouched=vouched),)
-            return winner
+            (entry,) = self._ask(SelectMarginal.of(self._known(), candidates, score, rho))
+            return entry.chosen
 
     def select_query(
-        self, queries: Queries, score: QueryGap, *, rho: Fraction, times: int = 1
+        self, queries: QueryFamily, score: QueryGap, *, rho: Fraction, times: int = 1
     ) -> tuple[QuerySelection, ...]:
-        """Linear queries, by the exponential mechanism: ``P[q] ∝ exp(epsilon · score_q / (2 sensitivity))``.
+        """Choose linear queries by the exponential mechanism: ``P[q] ∝ exp(epsilon · score_q / (2 sensitivity))``.
 
-        ``times`` independent draws, with replacement, at ``rho / times`` each: ``epsilon = sqrt(8 rho / times)``,
-        rounded down. ``sensitivity`` is that of one count, for the gate's unit.
+        Args:
+            queries: The queries.
+            score: What is to be large.
+            rho: The price of all draws.
+            times: How many independent draws, with replacement, at ``rho / times`` each.
 
-        **Privacy:** rho (zCDP), charged before anything is drawn. Raises as ``select`` does.
-        Source: Cesar and Rogers 2021.
+        Returns:
+            The new entries.
+
+        Raises:
+            InputError, BudgetError: As ``select`` does.
+
+        Privacy:
+            rho (zCDP), charged before anything is drawn. The sensitivity is that of one count.
         """
         with self._lock:
-            queries = own_queries(queries, self.domain, self._queries)
-            score = own_gap(score, queries)
-            if not is_whole(times, 1):
-                raise InputError("None of the queries is to be chosen.", remedy="Give times of 1 or more.")
-            self._queries, times = queries, int(times)
-            asked = self._asked(queries.cliques)
-            rho = exact_rho(rho, "The rho of a choice")
-            score.check(queries)
-            numbers = score.candidates(queries)
-            moved = sensitivity(self._unit, queries[0]).l1
-            epsilon = epsilon_of(rho / times)
-            question = choosing_queries(
-                queries, score.without, score.signed, times, float(epsilon), float(moved), rho
-            )
-            temperature = temperature_of(epsilon, moved)
-            draw = partial(chosen_queries, queries=queries, score=score, temperature=temperature, times=times)
-            (places,) = self._ask(question, asked, draw)
-            entries = tuple(
-                QuerySelection(
-                    queries,
-                    number=int(numbers[place % len(numbers)]),
-                    sign=-1 if place >= len(numbers) else 1,
-                    epsilon=float(epsilon),
-                    sensitivity=float(moved),
-                    rho=rho / times,
-                    signed=score.signed,
-                    without=score.without,
-                )
-                for place in places.tolist()
-            )
-            self._entries += entries
-            return entries
+            request = SelectQueries.of(self._known(), queries, score, rho, times, self._queries)
+            self._queries = request.queries
+            return self._ask(request)
+
+    def select_half_space(
+        self, queries: Iterable[HalfSpace], score: HalfSpaceGap, *, rho: Fraction
+    ) -> HalfSpaceSelection:
+        """Choose a half-space by the exponential mechanism.
+
+        Args:
+            queries: Half-spaces, in all of which a row counts as much at most.
+            score: What is to be large.
+            rho: The price.
+
+        Returns:
+            The new entry.
+
+        Raises:
+            InputError, BudgetError: As ``select`` does.
+
+        Privacy:
+            rho (zCDP), charged before anything is drawn. A score moves as far as one count of rows does.
+        """
+        with self._lock:
+            (entry,) = self._ask(SelectHalfSpace.of(self._known(), queries, score, rho))
+            return entry
 
     def close(self) -> None:
         """Let go of the table and of every true count. Whatever is asked afterwards is refused.
@@ -302,22 +317,15 @@ class Private:
 
     # Behind the gate.
 
-    def _asked(self, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-        """The cliques in canonical form, if the gate is open and they are in order."""
+    def _known(self) -> PublicKnowledge:
         if self._table is None:
             raise MargraveError(
                 "The gate is closed.", remedy="Its transcript still stands; protect the table anew."
             )
-        asked = tuple(self.domain.clique(c) for c in cliques)
-        if not asked or not all(asked):
-            raise InputError(
-                "No marginal is named, or one of no columns.", remedy="Name at least one column of each."
-            )
-        return asked
+        return PublicKnowledge(self.domain, self._unit, self._vouched)
 
-    def _count(self, asked: Sequence[Clique]) -> None:
-        """True counts of those cliques that have none yet, in one scan."""
-        missing = [c for c in dict.fromkeys(asked) if c not in self._counts]
+    def _count(self, cliques: Sequence[Clique]) -> None:
+        missing = [c for c in dict.fromkeys(cliques) if c not in self._counts]
         if missing:
             self._read(lambda: self._scan(missing))
 
@@ -331,15 +339,20 @@ class Private:
             counts.flags.writeable = False
             self._counts[clique] = counts
 
-    def _ask(self, question: Question, cliques: Sequence[Clique], draw: Draw) -> Answers:
-        """The stored answer of a resumed run; or a new one, counted, charged, drawn and stored, in this order."""
+    def _ask(self, request: Request[E]) -> tuple[E, ...]:
+        """Recall the answers of a resumed run; or count, charge, draw and store, in this order."""
+        question = request.question()
         stored = self._books.recall(question)
         if stored is None:
-            self._count(cliques)
+            self._count(request.counted)
         self._charge(question)
         if stored is None:
-            return self._answer(lambda: self._books.store(draw(self._counts, self._randomness)))
-        return stored
+            stored = self._answer(
+                lambda: self._books.store(request.draw(self._counts, self._randomness))
+            )
+        entries = request.entries(stored)
+        self._entries += entries
+        return entries
 
     def _charge(self, question: Question) -> None:
         """Write the debit, or refuse it. If writing fails half way, nothing is drawn and the gate closes."""
@@ -354,18 +367,18 @@ class Private:
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
-        result = sanitized(work)
+        result = run_sanitized(work)
         if isinstance(result, Failure):
-            fail(result, DataError, "The table could not be read", "Nothing was spent.")
+            raise_sanitized(result, DataError, "The table could not be read", "Nothing was spent.")
         return result
 
     def _answer(self, work: Callable[[], T]) -> T:
         """Work after a charge: if it fails, the gate closes and the charge stands."""
-        result = sanitized(work)
+        result = run_sanitized(work)
         if isinstance(result, Failure):
             self._forget()
             self._books.abandon()
-            fail(
+            raise_sanitized(
                 result,
                 MargraveError,
                 "An answer failed after its charge",
@@ -382,17 +395,24 @@ class Private:
     def __enter__(self) -> Private:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
         if kind is None:
             self.close()
             return
         with self._lock:
             self._forget()
             self._books.abandon()
-        if error is not None and self._ledger.spent:  # what was spent is public; without a journal it is lost
+        if (
+            error is not None and self._ledger.spent
+        ):  # what was spent is public; without a journal it is lost
             error.add_note(
                 f"rho {float(self._ledger.spent):.6g} of {float(self.rho):.6g} had been spent."
-                + (self._books.advice or " A journal would have kept the answers for a run that goes on.")
+                + (
+                    self._books.advice
+                    or " A journal would have kept the answers for a run that goes on."
+                )
             )
 
     def __repr__(self) -> str:

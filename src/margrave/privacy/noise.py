@@ -19,22 +19,23 @@ from opendp.metrics import l2_distance
 from opendp.mod import Measurement as Sampler
 from opendp.mod import enable_features
 
+from margrave.accounting.accountant import exact_rho
+from margrave.accounting.sensitivities import Sensitivity, sensitivity
 from margrave.errors import InputError, MargraveError
-from margrave.marginal import IDENTITY, Query, SingleQuery
-from margrave.privacy.choice import choose
-from margrave.privacy.exact import Bits, discrete_gaussian
-from margrave.privacy.ledger import exact_rho
-from margrave.privacy.unit import Sensitivity, Unit, sensitivity
-from margrave.typing import IntArray
+from margrave.marginal import IDENTITY, LinearMap, SingleQuery
+from margrave.privacy.exponential import choose
+from margrave.privacy.samplers import Bits, discrete_gaussian
+from margrave.types import IntArray
+from margrave.unit import Unit
 
 enable_features(
     "contrib"
 )  # OpenDP's word for everything it has not audited by committee, the Gaussian included
 
-SMALLEST_SCALE, LARGEST_SCALE = 2.0**-100, 2.0**50
+MIN_NOISE_SCALE, MAX_NOISE_SCALE = 2.0**-100, 2.0**50
 
 
-class Price(NamedTuple):
+class NoisePrice(NamedTuple):
     """The noise scale of each marginal of a call, and what each costs."""
 
     scale: float
@@ -52,7 +53,7 @@ class Gaussian:
     **Privacy:** that rho (zCDP), for the unit of the gate, whose ``sensitivity`` gives ``l2_squared``.
     Source: Canonne, Kamath, Steinke 2020.
 
-    >>> from margrave.privacy import AddRemoveRow
+    >>> from margrave.accounting import AddRemoveRow
     >>> Gaussian.scale_for(Fraction(1, 200), AddRemoveRow())
     10.0
     """
@@ -62,31 +63,40 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         if (self.rho is None) == (self.scale is None):
-            raise InputError("Gaussian noise takes either rho or scale.", remedy="Give one of the two.")
+            raise InputError(
+                "Gaussian noise takes either rho or scale.", remedy="Give one of the two."
+            )
         if self.rho is not None:
             object.__setattr__(self, "rho", exact_rho(self.rho, "The rho of the noise"))
         if self.scale is not None:
             object.__setattr__(self, "scale", _checked_scale(self.scale))
 
-    def price(self, moved: Sensitivity, marginals: int) -> Price:
-        """Scale and cost of each of ``marginals`` answers that move by ``moved`` between neighbours."""
+    def in_parts(self, parts: int) -> Gaussian:
+        """Return the same noise for numbers in units of 1 / ``parts``, a power of two."""
+        return self if self.scale is None else Gaussian(scale=self.scale * parts)
+
+    def price(self, sensitivity: Sensitivity, marginals: int) -> NoisePrice:
+        """Return the scale and price of each of ``marginals`` answers with this sensitivity."""
         if self.scale is not None:
-            return Price(self.scale, Fraction(moved.l2_squared) / (2 * Fraction(self.scale) ** 2))
+            return NoisePrice(
+                self.scale, Fraction(sensitivity.l2_squared) / (2 * Fraction(self.scale) ** 2)
+            )
         assert self.rho is not None
         each = self.rho / marginals
-        return Price(_scale_at(each, moved), each)
+        return NoisePrice(_scale_at(each, sensitivity), each)
 
     @staticmethod
-    def scale_for(rho: Fraction, unit: Unit, query: Query | SingleQuery = IDENTITY) -> float:
-        """The noise scale of one marginal, or one single query, bought with rho: ``sqrt(l2_squared / (2 rho))``.
+    def scale_for(rho: Fraction, unit: Unit, query: LinearMap | SingleQuery = IDENTITY) -> float:
+        """Return the noise scale of one marginal, or one single query, bought with rho:
+        ``sqrt(l2_squared / (2 rho))``.
 
         It is rounded up.
         """
         return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query))
 
 
-def _scale_at(rho: Fraction, moved: Sensitivity) -> float:
-    variance = moved.l2_squared / (2 * rho)
+def _scale_at(rho: Fraction, sensitivity: Sensitivity) -> float:
+    variance = sensitivity.l2_squared / (2 * rho)
     scale = _checked_scale(math.sqrt(variance) if variance < 2**200 else math.inf)
     while Fraction(scale) ** 2 < variance:
         scale = math.nextafter(scale, math.inf)
@@ -98,11 +108,11 @@ def _checked_scale(scale: float) -> float:
     if (
         isinstance(scale, bool)
         or not isinstance(scale, int | float)
-        or not SMALLEST_SCALE <= scale <= LARGEST_SCALE
+        or not MIN_NOISE_SCALE <= scale <= MAX_NOISE_SCALE
     ):
         raise InputError(
             f"The scale of the noise is {scale!r}.",
-            remedy=f"It must be a number from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}: change it, or rho.",
+            remedy=f"It must be a number from {MIN_NOISE_SCALE:g} to {MAX_NOISE_SCALE:g}: change it, or rho.",
         )
     return float(scale)
 
@@ -111,15 +121,15 @@ class Randomness(Protocol):
     """Where noise and choices come from. It sees true counts and scores: only the gate may call it."""
 
     def describe(self) -> str:
-        """What it is, in words, for the certificate."""
+        """Return a description for the certificate."""
         ...
 
     def gaussian(self, counts: IntArray, scale: float) -> IntArray:
-        """The counts, each plus an independent discrete Gaussian of this scale."""
+        """Return the counts, each plus an independent discrete Gaussian of this scale."""
         ...
 
     def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
-        """An index, with P[r] ∝ exp(temperature · scores[r])."""
+        """Return an index, with P[r] ∝ exp(temperature · scores[r])."""
         ...
 
 
@@ -140,18 +150,20 @@ class SystemRandomness:
             SystemRandomness._tested = True
 
     def describe(self) -> str:
-        """The sampler and its version."""
+        """Return the sampler and its version."""
         return (
             f"discrete Gaussian by OpenDP {_opendp_version()}; exponential mechanism by exact rejection on the "
             "operating system's entropy; start-up self-test passed"
         )
 
     def gaussian(self, counts: IntArray, scale: float) -> IntArray:
-        """The counts plus exact discrete Gaussian noise; a sum outside 64 bits becomes the nearest one inside."""
+        """Return the counts plus exact discrete Gaussian noise; a sum outside 64 bits becomes the
+        nearest one inside.
+        """
         return _opendp_gaussian(counts, scale)
 
     def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
-        """The exponential mechanism on ``os.urandom``."""
+        """Return the exponential mechanism on ``os.urandom``."""
         return choose(scores, temperature, os.urandom)
 
 
@@ -164,16 +176,16 @@ class SeededRandomness:
         self._bits: Bits = np.random.default_rng(seed).bytes
 
     def describe(self) -> str:
-        """Says that it is not private."""
+        """Return a warning that it is not private."""
         return f"NOT PRIVATE: seeded noise for tests (seed {self._seed})"
 
     def gaussian(self, counts: IntArray, scale: float) -> IntArray:
-        """The counts plus noise that follows from the seed."""
+        """Return the counts plus noise that follows from the seed."""
         noise = discrete_gaussian(counts.size, Fraction(scale), self._bits)
         return counts + noise.reshape(counts.shape)
 
     def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
-        """The exponential mechanism on bits that follow from the seed."""
+        """Return the exponential mechanism on bits that follow from the seed."""
         return choose(scores, temperature, self._bits)
 
 
@@ -194,7 +206,9 @@ def _opendp_gaussian(counts: IntArray, scale: float) -> IntArray:
     else:
         with ThreadPoolExecutor(max_workers=2) as pool:
             noisy = list(pool.map(sampler, pieces))
-    return np.array([value for piece in noisy for value in piece], dtype=np.int64).reshape(counts.shape)
+    return np.array([value for piece in noisy for value in piece], dtype=np.int64).reshape(
+        counts.shape
+    )
 
 
 @functools.cache  # looking through the installed packages takes as long as a small release

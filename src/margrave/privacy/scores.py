@@ -1,4 +1,4 @@
-"""Scores for a private choice: integers on a public grid, which know how far one count can move them."""
+"""Scores of private selections: integers on a public grid, with their sensitivity to one count."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.marginal import IDENTITY, Queries, Query
-from margrave.privacy.unit import check_query
-from margrave.schema.domain import Domain
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.marginal import IDENTITY, LinearMap, QueryFamily
+from margrave.types import Clique, FloatArray, IntArray
 
 _GRID_BITS = 10
+#: Scores are multiples of 1 / this, in records.
+PER_RECORD = 1 << _GRID_BITS
 # Exactness of the float64 arithmetic on the grid: |x − m| · 2^10 must stay below 2^53 in every sum.
-LARGEST_TOTAL = 2.0**41
-_CHUNK = 1 << 14  # cells at a time: the temporaries stay in the processor's cache
+MAX_EXACT_TOTAL = 2.0**41
 
 
 class GridScores(NamedTuple):
@@ -30,7 +30,7 @@ class GridScores(NamedTuple):
 
 
 class Score(Protocol):
-    """What a private choice maximises. Called inside the gate, on true counts."""
+    """The score that a private selection maximizes. Called inside the gate, on true counts."""
 
     @property
     def lipschitz(self) -> float:
@@ -42,7 +42,7 @@ class Score(Protocol):
         ...
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-        """The public parts, one number per candidate, for the transcript.
+        """Return the public parts, one number per candidate, for the transcript.
 
         Those of ``MarginalGap`` and ``Improvement``, "weight" and "penalty", are read for error bounds: a score of
         another formula has other names for its own (``terms_of``).
@@ -50,23 +50,30 @@ class Score(Protocol):
         ...
 
     def readable(self, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
-        """Those that can be read from public data instead of measured: each is a candidate once more."""
+        """Return those that can be read from public data instead of measured: each is a candidate
+        once more.
+        """
         ...
 
-    def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
-        """The scores, given the true counts of every candidate: to measure each, then to read each ``readable``."""
+    def __call__(
+        self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]
+    ) -> GridScores:
+        """Return the scores, given the true counts of every candidate: to measure each, then to
+        read each ``readable``.
+        """
         ...
 
 
 def lipschitz_of(score: Score) -> Fraction:
-    """What a score says of itself, exactly; InputError where that bounds nothing."""
+    """Return the exact bound that a score states. Raise ``InputError`` if it is not a bound."""
     try:
         lipschitz = Fraction(score.lipschitz)
     except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
         lipschitz = Fraction(0)
     if not 0 < lipschitz <= 1e300:
         raise InputError(
-            "The score does not say how far a count can move it.", remedy="Its lipschitz is positive."
+            "The score does not say how far a count can move it.",
+            remedy="Its lipschitz is positive.",
         )
     return lipschitz
 
@@ -87,7 +94,9 @@ class MarginalGap:
     estimates: Mapping[Clique, FloatArray]
     weights: Mapping[Clique, float]
     penalties: Mapping[Clique, float]
-    query: Query = IDENTITY
+    query: LinearMap = IDENTITY
+
+    name: ClassVar[str] = "marginal gap"
 
     @property
     def lipschitz(self) -> float:
@@ -95,45 +104,65 @@ class MarginalGap:
         return max(self.weights.values())
 
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
-        """Every candidate has an estimate of its answer's shape, a positive weight and a finite penalty."""
-        check_query(self.query, domain)
+        """Raise ``InputError`` unless every candidate has an estimate of its shape, a positive
+        weight, a finite penalty.
+        """
+        self.query.check(domain)
+        if not self.query.is_partition:
+            raise InputError(
+                "The score compares a linear map that counts a record in many answers.",
+                remedy="Compare cells, or groups of them.",
+            )
         answers = domain if self.query.is_identity else self.query.domain(domain)
         for clique in candidates:
             name = ", ".join(clique)
-            if clique not in self.estimates or clique not in self.weights or clique not in self.penalties:
-                raise InputError(f"The score lacks an estimate, a weight or a penalty for ({name}).")
+            if (
+                clique not in self.estimates
+                or clique not in self.weights
+                or clique not in self.penalties
+            ):
+                raise InputError(
+                    f"The score lacks an estimate, a weight or a penalty for ({name})."
+                )
             if not 0 < self.weights[clique] < math.inf or not math.isfinite(self.penalties[clique]):
-                raise InputError(f"The weight or the penalty of ({name}) is not a positive or finite number.")
+                raise InputError(
+                    f"The weight or the penalty of ({name}) is not a positive or finite number."
+                )
             if self.estimates[clique].shape != answers.shape(clique):
                 raise InputError(f"The estimate of ({name}) does not have the shape of the answer.")
         totals = _l1_norms([self.estimates[c] for c in candidates])
         for clique, total in zip(candidates, totals, strict=True):
-            if not total < LARGEST_TOTAL:
+            if not total < MAX_EXACT_TOTAL:
                 raise InputError(
-                    f"The estimate of ({', '.join(clique)}) is not finite, or above {LARGEST_TOTAL:g} records."
+                    f"The estimate of ({', '.join(clique)}) is not finite, or above {MAX_EXACT_TOTAL:g} records."
                 )
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-        """Weights and penalties."""
+        """Return weights and penalties."""
         return {
             "weight": np.array([self.weights[c] for c in candidates], dtype=np.float64),
             "penalty": np.array([self.penalties[c] for c in candidates], dtype=np.float64),
         }
 
     def readable(self, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
-        """None: every candidate is to be measured."""
+        """Return no candidates: all are measured."""
         return ()
 
-    def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
-        """The scores of the candidates, exactly."""
+    def __call__(
+        self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]
+    ) -> GridScores:
+        """Return the scores of the candidates, exactly."""
         return self.scores(candidates, self.gaps(candidates, counts))
 
     def gaps(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> list[int]:
-        """The L1 distances alone, in units of 2^-10."""
-        return grid_gaps([self.query.apply(c, counts[c]) for c in candidates], [self.estimates[c] for c in candidates])
+        """Return the L1 distances alone, in units of 2^-10."""
+        return grid_gaps(
+            [self.query.apply(c, counts[c]) for c in candidates],
+            [self.estimates[c] for c in candidates],
+        )
 
     def scores(self, candidates: Sequence[Clique], gaps: Sequence[int]) -> GridScores:
-        """The scores of candidates whose distances are known."""
+        """Return the scores of candidates whose distances are known."""
         weights, per_weight = _common([self.weights[c] for c in candidates])
         penalties, per_penalty = _common([self.penalties[c] for c in candidates])
         per_gap = max(1 << _GRID_BITS, per_penalty)  # both powers of two
@@ -147,16 +176,21 @@ class MarginalGap:
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """How much better a marginal would be known, measured or read from public data, than an estimate has it.
+    """The improvement of an estimate by a marginal that is measured or read from public data.
 
         to measure r:   w_r (‖M_r(D) − estimate_r‖₁ − penalty_r)
         to read r:      w_r (‖M_r(D) − estimate_r‖₁ − ‖M_r(D) − public_r‖₁)
 
-    The penalty is the expected error of a measurement. ``publics`` are public marginals in records of the private
-    table; a marginal without one can only be measured. The arithmetic is exact, as ``MarginalGap``'s.
+    The penalty is the expected error of a measurement. ``publics`` are public marginals in records
+    of the private table; a marginal without one can only be measured. The arithmetic is exact, as
+    ``MarginalGap``'s.
 
-    **Privacy:** none spent by itself. ``lipschitz = 2 max_r w_r`` where something can be read, as both distances move;
-    with L1 sensitivity 2 under replacement this is the paper's 4. Source: Fuentes et al. 2024 (JAM-PGM), equation 4.
+    Privacy:
+        None spent by itself. ``lipschitz = 2 max_r w_r`` if something can be read, because both
+        distances change. With L1 sensitivity 2 under replacement this is the paper's 4.
+
+    References:
+        Fuentes et al. 2024 (JAM-PGM), equation 4.
     """
 
     estimates: Mapping[Clique, FloatArray]
@@ -174,24 +208,31 @@ class Improvement:
         return MarginalGap(self.estimates, self.weights, self.penalties)
 
     def _read(self, candidates: Sequence[Clique]) -> MarginalGap:
-        """The public table's own distance, to be taken off."""
-        return MarginalGap(self.publics, self.weights, dict.fromkeys(self.readable(candidates), 0.0))
+        return MarginalGap(
+            self.publics, self.weights, dict.fromkeys(self.readable(candidates), 0.0)
+        )
 
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
-        """As ``MarginalGap`` checks, for the estimates and for what is public."""
+        """Raise ``InputError`` as ``MarginalGap`` does, for the estimates and for the public
+        marginals.
+        """
         self._measured.check(domain, candidates)
         self._read(candidates).check(domain, self.readable(candidates))
 
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-        """Weights and penalties."""
+        """Return weights and penalties."""
         return self._measured.terms(candidates)
 
     def readable(self, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
-        """Those of which there is a public marginal."""
+        """Return those of which there is a public marginal."""
         return tuple(r for r in candidates if r in self.publics)
 
-    def __call__(self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]) -> GridScores:
-        """The scores of the candidates, exactly: to measure each, then to read each that is readable."""
+    def __call__(
+        self, candidates: Sequence[Clique], counts: Mapping[Clique, IntArray]
+    ) -> GridScores:
+        """Return the scores of the candidates, exactly: to measure each, then to read each that is
+        readable.
+        """
         readable, measured = self.readable(candidates), self._measured
         gaps = dict(zip(candidates, measured.gaps(candidates, counts), strict=True))
         parts = [measured.scores(candidates, list(gaps.values()))]
@@ -206,84 +247,111 @@ class Improvement:
 
 
 def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-    """A score's public parts; InputError where another formula's have the names that error bounds go by.
+    """Return a score's public parts; InputError where another formula's have the names that error
+    bounds go by.
 
     A bound on what was passed over solves the score for the distance, which it can of these two formulas alone.
     """
-    terms = {str(name): np.asarray(values, dtype=np.float64) for name, values in score.terms(candidates).items()}
+    terms = {
+        str(name): np.asarray(values, dtype=np.float64)
+        for name, values in score.terms(candidates).items()
+    }
     if any(values.shape != (len(candidates),) for values in terms.values()):
         raise InputError("The terms of the score are not one number per candidate.")
-    if type(score) not in (MarginalGap, Improvement) and not terms.keys().isdisjoint(("weight", "penalty")):
+    if type(score) not in (MarginalGap, Improvement) and not terms.keys().isdisjoint(
+        ("weight", "penalty")
+    ):
         raise InputError(
             f'The terms of {type(score).__name__} are named "weight" or "penalty", as those of MarginalGap,'
             " of which error bounds are made.",
-            remedy="Name them otherwise: another score tells no bound.",
+            remedy="Use other names: no error bound exists for another score.",
         )
     return terms
 
 
 def readable_of(score: Score, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
-    """The candidates that can be read from public data instead; InputError for others."""
+    """Return the candidates that can be read from public data instead; InputError for others."""
     readable = tuple(score.readable(candidates))
     if not set(readable) <= set(candidates):
-        raise InputError("The score reads marginals that are not candidates.", remedy="Name candidates only.")
+        raise InputError(
+            "The score reads marginals that are not candidates.", remedy="Name candidates only."
+        )
     return readable
 
 
 @dataclass(frozen=True, eq=False)
 class QueryGap:
-    """``|q(D) − estimate_q|`` for linear queries q, in records: how far off an estimate is.
+    """``|q(D) − estimate_q|`` for linear queries q, in records: the error of an estimate.
 
-    ``estimates[r]`` has the shape of clique r's queries. ``signed``: every query is a candidate twice, with scores
-    ``q(D) − estimate_q`` (sign 1) and its negative (sign -1): a query and its complement. ``without``: the numbers of
-    queries that are no candidates, those chosen before, say. Estimates are rounded to multiples of 2^-10; from there
-    on the arithmetic is exact.
+    ``estimates[r]`` has the shape of clique r's queries. ``signed``: every query is a candidate
+    twice, with scores ``q(D) − estimate_q`` (sign 1) and its negative (sign -1): a query and its
+    complement. ``without``: numbers of queries that are not candidates, such as those already
+    selected. Estimates are rounded to multiples of 2^-10; from there on the arithmetic is exact.
 
-    **Privacy:** none spent by itself; ``select`` spends. A score moves no further than its count does.
-    Source: Liu, Vietri, Wu 2021, Appendix B.1; for signed scores Gaboardi et al. 2014 (DualQuery).
+    Privacy:
+        None spent by itself; ``select`` spends. The sensitivity of a score is that of its count.
+
+    References:
+        Liu, Vietri, Wu 2021, Appendix B.1; for signed scores Gaboardi et al. 2014 (DualQuery).
     """
 
     estimates: Mapping[Clique, FloatArray]
     signed: bool = False
     without: frozenset[int] = frozenset()
 
-    def check(self, queries: Queries) -> None:
-        """Every clique has an estimate of its queries' shape, and some query is a candidate."""
+    def check(self, queries: QueryFamily) -> None:
+        """Raise ``InputError`` unless every clique has an estimate of its queries' shape, and a
+        query is a candidate.
+        """
         for clique in queries.cliques:
             name = ", ".join(clique)
-            if clique not in self.estimates or self.estimates[clique].shape != queries.shape(clique):
-                raise InputError(f"The score lacks an estimate for ({name}), or it has another shape.")
-            if not np.abs(self.estimates[clique]).max(initial=0.0) < LARGEST_TOTAL:
+            if clique not in self.estimates or self.estimates[clique].shape != queries.shape(
+                clique
+            ):
                 raise InputError(
-                    f"The estimate of ({name}) is not finite, or above {LARGEST_TOTAL:g} records."
+                    f"The score lacks an estimate for ({name}), or it has another shape."
                 )
-        if not all(0 <= number < len(queries) for number in self.without) or len(self.without) == len(queries):
-            raise InputError("The queries left out are none of the candidates, or all of them.")
+            if not np.abs(self.estimates[clique]).max(initial=0.0) < MAX_EXACT_TOTAL:
+                raise InputError(
+                    f"The estimate of ({name}) is not finite, or above {MAX_EXACT_TOTAL:g} records."
+                )
+        if not all(0 <= number < len(queries) for number in self.without) or len(
+            self.without
+        ) == len(queries):
+            raise InputError("``without`` names queries that are not candidates, or all of them.")
 
-    def candidates(self, queries: Queries) -> IntArray:
-        """The numbers of the queries that may be chosen."""
+    def candidates(self, queries: QueryFamily) -> IntArray:
+        """Return the numbers of the queries that may be chosen."""
         return np.delete(np.arange(len(queries)), sorted(self.without))
 
-    def __call__(self, queries: Queries, counts: Mapping[Clique, IntArray]) -> tuple[IntArray, Fraction]:
-        """The scores of the candidates on a public grid: first all of sign 1, then, if signed, all of sign -1."""
+    def __call__(
+        self, queries: QueryFamily, counts: Mapping[Clique, IntArray]
+    ) -> tuple[IntArray, Fraction]:
+        """Return the scores of the candidates on a public grid: first all of sign 1, then, if
+        signed, all of sign -1.
+        """
         gaps = [
-            on_grid_of(queries.answer(r, counts[r])) - np.rint(self.estimates[r] * float(1 << _GRID_BITS))
+            on_grid_of(queries.answer(r, counts[r]))
+            - np.rint(self.estimates[r] * float(1 << _GRID_BITS))
             for r in queries.cliques
         ]
-        below = np.concatenate([g.reshape(-1) for g in gaps])[self.candidates(queries)].astype(np.int64)
+        below = np.concatenate([g.reshape(-1) for g in gaps])[self.candidates(queries)].astype(
+            np.int64
+        )
         scores = np.concatenate([below, -below]) if self.signed else np.abs(below)
         return scores, Fraction(1, 1 << _GRID_BITS)
 
 
 def on_grid_of(counts: IntArray) -> FloatArray:
-    """Counts in units of 2^-10, as floats that hold them exactly."""
-    if int(counts.max(initial=0)) >= LARGEST_TOTAL:
+    """Return counts in units of 2^-10, as floats that hold them exactly."""
+    if int(counts.max(initial=0)) >= MAX_EXACT_TOTAL:
         raise InputError("The table has too many rows for an exact score.")
     return np.asarray(counts * float(1 << _GRID_BITS), dtype=np.float64)
 
 
 def grid_gaps(counts: Sequence[IntArray], estimates: Sequence[FloatArray]) -> list[int]:
-    """``Σ |2^10 x − round(2^10 m)|`` for each pair: the L1 distance in units of 2^-10, exactly.
+    """Return ``Σ |2^10 x − round(2^10 m)|`` for each pair: the L1 distance in units of 2^-10,
+    exactly.
 
     Floats hold the integers here without loss: counts and estimates sum to less than 2^41 each, so every term and
     every partial sum, in whatever order, stays below 2^53. Small marginals are taken many at a time.
@@ -292,7 +360,9 @@ def grid_gaps(counts: Sequence[IntArray], estimates: Sequence[FloatArray]) -> li
     gaps, rows = [0] * len(flat), [0] * len(flat)
     for pieces, starts in _batches([x.size for x in flat]):
         cells = np.concatenate([flat[i][low:high] for i, low, high in pieces])
-        gap = np.concatenate([model[i][low:high] for i, low, high in pieces]) * float(1 << _GRID_BITS)
+        gap = np.concatenate([model[i][low:high] for i, low, high in pieces]) * float(
+            1 << _GRID_BITS
+        )
         np.rint(gap, out=gap)
         gap -= cells * float(1 << _GRID_BITS)
         np.abs(gap, out=gap)
@@ -300,13 +370,12 @@ def grid_gaps(counts: Sequence[IntArray], estimates: Sequence[FloatArray]) -> li
         for (i, _, _), part, total in zip(pieces, sums.tolist(), totals.tolist(), strict=True):
             gaps[i] += int(part)
             rows[i] += total
-    if max(rows, default=0) >= LARGEST_TOTAL:
+    if max(rows, default=0) >= MAX_EXACT_TOTAL:
         raise InputError("The table has too many rows for an exact score.")
     return gaps
 
 
 def _l1_norms(estimates: Sequence[FloatArray]) -> list[float]:
-    """``‖m‖₁`` of each estimate; NaN or infinite where m is."""
     model = [m.reshape(-1) for m in estimates]
     norms = [0.0] * len(model)
     for pieces, starts in _batches([m.size for m in model]):
@@ -322,13 +391,16 @@ Pieces = list[tuple[int, int, int]]
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[tuple[Pieces, list[int]]]:
-    """Runs of cells (array, first, last + 1) of at most ``_CHUNK`` together, with the place where each begins."""
+    """Yield runs of cells (array, first, last + 1) of limited size together, with the position
+    where each begins.
+    """
+    chunk = 1 << 14  # cells at a time: the temporaries stay in the processor's cache
     pieces: Pieces = []
     starts, together = list[int](), 0
     for i, size in enumerate(sizes):
-        for low in range(0, size, _CHUNK):
-            high = min(size, low + _CHUNK)
-            if together + high - low > _CHUNK:
+        for low in range(0, size, chunk):
+            high = min(size, low + chunk)
+            if together + high - low > chunk:
                 yield pieces, starts
                 pieces, starts, together = [], [], 0
             pieces.append((i, low, high))
@@ -339,12 +411,18 @@ def _batches(sizes: Sequence[int]) -> Iterator[tuple[Pieces, list[int]]]:
 
 
 def on_grid(estimate: FloatArray) -> FloatArray:
-    """The estimate as ``MarginalGap`` compares it: rounded to multiples of 2^-10, half to even."""
-    return np.asarray(np.rint(estimate * float(1 << _GRID_BITS)) / float(1 << _GRID_BITS), dtype=np.float64)
+    """Return the estimate as ``MarginalGap`` compares it: rounded to multiples of 2^-10, half to
+    even.
+    """
+    return np.asarray(
+        np.rint(estimate * float(1 << _GRID_BITS)) / float(1 << _GRID_BITS), dtype=np.float64
+    )
 
 
 def _common(values: Sequence[float]) -> tuple[list[int], int]:
-    """Floats over their common denominator, a power of two: ``values[i] = numerators[i] / denominator``."""
+    """Return floats over their common denominator, a power of two: ``values[i] = numerators[i] /
+    denominator``.
+    """
     ratios = [float(v).as_integer_ratio() for v in values]
     denominator = max(d for _, d in ratios)
     return [n * (denominator // d) for n, d in ratios], denominator

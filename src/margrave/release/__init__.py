@@ -1,9 +1,18 @@
-"""What a custodian publishes: rows on demand, marginals with error bars, and the evidence of what was spent."""
+"""The published result: rows on demand, marginals with error bars, and the evidence of the privacy
+loss.
+"""
 
-from margrave.release.bounds import Bound, Intervals
+from margrave.release.conditional import Conditional
 from margrave.release.draws import Draws
-from margrave.release.price import Price
-from margrave.release.release import Conditional, Release, verify
+from margrave.release.number import ColumnNumber
+from margrave.release.release import Release, verify
 from margrave.release.verification import Verification
 
-__all__ = ["Bound", "Conditional", "Draws", "Intervals", "Price", "Release", "Verification", "verify"]
+__all__ = [
+    "ColumnNumber",
+    "Conditional",
+    "Draws",
+    "Release",
+    "Verification",
+    "verify",
+]

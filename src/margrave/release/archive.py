@@ -21,30 +21,23 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from margrave._io import written_whole
 from margrave.errors import ReleaseError
-from margrave.files import written_whole
-from margrave.typing import AnyArray
+from margrave.types import AnyArray
 
 MANIFEST = "manifest.json"
-MAX_MEMBERS = 100_000
+#: Megabytes of a release that are read by default, decompressed, manifest and arrays together.
 MAX_MB = 1024.0
-"""Megabytes that are read of a release by default, decompressed, manifest and arrays together."""
+#: Bytes decompressed for each byte of the file at most.
 MAX_RATIO = 200
-"""Bytes that are decompressed at most for each byte of the file."""
-FREE_BYTES = 1 << 20
-"""Bytes that are decompressed whatever the ratio is."""
-MANIFEST_SHARE = 1 / 16
-"""The share of ``MAX_MB`` that the manifest may take."""
-MAX_MANIFEST_RATIO = 50
-"""As ``MAX_RATIO``, for the manifest: parsed, its text takes many times its length."""
-MAX_HEADER = 10_000
-PIECE = 1 << 20
-"""Bytes that are decompressed at a time: a member may hold more than it declares."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date a zip can hold
 
 
 def write_archive(
-    path: str | Path, manifest: Mapping[str, Any], arrays: Mapping[str, AnyArray], *, overwrite: bool = False
+    path: str | Path,
+    manifest: Mapping[str, Any],
+    arrays: Mapping[str, AnyArray],
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write manifest and arrays, whole or not at all; uncompressed if ``open_archive`` would refuse the ratio."""
     text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False).encode()
@@ -60,16 +53,19 @@ def write_archive(
                 break
 
 
+#: Returns an array of the file by its name. Raises ReleaseError if it is missing or unreadable.
 Fetch = Callable[[str], AnyArray]
-"""An array of the file by its name; a ReleaseError if there is none, or not one that can be read."""
 
 
 @contextmanager
-def open_archive(path: str | Path, max_mb: float = MAX_MB) -> Iterator[tuple[dict[str, Any], Fetch]]:
-    """The manifest, and what reads an array by its name; each array is to be read once.
+def open_archive(
+    path: str | Path, max_mb: float = MAX_MB
+) -> Iterator[tuple[dict[str, Any], Fetch]]:
+    """Yield the manifest and a reader of arrays by name; each array can be read once.
 
-    Anything that is not exactly such a file is a ReleaseError, and so is one that swells: above ``max_mb`` in all, or
-    above ``MAX_RATIO`` times the file.
+    Raises:
+        ReleaseError: The file is not a release, or it decompresses to more than ``max_mb`` or
+            ``MAX_RATIO`` times its size.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe may have no end
         raise ReleaseError(f"{path} is not a regular file.", remedy="Name a release file.")
@@ -89,12 +85,11 @@ def open_archive(path: str | Path, max_mb: float = MAX_MB) -> Iterator[tuple[dic
         raise ReleaseError(f"There is no file {path}.") from None
     except ReleaseError as error:
         raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
-    except (
-        Exception
-    ) as error:  # a file from elsewhere may break any parser in any way; it must not break the caller
+    except Exception as error:  # a file from elsewhere may break any parser in any way; it must not break the caller
         if not _is_zip(path):
             raise ReleaseError(
-                f"{path} is not a release.", remedy="Name a .margrave file, as synthesize writes it by --release."
+                f"{path} is not a release.",
+                remedy="Name a .margrave file, as synthesize writes it by --release.",
             ) from None
         why = type(error).__name__
         raise ReleaseError(
@@ -103,7 +98,7 @@ def open_archive(path: str | Path, max_mb: float = MAX_MB) -> Iterator[tuple[dic
 
 
 class _Room:
-    """How many bytes may still be decompressed of a file of so many bytes."""
+    """The number of bytes that may still be decompressed of a file."""
 
     def __init__(self, file_bytes: int, max_mb: float) -> None:
         self._max_mb, self._file_bytes = max_mb, file_bytes
@@ -114,14 +109,19 @@ class _Room:
         return self._why_not(size, manifest=manifest) is None
 
     def read(self, archive: zipfile.ZipFile, name: str) -> bytearray:
-        """A member, decompressed a piece at a time."""
+        """Return a member, decompressed a piece at a time."""
+        # Bytes decompressed at a time: a member may hold more than it declares.
+        piece_bytes = 1 << 20
         entry = archive.getinfo(name)
-        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
+        if (
+            entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            or entry.flag_bits & 1
+        ):
             raise ReleaseError("A member is compressed in a way that releases are not.")
         data = bytearray()
         self._check(entry.file_size, name)
         with archive.open(entry) as stream:
-            while piece := stream.read(PIECE):
+            while piece := stream.read(piece_bytes):
                 data += piece
                 self._check(len(data), name)
         self._taken += len(data)
@@ -132,20 +132,27 @@ class _Room:
             raise error
 
     def _why_not(self, size: int, *, manifest: bool) -> ReleaseError | None:
-        largest = self._max_mb * 2**20 * (MANIFEST_SHARE if manifest else 1)
+        # Bytes that may be decompressed whatever the ratio.
+        free_bytes = 1 << 20
+        # The share of ``MAX_MB`` for the manifest.
+        manifest_share = 1 / 16
+        # ``MAX_RATIO`` of the manifest: its parsed text takes many times its length.
+        max_manifest_ratio = 50
+        largest = self._max_mb * 2**20 * (manifest_share if manifest else 1)
         if self._taken + size > largest:
             return ReleaseError(
                 f"It takes more than {self._max_mb:g} MB.",
                 remedy="If it is your own, allow more: Release.load(path, max_mb=...), or --max-release-mb.",
             )
-        ratio = MAX_MANIFEST_RATIO if manifest else MAX_RATIO
-        if self._taken + size > FREE_BYTES + ratio * self._file_bytes:
-            return ReleaseError(f"It swells to more than {ratio} times its size, as no release does.")
+        ratio = max_manifest_ratio if manifest else MAX_RATIO
+        if self._taken + size > free_bytes + ratio * self._file_bytes:
+            return ReleaseError(
+                f"It swells to more than {ratio} times its size, as no release does."
+            )
         return None
 
 
 def _is_zip(path: str | Path) -> bool:
-    """Whether a file begins as a zip does; one that cannot be opened may be."""
     try:
         with open(path, "rb") as handle:
             return handle.read(2) == b"PK"
@@ -154,7 +161,8 @@ def _is_zip(path: str | Path) -> bool:
 
 
 def _entry(name: str, compressed: bool) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+    epoch = (1980, 1, 1, 0, 0, 0)  # the first date a zip can hold
+    info = zipfile.ZipInfo(name, date_time=epoch)
     info.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     info.create_system = 3
     info.external_attr = 0o644 << 16
@@ -175,9 +183,10 @@ def _npy_bytes(array: AnyArray) -> bytes:
 
 
 def _names(archive: zipfile.ZipFile) -> frozenset[str]:
+    max_members = 100_000
     entries = archive.infolist()
     names = frozenset(e.filename for e in entries)
-    if len(entries) > MAX_MEMBERS or len(names) != len(entries):
+    if len(entries) > max_members or len(names) != len(entries):
         raise ReleaseError("It has too many members, or one twice.")
     if MANIFEST not in names:
         raise ReleaseError("It has no manifest.")
@@ -189,7 +198,10 @@ def _names(archive: zipfile.ZipFile) -> frozenset[str]:
 
 def _manifest(data: bytearray) -> dict[str, Any]:
     manifest = json.loads(
-        data.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_each_once
+        data.decode("utf-8"),
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+        object_pairs_hook=_each_once,
     )
     if not isinstance(manifest, dict):
         raise ReleaseError("Its manifest is not a table of names.")
@@ -214,13 +226,13 @@ def _refuse_constant(text: str) -> float:
 
 
 def _array(data: bytearray) -> AnyArray:
-    """One array, its header believed only where it agrees with the bytes that follow. Objects are refused."""
-    stream = io.BytesIO(data[: MAX_HEADER + 10])
+    max_header = 10_000
+    stream = io.BytesIO(data[: max_header + 10])
     if npy.read_magic(stream) != (1, 0):
         raise ReleaseError("An array is of an unknown version.")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a header that NumPy has to mend was not written by us
-        shape, by_column, dtype = npy.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
+        shape, by_column, dtype = npy.read_array_header_1_0(stream, max_header_size=max_header)
     if dtype.kind not in "biuf" or dtype.hasobject or by_column:
         raise ReleaseError("An array holds something other than plain numbers.")
     start, cells = stream.tell(), 1
@@ -228,4 +240,8 @@ def _array(data: bytearray) -> AnyArray:
         cells *= int(length)
     if min(shape, default=0) < 0 or cells * dtype.itemsize != len(data) - start:
         raise ReleaseError("An array is not as long as its header says.")
-    return np.frombuffer(data, dtype=dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    return (
+        np.frombuffer(data, dtype=dtype, offset=start)
+        .reshape(shape)
+        .astype(dtype.newbyteorder("="))
+    )

@@ -1,4 +1,4 @@
-"""The parametric bootstrap of a transcript: models that other chance would have led to."""
+"""The parametric bootstrap of a transcript: refits of simulated answers."""
 
 from __future__ import annotations
 
@@ -9,44 +9,49 @@ from typing import Any
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import HalfSpace
 from margrave.marginal.counting import count_cliques
-from margrave.models import Fit, GraphicalFit, Model
-from margrave.models.absent import one_line
-from margrave.models.specs import fit_of_spec, spec_words
-from margrave.release.together import without_others
-from margrave.schema.domain import Domain
+from margrave.models import FAMILIES, Fit, FittedAnswers, GraphicalFit, Model
+from margrave.models.no_model import one_line
+from margrave.models.specs import fit_of_spec
+from margrave.provenance import FitSpec, Provenance
+from margrave.release.diagnostics import without_others
 from margrave.transcript import Answer, Entry, Measurement, PublicReading, Transcript
-from margrave.typing import Clique, IntArray
+from margrave.types import Clique, IntArray
 
-REFITTED = frozenset({"graphical", "expanded"})
-"""The kinds of models that a graphical fit makes."""
-WITH_POSTERIOR = frozenset({"max-entropy"})
-"""The kinds that carry draws of their own: a fit to each simulated transcript would take minutes."""
-OTHERS = frozenset({"histogram", "support", "mixture"})
-"""The kinds of which a hundred refits would take hours: a graphical model of the same answers stands for them."""
+#: The largest graphical model that stands for another kind: refits of a larger one would take hours.
 LARGEST_CELLS = 20_000_000
-"""Cells of such a graphical model beyond which its refits would take hours too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
     """Refits of answers that the model would have given: a ``Posterior``.
 
-    For every measurement of scale sigma_r and query q_r, with n the estimated number of records:
+    For every measurement of scale sigma_r and query q_r, with n the estimated row count:
 
-        D* = n independent records of the model p,    y*_r = q_r(M_r(D*)) + N(0, sigma_r²),    p* = fit(y*)
+        D* = n independent records of the model p,
+        y*_r = q_r(M_r(D*)) + N(0, sigma_r²),    p* = fit(y*)
 
-    y*_r is rounded to integers, as answers are, and the number of records is estimated anew where it was estimated.
-    The spread of p* around p stands for that of p around the population: D* for the sampling of the real records, the
-    normal numbers for the noise of privacy. Where cells are small, counts that may not be negative make the fit biased;
-    then the mean of p* is off p to the side to which p is off the population (``Draws.released``).
+    y*_r is rounded to integers, as answers are. An estimated row count is estimated again. The
+    spread of p* around p stands for that of p around the population: D* for the sampling of the
+    real records, the normal numbers for the noise of privacy. In small cells counts cannot be
+    negative, which biases the fit. The mean of p* is then off p to the side to which p is off the
+    population (``Draws.released``).
 
-    **Privacy:** none spent; post-processing of the transcript. Its normal numbers protect nothing.
+    Args:
+        model: The model p.
+        transcript: The answers to simulate.
+        fit: The fit of each simulated transcript.
+        source: The origin of the model, in words.
 
-    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, Chapters 6 and 10; for noisy answers,
-    Ferrando, Wang, Sheldon (2022), Parametric bootstrap for differentially private confidence intervals.
+    Privacy:
+        None spent. Its normal numbers protect nothing.
+
+    References:
+        Efron and Tibshirani (1993), An Introduction to the Bootstrap, Chapters 6 and 10. Ferrando,
+        Wang, Sheldon (2022), Parametric bootstrap for differentially private confidence intervals.
     """
 
     model: Model
@@ -56,59 +61,77 @@ class Bootstrap:
 
     @staticmethod
     def of(
-        model: Model, transcript: Transcript, config: Mapping[str, Any], *, rng: np.random.Generator
+        model: FittedAnswers,
+        transcript: Transcript,
+        provenance: Provenance,
+        *,
+        rng: np.random.Generator,
     ) -> Bootstrap:
-        """Of a release's model; of a graphical model of the same answers where its own kind is not refitted.
+        """Return the bootstrap of a release's model.
 
-        Of its own answers alone where others were read from public data.
+        A graphical model of the same answers takes its place if its own kind is not refitted.
+        Public marginals of other records are left out.
+
+        Raises:
+            InputError: The release has no distribution, its fit cannot be rebuilt, or the graphical
+                model would be too large.
         """
-        kind, asked = model.state().kind, without_others(transcript, config)
-        if kind in WITH_POSTERIOR | OTHERS:
+        kind, asked = model.state().kind, without_others(transcript, provenance)
+        if refitted_by(kind) == "graphical":
             fit, known = GraphicalFit(), _without_half_spaces(asked)
             _refuse_large(fit, model.domain, known)
-            center = fit(model.domain, known, rng=rng)
+            center = fit(model.domain, known, rng=rng).distribution()
             less = "" if len(known) == len(asked) else ", but for half-spaces"
             return Bootstrap(center, known, fit, f"a graphical model of its answers{less}")
-        fit = fit_of(kind, config)
+        fit = fit_of(kind, provenance.model_fit)
         if len(asked) == len(transcript):
-            return Bootstrap(model, transcript, fit)
-        center = fit(model.domain, asked, rng=rng)
-        return Bootstrap(center, asked, fit, "a graphical model of what was measured, without what was read")
+            return Bootstrap(model.distribution(), transcript, fit)
+        center = fit(model.domain, asked, rng=rng).distribution()
+        return Bootstrap(
+            center, asked, fit, "a graphical model of what was measured, without what was read"
+        )
 
     @property
     def method(self) -> str:
-        """How it is computed, in a few words."""
+        """The computation in a few words."""
         return f"refits of answers simulated from {self.source}"
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How it is computed, as plain data."""
+        """The computation as plain data."""
         return {"method": "bootstrap", "good": True}
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """``m`` refits, each with a random stream of its own: the first ones are the same whatever ``m`` is."""
+        """Yield ``m`` refits. Each has a random stream of its own, whatever ``m`` is."""
         for stream in rng.spawn(m):
-            yield self.fit(self.model.domain, self.simulated(stream), rng=stream)
+            yield self.fit(self.model.domain, self.simulated(stream), rng=stream).distribution()
 
     def simulated(self, rng: np.random.Generator) -> Transcript:
-        """The transcript that as many records of the model would have led to, had the same been asked."""
+        """Return the transcript of as many records of the model, for the same questions."""
         n, domain = max(1, round(self.model.total)), self.model.domain
         known = (e.clique for e in self.transcript.evidence)
-        asked = [*dict.fromkeys(known), *(a.query.counted_in(domain) for a in self.transcript.answers)]
+        asked = [
+            *dict.fromkeys(known),
+            *(a.query.counting_clique(domain) for a in self.transcript.answers),
+        ]
         counts = count_cliques(self.model.sample(n, rng=rng, independent=True), asked)
         return Transcript(tuple(_answered(e, domain, counts, rng) for e in self.transcript))
 
 
 def _without_half_spaces(transcript: Transcript) -> Transcript:
-    """What a graphical model can be fitted to: half-spaces are asked for records alone."""
+    """Return the answers that a graphical model can be fitted to."""
     return Transcript(
-        tuple(e for e in transcript if not (isinstance(e, Answer) and isinstance(e.query, HalfSpace)))
+        tuple(
+            e for e in transcript if not (isinstance(e, Answer) and isinstance(e.query, HalfSpace))
+        )
     )
 
 
 def _refuse_large(fit: GraphicalFit, domain: Domain, transcript: Transcript) -> None:
-    """An InputError where a graphical model of the answers would be too large to be refitted many times."""
-    known = {e.clique for e in transcript.evidence} | {a.query.clique for a in transcript.answers if a.query.clique}
+    """Raise ``InputError`` if a graphical model of the answers is too large for many refits."""
+    known = {e.clique for e in transcript.evidence} | {
+        a.query.clique for a in transcript.answers if a.query.clique
+    }
     cells = fit.cells(domain, sorted(known))
     if cells > LARGEST_CELLS:
         raise InputError(
@@ -121,10 +144,12 @@ def _answered(
     entry: Entry, domain: Domain, counts: Mapping[Clique, IntArray], rng: np.random.Generator
 ) -> Entry:
     if isinstance(entry, Answer):
-        truth = entry.query.count(counts[entry.query.counted_in(domain)])
+        truth = entry.query.count(counts[entry.query.counting_clique(domain)])
         return replace(entry, value=round(truth + rng.normal(0.0, entry.scale)))
     if isinstance(entry, PublicReading):
-        return replace(entry, values=entry.query.apply(entry.clique, counts[entry.clique].astype(np.float64)))
+        return replace(
+            entry, values=entry.query.apply(entry.clique, counts[entry.clique].astype(np.float64))
+        )
     if not isinstance(entry, Measurement):
         return entry
     noise = rng.normal(0.0, entry.scale, entry.values.shape)
@@ -132,30 +157,37 @@ def _answered(
     return replace(entry, values=np.rint(values).astype(np.int64))
 
 
-def check_kind(kind: str) -> None:
-    """Raise an ``InputError`` for a kind of model that is not refitted: of answers alone, say."""
-    if kind not in REFITTED | OTHERS:
+def refitted_by(kind: str) -> str:
+    """Return what the bootstrap refits for a kind of model: "itself" or a "graphical" model of the same answers.
+
+    That is a graphical model for a kind that is not known.
+
+    Raises:
+        InputError: If models of the kind have no distribution.
+    """
+    by = FAMILIES[kind].bootstrap if kind in FAMILIES else "graphical"
+    if by is None:
         raise InputError(
             f"There is no distribution behind this release to draw from: its model is of the kind {kind!r}.",
             remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
             " or margrave refit --fit graphical.",
         )
+    return by
 
 
-def fit_of(kind: str, config: Mapping[str, Any]) -> GraphicalFit:
-    """Return the fit that made a release's model, by the model's kind and what the release says of the fit.
+def fit_of(kind: str, spec: FitSpec | None) -> GraphicalFit:
+    """Return the fit that made a release's model, by the model's kind and the fit's spec.
 
     Raises:
         InputError: The kind of model is not refitted, or its fit cannot be rebuilt.
     """
-    check_kind(kind)
-    if kind in OTHERS:
+    if refitted_by(kind) == "graphical":
         return GraphicalFit()
     with suppress(InputError):
-        fit = fit_of_spec(config.get("fit"))
-        if isinstance(fit, GraphicalFit):
+        fit = None if spec is None else fit_of_spec(spec)
+        if type(fit) is GraphicalFit:
             return fit
-    words = one_line(spec_words(config.get("fit")))
+    words = "the release does not name it" if spec is None else one_line(spec.words)
     raise InputError(
         f"The bootstrap refits the model of this release, and its fit cannot be rebuilt: {words}.",
         remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"

@@ -11,18 +11,20 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave import __version__
+from margrave.account import Account
+from margrave.models import FittedAnswers
+from margrave.provenance import Provenance
+from margrave.release.diagnostics import coverage_of, unmeasured_columns
+from margrave.release.numbers import numbers_of
 from margrave.release.preconditions import preconditions
-from margrave.release.together import together_of, unasked
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
-from margrave.transcript import Account, PublicTotal, Transcript
-
-NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
+from margrave.transcript import PublicTotal, Transcript
 
 
 def current_versions() -> dict[str, str]:
-    """Versions of what a release's noise and numbers rest on."""
+    """Return the versions of the libraries that a release's noise and numbers rest on."""
     return {
         "margrave": __version__,
         "python": platform.python_version(),
@@ -43,40 +45,47 @@ def build_certificate(
     schema: Schema,
     transcript: Transcript,
     account: Account,
-    config: Mapping[str, Any],
+    provenance: Provenance,
     versions: Mapping[str, str],
-    size: float,
-    posterior: Mapping[str, Any] | None,
+    model: FittedAnswers,
 ) -> dict[str, Any]:
-    """The facts of a release in one table that fits in JSON.
-
-    ``posterior`` is how the model's draws were made and how well they mix, where it has any.
-    """
+    """Return the facts of a release in one table that fits in JSON."""
+    size, posterior = model.total, model.posterior()
+    not_private = (
+        "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
+    )
     facts: dict[str, Any] = {
         "private": account.private,
-        "unit": account.unit,
+        "unit": str(account.unit),
         "epsilon": account.epsilon,
         "delta": account.delta,
         "rho": {"budget": _exact(account.rho_budget), "spent": _exact(account.rho_spent)},
-        "mechanism": dict(config),
+        "mechanism": provenance.to_dict(),
         "schema": {
             "sha256": schema.hash(),
             "columns": len(schema.columns),
             "cells": str(schema.domain.cells()),
-            **({"files": [{"name": f.name, "sha256": f.sha256} for f in schema.files]} if schema.files else {}),
+            **(
+                {"files": [{"name": f.name, "sha256": f.sha256} for f in schema.files]}
+                if schema.files
+                else {}
+            ),
         },
         "constraints": _constraints(schema),
-        "preconditions": preconditions(schema),
+        "preconditions": preconditions(schema, account.preflight),
         "sampler": account.sampler,
         "versions": dict(versions),
         "size": size,
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
         "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
-        "unasked": list(unasked(schema.domain, transcript, config)),
-        "together": together_of(schema.domain, transcript, config).facts(),
+        "unmeasured_columns": list(unmeasured_columns(schema.domain, transcript, provenance)),
+        "coverage": coverage_of(schema.domain, transcript, provenance).facts(),
         "transcript": [entry.facts() for entry in transcript],
-        "public_inputs": _public_inputs(schema, transcript, config),
+        "public_inputs": _public_inputs(schema, transcript, provenance),
+        "numbers": _numbers(schema, transcript, model),
     }
+    if account.ledger is not None:
+        facts["ledger_file"] = dict(vars(account.ledger))
     if vouched := vouched_words(transcript):
         facts["vouched"] = vouched
     if account.left_out:
@@ -86,10 +95,20 @@ def build_certificate(
     if several := several_rows(schema, account):
         facts["several_rows"] = several
     if posterior is not None:
-        facts["posterior"] = dict(posterior)
+        facts["posterior"] = dict(posterior.facts)
     if not account.private:
-        facts["warning"] = NOT_PRIVATE
+        facts["warning"] = not_private
+    if model.absent:
+        facts["no_model"] = model.absent
     return facts
+
+
+def _numbers(schema: Schema, transcript: Transcript, model: FittedAnswers) -> dict[str, Any]:
+    """Return the numbers of numeric columns and the shares of missing values, without categories."""
+    level = 0.95
+    found = numbers_of(schema, transcript, model, level)
+    rows = [n.to_dict() for n in found if not n.is_of_category]
+    return {"level": level, "rows": rows}
 
 
 def large_delta(delta: float, size: float) -> str:
@@ -105,11 +124,14 @@ def large_delta(delta: float, size: float) -> str:
 def vouched_words(transcript: Transcript) -> list[str]:
     """Return a sentence for each score whose sensitivity was stated by code outside the library."""
     scores = dict.fromkeys(s.vouched for s in transcript.selections if s.vouched)
-    return [f"The sensitivity of choices by {s} was vouched for by code outside the library." for s in scores]
+    return [
+        f"The sensitivity of choices by {s} was vouched for by code outside the library."
+        for s in scores
+    ]
 
 
 def several_rows(schema: Schema, account: Account) -> str:
-    """What a promise about a row means for persons with several; empty where the unit or the schema knows of none."""
+    """Return what a promise about a row means for persons with several; empty if it does not apply."""
     if schema.person is None or account.left_out:
         return ""
     return (
@@ -120,7 +142,7 @@ def several_rows(schema: Schema, account: Account) -> str:
 
 
 def _constraints(schema: Schema) -> list[dict[str, Any]]:
-    """What was declared to be impossible: its kind and columns, how many combinations it rules out, and its hash."""
+    """Return each constraint by its kind, columns and hash, with the number of combinations that it excludes."""
     return [
         {
             "what": name_of(constraint),
@@ -128,7 +150,7 @@ def _constraints(schema: Schema) -> list[dict[str, Any]]:
             "impossible": sum(int((~z.possible).sum()) for z in zeros),
             "sha256": sha256("\n".join(write_constraint(constraint)).encode()).hexdigest(),
         }
-        for constraint, zeros in schema.declared
+        for constraint, zeros in schema.constraint_zeros
     ]
 
 
@@ -136,20 +158,15 @@ def _exact(rho: Fraction) -> dict[str, Any]:
     return {"exact": str(rho), "decimal": float(rho)}
 
 
-def _public_words(public: Mapping[str, Any]) -> str:
-    if public.get("same_records"):
-        columns = ", ".join(map(str, public.get("columns", ())))
-        return f"the columns {columns} of the {public.get('rows')} private records"
-    return f"a public table of {public.get('rows')} records"
-
-
-def _public_inputs(schema: Schema, transcript: Transcript, config: Mapping[str, Any]) -> list[str]:
+def _public_inputs(schema: Schema, transcript: Transcript, provenance: Provenance) -> list[str]:
     inputs = [f"the schema, sha256 {schema.hash()}"]
-    inputs += [f"the file {f.name} that the schema was read from, sha256 {f.sha256}" for f in schema.files]
+    inputs += [
+        f"the file {f.name} that the schema was read from, sha256 {f.sha256}" for f in schema.files
+    ]
     inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
     inputs += [
-        f"the number of records, {entry.total}" for entry in transcript if isinstance(entry, PublicTotal)
+        f"the number of records, {entry.total}"
+        for entry in transcript
+        if isinstance(entry, PublicTotal)
     ]
-    tables = [p for p in (config.get("public"), config.get("refit_public")) if isinstance(p, dict)]
-    inputs += [f"{_public_words(p)}, sha256 {p.get('sha256')}: {p.get('attestation')}" for p in tables]
-    return inputs
+    return inputs + [table.describe() for table in provenance.public_tables]

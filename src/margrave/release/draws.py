@@ -6,70 +6,59 @@ import operator
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from margrave._fields import is_whole
+from margrave.account import Account
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError
-from margrave.models import MODELS, MaxEntropyFit
+from margrave.models import FAMILIES, FittedAnswers, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
-from margrave.parameters import is_whole
-from margrave.release.bootstrap import Bootstrap, check_kind
-from margrave.release.seeds import check_seed
-from margrave.release.size import check_room, check_told
-from margrave.release.together import (
+from margrave.provenance import Provenance
+from margrave.release.bootstrap import Bootstrap, refitted_by
+from margrave.release.diagnostics import (
     counted_together,
     known_together,
     merged_together,
-    of_same_records,
     read_together,
     without_others,
 )
-from margrave.schema import Codes, Domain, Schema
-from margrave.schema.column import some_of
+from margrave.release.sampling import check_memory, check_row_count, check_seed
+from margrave.release.small_cells import CellSize, cell_sizes
+from margrave.schema import Schema
+from margrave.schema.column import abbreviate
 from margrave.transcript import Transcript
-from margrave.typing import Attribute, Clique
-
-if TYPE_CHECKING:
-    from margrave.release.release import Release
+from margrave.types import Attribute, Clique
 
 Progress = Callable[[str, float], None]
 
-#: The most draws of one call: each keeps a model in memory.
-MAX_DRAWS = 100_000
 METHODS = ("auto", "posterior", "bootstrap")
 
-FINDING = 0.95
-"""The share of the time that finding a posterior takes, where one is to be found; drawing from it is quick."""
 
-SOON = 150
-"""Parameters beyond which a posterior takes more than a minute or two, and is found where it is asked for alone."""
+#: A posterior of more parameters takes more than a minute or two, and is only found on request.
+MAX_QUICK_PARAMETERS = 150
 
+#: Streams of randomness from one seed: models, each table's codes, values within codes, a refit.
 MODELS_STREAM, ROWS_STREAM, VALUES_STREAM, FIT_STREAM = 0, 1, 2, 3
-"""Independent streams of randomness from one seed: the models, each table's codes, values within codes, a refit."""
 
+#: The note of all draws. An analysis replaces it by what was not measured of its columns.
 ABSENT = (
     "Relations among columns that no measured marginal holds are absent from every draw, and no interval"
     " accounts for that."
 )
-"""The note of all draws. An analysis that knows its columns says what was not measured of them instead."""
 
 MERGED = "Codes that were merged because they are rare share one count in every marginal of several columns"
-SHARED = "What sets one of them apart from the others in other columns is absent from every draw."
-"""The note of draws with merged codes, in whose place an analysis says which of its estimates that is about."""
-
-LEFT_OUT = (
-    "What was read from public data is of other records. The data sets rest on what was measured alone, so that they"
-    " differ from the release's own model."
-)
+#: The note of draws with merged codes. An analysis replaces it by the estimates concerned.
+SHARED = "Their differences in other columns are absent from every draw."
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """``m`` tables of independent records, table i from the i-th draw of what the distribution may be.
+    """Tables of independent records, table i from the i-th draw of the possible distributions.
 
-    Analyse each table as if it were the real one, and combine: with q_i and v_i the i-th estimate and its variance,
+    Analyze each table as if it were the real one, and combine. With q_i and v_i the i-th estimate and its variance,
 
         q̄ = Σ q_i / m,    b = Σ (q_i − q̄)² / (m − 1),    T = (1 + 1/m) b − Σ v_i / m
 
@@ -81,15 +70,29 @@ class Draws:
     Distributions that were refitted (the bootstrap) show the bias of the release's own: with q̂ the mean of the
     estimates from ``released()``, the bias is about q̄ − q̂, and 2 q̂ − q̄ is to be preferred to q̄, with the same T.
 
-    ``draws[i]`` is made when asked for, and is the same each time. ``method`` says in words how the distributions were
-    drawn and why so; ``total`` is the estimated number of real records; ``notes`` say what is left out of account.
-    ``together`` are the sets of columns whose relation the draws hold, each from a marginal that was measured;
-    ``in_part`` those of which single counts alone are known, ``read`` those that were read from public data. ``merged``
-    are, by column, the sets of codes that share one count in every marginal of several columns.
+    ``draws[i]`` is made on each access, and is always the same.
 
-    **Privacy:** none spent.
+    Args:
+        method: The way in which the distributions were drawn, and the reason, in words.
+        rows: Number of records of each table.
+        total: Estimated number of real records.
+        notes: Sources of uncertainty that the draws leave out, in words.
+        seed: Seed of all randomness.
+        schema: The schema.
+        states: The distributions.
+        center: The release's own distribution, if the others are refits.
+        together: Sets of columns whose relation the draws hold, each from a measured marginal.
+        in_part: Sets of columns of which only single counts are known.
+        read: Sets of columns of public marginals.
+        merged: By column the sets of codes that share one count in every marginal of several columns.
+        cell_sizes: For each marginal, its columns and its average cell in noise scales.
+        relation_notes: The notes on relations, which an analysis of known columns replaces by its own.
 
-    Source: Raghunathan, Reiter, Rubin (2003); Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ, Section 2, Appendix B.
+    Privacy:
+        None spent.
+
+    References:
+        Raghunathan, Reiter, Rubin (2003). Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ, Section 2 and Appendix B.
     """
 
     method: str
@@ -103,13 +106,17 @@ class Draws:
     together: tuple[Clique, ...] = field(default=(), repr=False)
     in_part: tuple[Clique, ...] = field(default=(), repr=False)
     read: tuple[Clique, ...] = field(default=(), repr=False)
-    merged: Mapping[Attribute, tuple[tuple[int, ...], ...]] = field(default_factory=dict, repr=False)
+    merged: Mapping[Attribute, tuple[tuple[int, ...], ...]] = field(
+        default_factory=dict, repr=False
+    )
+    cell_sizes: tuple[CellSize, ...] = field(default=(), repr=False)
+    relation_notes: tuple[str, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.states)
 
     def __getitem__(self, i: int) -> pa.Table:
-        """The i-th table, decoded."""
+        """Return the i-th table, decoded."""
         codes = self.codes(i)
         return self.schema.decode(codes, rng=self._stream(VALUES_STREAM, self._place(i)))
 
@@ -117,31 +124,39 @@ class Draws:
         return (self[i] for i in range(len(self)))
 
     def codes(self, i: int) -> Codes:
-        """The i-th table as codes."""
+        """Return the i-th table as codes."""
         rng = self._stream(ROWS_STREAM, self._place(i))
         return self._model(self._place(i)).sample(self.rows, rng=rng, independent=True)
 
     def total_of(self, i: int) -> float:
-        """How many real records the i-th distribution stands for: they differ where that number is not public."""
+        """Return the number of real records of the i-th distribution. It varies if the row count is private."""
         return self._model(self._place(i)).total
 
     def models(self) -> Iterator[Model]:
-        """The distributions, in the order of the tables."""
+        """Yield the distributions, in the order of the tables."""
         return (self._model(i) for i in range(len(self)))
 
     def released(self) -> Draws | None:
-        """As many tables of the release's own distribution, from the same random numbers; None for a posterior.
+        """Return as many tables of the release's own distribution, from the same random numbers.
 
-        What the tables here estimate on average, less what those do, is the bias of the release: a posterior is not
-        refitted, and shows none.
+        The mean estimate of these tables less that of those is the bias of the release.
+
+        Returns:
+            The tables; None for a posterior, which is not refitted and shows no bias.
         """
         if self.center is None:
             return None
-        return replace(self, method="the release's own distribution", states=(self.center,) * len(self), center=None)
+        return replace(
+            self,
+            method="the release's own distribution",
+            states=(self.center,) * len(self),
+            center=None,
+        )
 
     def _model(self, i: int) -> Model:
         state = self.states[i]
-        return MODELS[state.kind](self.schema.domain, state.facts, state.arrays)
+        found = FAMILIES[state.kind].load(self.schema.domain, state.facts, state.arrays)
+        return found.distribution()
 
     def _place(self, i: int) -> int:
         place = operator.index(i)
@@ -158,88 +173,119 @@ def _stream(seed: int, *which: int) -> np.random.Generator:
 
 
 def draws_of(
-    release: Release,
+    schema: Schema,
+    transcript: Transcript,
+    model: FittedAnswers,
+    account: Account,
+    provenance: Provenance,
+    *,
     m: int,
     rows: int | None,
     method: str,
     seed: int | None,
     progress: Progress | None,
 ) -> Draws:
-    """What ``Release.draws`` returns."""
-    if rows is None and release.transcript.counts_something:  # what has no draws at all is told of below
-        check_told(release.model.total, release.transcript.total_deviation())
-    size = max(1, round(release.model.total)) if rows is None else rows
+    """Return the draws of a release: see ``Release.draws``."""
+    # a release without any draws is refused below
+    if rows is None and transcript.counts_something:
+        check_row_count(model.total, transcript.total_deviation())
+    size = max(1, round(model.total)) if rows is None else rows
     _check(m, size, method, seed)
-    check_room(size, len(release.schema.columns))
+    check_memory(size, len(schema.columns))
     chosen = secrets.randbits(63) if seed is None else int(seed)
-    asked, tell = without_others(release.transcript, release.config), _onward(progress)
-    posterior, why = _source(release, asked, method, tell, _stream(chosen, FIT_STREAM))
+    asked, tell = without_others(transcript, provenance), _onward(progress)
+    rng = _stream(chosen, FIT_STREAM)
+
+    def bootstrap() -> Bootstrap:
+        return Bootstrap.of(model, transcript, provenance, rng=rng)
+
+    if not transcript.counts_something and model.posterior() is None:
+        raise InputError(
+            "There are no draws of this release: its mechanism only selected queries,"
+            " so that no noisy answers measure the uncertainty of its model.",
+            remedy="Draw from a release whose mechanism measures, such as AIM's.",
+        )
+    posterior, why = _source(schema.domain, model, asked, method, tell, rng, bootstrap)
     known = posterior.transcript if isinstance(posterior, Bootstrap) else asked
     states = []
-    for model in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
-        states.append(model.state())
+    for drawn in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
+        states.append(drawn.state())
         tell("drawing distributions", len(states) / m)
     return Draws(
         method=f"{why}: {posterior.method}",
         rows=size,
-        total=release.model.total,
-        notes=notes_of(release),
+        total=model.total,
+        notes=notes_of(schema, transcript, account, provenance),
+        relation_notes=relation_notes(schema, transcript),
         seed=chosen,
-        schema=release.schema,
+        schema=schema,
         states=tuple(states),
         center=posterior.model.state() if isinstance(posterior, Bootstrap) else None,
-        together=known_together(release.schema.domain, known),
-        in_part=counted_together(release.schema.domain, known),
-        read=read_together(release.schema.domain, release.transcript, release.config),
-        merged=merged_together(release.schema.domain, known),
+        together=known_together(schema.domain, known),
+        in_part=counted_together(schema.domain, known),
+        read=read_together(schema.domain, transcript, provenance),
+        merged=merged_together(schema.domain, known),
+        cell_sizes=cell_sizes(schema.domain, known),
     )
 
 
 def _check(m: object, rows: object, method: object, seed: object) -> None:
+    # The most draws of one call: each keeps a model in memory.
+    max_draws = 100_000
     if not is_whole(m, 1):
-        raise InputError(f"{m!r} draws cannot be made.", remedy="m is at least 1; combining needs 2, and 100 is usual.")
-    if int(m) > MAX_DRAWS:  # type: ignore[call-overload]
-        raise InputError(f"m is more than {MAX_DRAWS:,} draws.", remedy="Draw fewer; 100 is usual.")
+        raise InputError(
+            f"{m!r} draws cannot be made.",
+            remedy="m is at least 1; combining needs 2, and 100 is usual.",
+        )
+    if int(m) > max_draws:  # type: ignore[call-overload]
+        raise InputError(f"m is more than {max_draws:,} draws.", remedy="Draw fewer; 100 is usual.")
     if not is_whole(rows, 1):
-        raise InputError(f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out.")
+        raise InputError(
+            f"Tables of {rows!r} rows cannot be drawn.", remedy="rows is at least 1, or left out."
+        )
     if method not in METHODS:
-        raise InputError(f"{method!r} is no method.", remedy=f"The methods are {', '.join(METHODS)}.")
+        raise InputError(
+            f"{method!r} is not a method.", remedy=f"The methods are {', '.join(METHODS)}."
+        )
     check_seed(seed)
 
 
 def _source(
-    release: Release, asked: Transcript, method: str, tell: Progress, rng: np.random.Generator
+    domain: Domain,
+    model: FittedAnswers,
+    transcript: Transcript,
+    method: str,
+    tell: Progress,
+    rng: np.random.Generator,
+    bootstrap: Callable[[], Bootstrap],
 ) -> tuple[Posterior, str]:
-    """Where the distributions come from, and why, in words. ``asked``: its transcript without other, public records."""
-    if not release.transcript.counts_something and release.model.posterior() is None:
-        raise InputError(
-            "There are no draws of this release: its mechanism only chose queries, so that no noisy answers tell how"
-            " uncertain its model is.",
-            remedy="Draw from a release whose mechanism measures, such as AIM's.",
-        )
+    """Return the source of the distributions, and the reason in words. ``asked`` has no other, public records."""
+    # The share of the time that it takes to find a posterior; drawing from it is quick.
+    posterior_time_share = 0.95
     if method == "bootstrap":
-        return _bootstrap(release, rng), "bootstrap, as asked"
-    own, why = release.model.posterior(), "posterior"
+        return bootstrap(), "bootstrap, as asked"
+    own, why = model.posterior(), "posterior"
     if own is None:
-        check_kind(release.model.state().kind)
+        refitted_by(model.state().kind)  # refuses models without a distribution
         fit, why = MaxEntropyFit(), "posterior of the same answers"
-        if method == "auto" and (lacking := _lacking(fit, release.schema.domain, asked)):
-            return _bootstrap(release, rng), f"bootstrap, as the model is one best estimate and {lacking}"
+        if method == "auto" and (lacking := _lacking(fit, domain, transcript)):
+            return bootstrap(), f"bootstrap, as the model is one best estimate and {lacking}"
         tell("finding the posterior", 0.0)
         own = fit(
-            release.schema.domain,
-            asked,
+            domain,
+            transcript,
             rng=rng,
-            told=lambda share: tell("finding the posterior", FINDING * share),
+            progress=lambda share: tell("finding the posterior", posterior_time_share * share),
         ).posterior()
     assert own is not None  # what MaxEntropyFit makes without a warm start has one
     if method == "auto" and not own.facts.get("good"):
-        return _bootstrap(release, rng), f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
+        why = f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
+        return bootstrap(), why
     return own, why
 
 
 def _onward(progress: Progress | None) -> Progress:
-    """Progress that never goes back, and may have nobody to tell."""
+    """Return a progress callback that never goes back."""
     reached = 0.0
 
     def tell(stage: str, share: float) -> None:
@@ -251,40 +297,56 @@ def _onward(progress: Progress | None) -> Progress:
     return tell
 
 
-def _lacking(fit: MaxEntropyFit, domain: Domain, asked: Transcript) -> str:
-    """Why there is no posterior of a release's answers, in words; nothing where there can be one."""
+def _lacking(fit: MaxEntropyFit, domain: Domain, transcript: Transcript) -> str:
+    """Return why there is no posterior of a release's answers, in words; empty if there is one."""
     if missing := fit.missing():
         return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
-    if not fit.takes(domain, asked):
+    if not fit.takes(domain, transcript):
         return "its marginals have too many parameters for a posterior"
-    many = fit.parameters(domain, asked)
-    return f"a posterior of {many} parameters takes minutes (method posterior finds it)" if many > SOON else ""
+    many = fit.parameters(domain, transcript)
+    return (
+        f"a posterior of {many} parameters takes minutes (method posterior finds it)"
+        if many > MAX_QUICK_PARAMETERS
+        else ""
+    )
 
 
-def _bootstrap(release: Release, rng: np.random.Generator) -> Bootstrap:
-    return Bootstrap.of(release.model, release.transcript, release.config, rng=rng)
-
-
-def notes_of(release: Release) -> tuple[str, ...]:
-    """What the draws leave out of account, in words, from public facts alone."""
-    notes = [ABSENT]
-    merged = merged_together(release.schema.domain, release.transcript)
-    if merged:
-        notes.append(f"{MERGED}: {merged_words(release.schema, merged)}. {SHARED}")
-    if release.transcript.selections or release.transcript.query_selections:
-        notes.append("What was measured was chosen with the same records; the draws take the choice as given.")
-    if release.transcript.readings and not of_same_records(release.config):
-        notes.append(LEFT_OUT)
-    if "person" in release.account.unit:
-        notes.append("Records are taken as independent: that a person may have several is not accounted for.")
-        notes.append(release.account.left_out)
+def notes_of(
+    schema: Schema, transcript: Transcript, account: Account, provenance: Provenance
+) -> tuple[str, ...]:
+    """Return the sources of uncertainty that the draws leave out, in words."""
+    left_out = (
+        "Public marginals are of other records. The data sets use the measurements alone, so that they"
+        " differ from the release's own model."
+    )
+    notes = [*relation_notes(schema, transcript)]
+    if transcript.selections or transcript.query_selections:
+        notes.append(
+            "The measurements were selected with the same records; the draws take the selection as given."
+        )
+    if transcript.readings and not provenance.same_records:
+        notes.append(left_out)
+    if account.left_out:
+        notes.append(
+            "Records are taken as independent: that a person may have several is not accounted for."
+        )
+        notes.append(account.left_out)
     return tuple(notes)
 
 
+def relation_notes(schema: Schema, transcript: Transcript) -> tuple[str, ...]:
+    """Return the notes on relations that no draw holds: on columns, and on merged codes if there are any."""
+    merged = merged_together(schema.domain, transcript)
+    words = f"{MERGED}: {merged_words(schema, merged)}. {SHARED}"
+    return (ABSENT, words) if merged else (ABSENT,)
+
+
 def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...], ...]]) -> str:
-    """Which codes share one count, by column."""
-    told = []
+    """Return in words which codes share one count, by column."""
+    words = []
     for a in sorted(merged, key=schema.domain.index):
         labels = schema.column(a).labels()
-        told.append(f"{a} ({'; '.join(some_of([labels[c] for c in codes]) for codes in merged[a])})")
-    return ", ".join(told)
+        words.append(
+            f"{a} ({'; '.join(abbreviate([labels[c] for c in codes]) for codes in merged[a])})"
+        )
+    return ", ".join(words)

@@ -1,201 +1,274 @@
-"""A release: a model of noisy answers, the answers, the books, and the public schema. Nothing in it reaches rows."""
+"""A release: a model of noisy answers, the answers, the account, and the public schema. Nothing in it reaches rows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from margrave.errors import InputError, ModelTooLargeError, ReleaseError
-from margrave.files import check_ending, check_output
-from margrave.marginal import Marginal, closure
-from margrave.marginal.counting import count_cliques
-from margrave.models import MODELS, NoModel, fit_named
-from margrave.models.protocol import Fit, Model, ModelState
-from margrave.models.specs import fit_config
-from margrave.parameters import is_whole
-from margrave.release import manifest
-from margrave.release.archive import MAX_MB, open_archive, write_archive
-from margrave.release.bounds import Bound, Bounds, Intervals, cliques_of_interest, intervals_of, workload_of
+from margrave.account import Account
+from margrave.bounds.equivalent_sample import EquivalentSample, equivalent_sample
+from margrave.bounds.error_bounds import (
+    Bound,
+    Bounds,
+    Intervals,
+    cliques_of_interest,
+    intervals_of,
+)
+from margrave.bounds.reference import ModelReference, Reference, TableReference
+from margrave.domain import Codes
+from margrave.errors import InputError, ReleaseError
+from margrave.marginal import Marginal
+from margrave.models import Fit, FittedAnswers, NoModel, fit_named
+from margrave.models.specs import fit_spec
+from margrave.plugins import distribution_of
+from margrave.provenance import Provenance, is_plain
+from margrave.release.archive import MAX_MB
 from margrave.release.certificate import build_certificate, current_versions
-from margrave.release.completing import completed
+from margrave.release.completion import completed
+from margrave.release.conditional import Conditional, labeled_marginal
+from margrave.release.conditions import Condition, codes_of
+from margrave.release.diagnostics import (
+    Coverage,
+    Misfit,
+    coverage_of,
+    find_misfits,
+    unmeasured_columns,
+)
 from margrave.release.draws import Draws, draws_of
-from margrave.release.evidence import Condition, codes_of
-from margrave.release.misfit import Misfit, misfits_of
-from margrave.release.price import Price, price_of
-from margrave.release.reference import ModelReference, Reference, TableReference
-from margrave.release.seeds import generator
-from margrave.release.size import check_room, check_told, held, is_told
-from margrave.release.together import Together, together_of, unasked
+from margrave.release.numbers import numbers_table
+from margrave.release.refitting import check_refit
+from margrave.release.release_file import Parts, read_parts, write_parts
+from margrave.release.sampling import (
+    check_row_count,
+    draw_codes,
+    draw_rows,
+    generator,
+    row_count_is_known,
+)
 from margrave.release.verification import Verification, verify_account
-from margrave.schema import Codes, Schema
-from margrave.transcript import Account, Hindsight, Transcript
-from margrave.typing import Attribute, Clique, FloatArray
-
-FORMAT = "margrave-release"
-FORMAT_VERSION = 1
+from margrave.schema import Schema
+from margrave.transcript import Hindsight, Transcript
+from margrave.types import Attribute, Clique
+from margrave.workload import Workload
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
     """Synthetic rows, marginals and the certificate of one run of a mechanism.
 
-    **Privacy:** everything here is post-processing of the transcript: nothing is spent, however often it is used.
+    Args:
+        schema: The public schema.
+        model: A distribution that explains the noisy answers.
+        transcript: The noisy answers, choices and public facts.
+        account: The budget and what was spent of it.
+        provenance: The mechanism, its parameters, fits and public tables.
+        versions: Versions of the libraries that it rests on.
+        hindsight: What became of the estimates that choices were scored with, for error bounds.
+
+    Raises:
+        ReleaseError: ``provenance`` is not a ``Provenance``, or ``versions`` are not plain data.
+
+    Privacy:
+        Everything here is post-processing of the transcript. Nothing is spent, however often it is
+        used.
     """
 
     schema: Schema
-    model: Model
+    model: FittedAnswers
     transcript: Transcript
     account: Account
-    config: Mapping[str, Any]
+    provenance: Provenance
     versions: Mapping[str, str] = field(default_factory=current_versions)
-    hindsight: tuple[Hindsight, ...] = ()
+    hindsight: Sequence[Hindsight] = ()
 
     def __post_init__(self) -> None:
-        if not _is_plain(dict(self.config)) or not _is_plain(dict(self.versions)):
+        if type(self.provenance) is not Provenance or not is_plain(self.versions):
             raise ReleaseError(
-                "A release's config and versions are plain data: names, numbers, texts, lists."
+                "A release has a Provenance, and its versions are plain data.",
+                remedy="Provenance.of(mechanism.config()) makes one.",
             )
 
     def __repr__(self) -> str:
         private = "" if self.account.private else ", NOT PRIVATE"
         return (
-            f"Release({self.config.get('name', '?')}, {len(self.schema.columns)} columns,"
+            f"Release({self.provenance.mechanism}, {len(self.schema.columns)} columns,"
             f" epsilon={self.account.epsilon:g}, delta={self.account.delta:g}{private})"
         )
 
     @property
     def no_model(self) -> str:
-        """Return why the release has no model, or an empty text if it has one.
+        """The reason why the release has no model; empty if it has one.
 
-        A release has none if the fit failed after the budget was spent, or if its model is of a kind that this
-        installation does not know. Whatever needs a model then raises a ``ReleaseError``; ``refit`` makes one.
+        A release has none if the fit failed after the budget was spent, or if its model is of a
+        kind that this installation does not know. Whatever needs a model then raises a
+        ``ReleaseError``; ``refit`` makes one.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return self.model.reason if isinstance(self.model, NoModel) else ""
+        return self.model.absent
 
     def without_model(self, reason: str) -> Release:
         """Return the release with its answers and account, and the reason in place of its model.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return replace(self, model=NoModel(self.schema.domain, self.transcript.total(), reason), hindsight=())
+        model = NoModel(self.schema.domain, self.transcript.total(), reason)
+        return replace(self, model=model, hindsight=())
 
     def _require_model(self) -> None:
-        if isinstance(self.model, NoModel):
-            self.model.refuse()
+        if self.no_model:
+            self.model.distribution()
+
+    # Rows and marginals.
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
-        """Synthetic rows: ``n`` of them, or about as many as the real table is estimated to have.
+        """Return synthetic rows, in random order.
 
-        The rows come in random order. ``seed`` makes them repeatable; it touches post-processing only.
+        Args:
+            n: Number of rows; by default the estimated row count of the real table.
+            seed: Makes the rows repeatable. It affects post-processing only.
 
-        **Privacy:** none spent. An InputError without ``n`` where ``size_told`` is False: it could be any number.
+        Raises:
+            InputError: ``n`` is not given, and ``row_count_is_known`` is False.
+
+        Privacy:
+            None spent.
         """
-        self._require_model()
-        if n is None:
-            check_told(self.model.total, self.transcript.total_deviation())
-        return _rows(self.schema, self.model, n, seed)
-
-    @property
-    def size_told(self) -> bool:
-        """Whether the number of records is known: public, or at least four times the standard deviation of its noise.
-
-        **Privacy:** none spent.
-        """
-        return is_told(self.model.total, self.transcript.total_deviation())
+        self._check_rows(n)
+        return draw_rows(self.schema, self.model.distribution(), n, seed)
 
     def codes(self, n: int | None = None, *, seed: int | None = None) -> Codes:
-        """The codes of synthetic rows: those of ``sample(n, seed=seed)``, before values are drawn for them.
+        """Return the codes of the rows of ``sample(n, seed=seed)``.
 
-        **Privacy:** none spent. Errors as of ``sample``.
+        Raises:
+            InputError: As ``sample``.
+
+        Privacy:
+            None spent.
         """
+        self._check_rows(n)
+        return draw_codes(self.model.distribution(), n, generator(seed))
+
+    def _check_rows(self, n: int | None) -> None:
         self._require_model()
         if n is None:
-            check_told(self.model.total, self.transcript.total_deviation())
-        return _codes(self.model, n, generator(seed))
+            check_row_count(self.model.total, self.transcript.total_deviation())
+
+    @property
+    def row_count_is_known(self) -> bool:
+        """True if the row count is public, or at least four standard deviations of its noise.
+
+        Privacy:
+            None spent.
+        """
+        return row_count_is_known(self.model.total, self.transcript.total_deviation())
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
-        """Expected counts of every combination of codes of these columns, by the model.
+        """Return the expected counts of every combination of codes of these columns, by the model.
 
-        The axes are in the order of the schema, and ``labels`` say what their codes stand for.
+        Returns:
+            Counts with one axis per column, in the order of the schema. ``labels`` say what the
+            codes stand for.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return _labelled(self.schema, self.model, attributes)
+        return labeled_marginal(self.schema, self.model, attributes)
 
     def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
-        """Rows given the values of some columns: ``{"sex": "F", "age": (30, 40)}``.
+        """Return the part of the release in which some columns take given values.
 
-        A plain value, a list of values, or a pair (low, high) for a range of a numeric, time or ordered column; an
-        end that is None is open: ``(1000, None)``.
-        Bins come whole: a value of such a column means its bin, and a range every bin that it touches, so that with
-        bins of five years (30, 40) means 30 to 44. Dates may be written in ISO 8601 or to the column's ``format``.
+        Args:
+            values: For each column a value, a list of values, or a pair (low, high): a range of a
+                numeric, time or ordered column, open at an end that is None. Dates are in ISO 8601
+                or in the column's ``format``. Bins come whole: with bins of five years (30, 40)
+                means 30 to 44.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
+
+        Example:
+            ``release.condition({"sex": "F", "age": (30, 40)}).sample(100)``
         """
         evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
-        model, total = self.model, self.model.total
-        for a, codes in evidence.items():  # one after the other: single columns tell the share of all together
+        model, total = self.model.distribution(), self.model.total
+        for a, codes in evidence.items():  # the share of one column at a time gives that of all
             narrowed, counts = model.condition({a: codes}), model.project((a,)).values
             total *= float(counts[list(codes)].sum() / counts.sum()) if counts.sum() > 0 else 0.0
             model = narrowed
         share = total / self.model.total if self.model.total > 0 else 0.0
-        return Conditional(self.schema, model, evidence, total, self.transcript.total_deviation() * share)
+        deviation = self.transcript.total_deviation() * share
+        return Conditional(self.schema, model, evidence, total, deviation)
 
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
-        """Public rows with the columns that they lack: each drawn given what the row has, by the model.
+        """Return public rows with the columns that they lack, drawn given what each row has.
 
-        ``rows`` is a data frame with some of the schema's columns, say a public register of the very people whose
-        income is private, and ``attestation`` says where it comes from and why it is public. They come out in their
-        order, with all of the schema's columns and then their own others, such as the column of persons: values as
-        they were given, those that the schema cannot hold too (what is drawn beside them is drawn for the code that
-        they count as), and categories as the schema spells them. ``seed`` makes what is drawn repeatable. A model of
-        weighted records can only complete rows like its own.
+        Args:
+            rows: A data frame with some of the schema's columns, such as a public register of the
+                people whose income is private.
+            attestation: Where the rows come from and why they are public.
+            seed: Makes the draws repeatable.
 
-        **Privacy:** none spent. The rows given are not protected: they come out as they are, and each with values drawn
-        for rows like it, which say no more of its person than the release says of everybody alike.
+        Returns:
+            The rows in their order, with all of the schema's columns and then their own others.
+            Given values stay as they are; categories are spelled as in the schema. If the schema
+            cannot hold a value, the other columns are drawn for the code that it counts as.
 
-        Raises an InputError where the rows have no column of the schema, or all, or one whose name is that of a column
-        they lack but for case; or values together that the schema rules out.
+        Raises:
+            InputError: The rows have no column of the schema or all of them, a column whose name
+                differs from a missing one in case only, or values that the schema rules out.
+
+        Privacy:
+            None spent. The given rows are not protected: they are returned. The drawn values reveal
+            no more of a person than the release reveals of everybody alike. A model of weighted
+            records can only complete rows like its own.
         """
-        return completed(self.schema, self.model, rows, attestation, generator(seed))
+        return completed(self.schema, self.model.distribution(), rows, attestation, generator(seed))
 
-    def refit(self, fit: Fit | str, *, seed: int | None = None, max_model_mb: float = 2048.0) -> Release:
-        """The release with another model of the same noisy answers.
+    # Other models of the same answers.
 
-        ``fit`` is one, such as ``ParticleFit()``, or its name on the command line, such as ``"particles"``.
+    def refit(
+        self, fit: Fit | str, *, seed: int | None = None, max_model_mb: float = 2048.0
+    ) -> Release:
+        """Return the release with another model of the same noisy answers.
 
-        **Privacy:** none spent. A ReleaseError where there are none: DualQuery and FEM choose and do not measure; a
-        ModelTooLargeError where the model of all that was counted would be above ``max_model_mb``.
+        Args:
+            fit: A fit such as ``ParticleFit()``, or its name on the command line.
+            seed: Makes the fit repeatable.
+            max_model_mb: The largest model to fit, in MB.
+
+        Raises:
+            ReleaseError: There are no noisy answers, as for DualQuery and FEM, which only choose.
+            ModelTooLargeError: The model of all that was counted is above ``max_model_mb``.
+
+        Privacy:
+            None spent.
         """
-        if not self.transcript.counts_something:
-            raise ReleaseError(
-                "This release holds no noisy answers to fit another model to: its mechanism only chose queries.",
-                remedy="Use the model that it has.",
-            )
         fit = fit_named(fit)
-        cells = fit.cells(self.schema.domain, self.transcript.counted)
-        if cells * 8 > max_model_mb * 2**20:
-            raise ModelTooLargeError(
-                f"A model by {type(fit).__name__} of all that was counted has {cells:,} cells, above"
-                f" {max_model_mb:g} MB.",
-                remedy="Fit one that does not grow with the marginals, ParticleFit() or GeneticFit() (--fit particles),"
-                " or raise max_model_mb.",
-            )
-        rng = generator(seed)  # fitting is post-processing
-        model = fit(self.schema.domain, self.transcript, rng=rng, warm=None)
-        first = self.config.get("first_fit", self.config.get("fit"))  # what the choices were made with
-        told = {"refit": type(fit).__name__, "first_fit": first, **fit_config(fit, public="refit_public")}
-        config = {**self.config, **told}
-        return replace(self, model=model, config=config, hindsight=())  # which told about the model before
+        check_refit(fit, self.schema.domain, self.transcript, max_model_mb)
+        model = fit(self.schema.domain, self.transcript, rng=generator(seed))
+        provenance = replace(self.provenance, refit=fit_spec(fit))
+        # hindsight is about the model before
+        refitted = replace(self, model=model, provenance=provenance, hindsight=())
+        return refitted.resting_on(fit)
+
+    def resting_on(self, *used: object) -> Release:
+        """Return the release with the distributions of these mechanisms and fits among its versions.
+
+        Args:
+            used: Objects that made it. Margrave's own, and None, add nothing.
+        """
+        others: dict[str, str] = {}
+        for thing in used:
+            others |= distribution_of(type(thing))
+        return replace(self, versions={**others, **self.versions}) if others else self
 
     def draws(
         self,
@@ -206,23 +279,39 @@ class Release:
         seed: int | None = None,
         progress: Callable[[str, float], None] | None = None,
     ) -> Draws:
-        """``m`` tables of ``rows`` independent records each, for an analysis whose intervals know of the noise.
+        """Return tables for an analysis whose intervals account for the noise.
 
-        Table i is drawn from the i-th draw of what the distribution of the *population* may be, given the noisy
-        answers: their spread holds the noise of privacy and the sampling of the real records. ``rows``: the estimated
-        number of real records without. What was read of other, public records is left out. ``method``: "posterior", the
-        model's own, or of its answers by ``MaxEntropyFit()``, in seconds to minutes (keep
-        ``release.refit(MaxEntropyFit())`` to draw from it again); "bootstrap", refits of simulated answers, at the cost
-        of m fits; or "auto", the first where its libraries are installed, it has few enough parameters and its chains
-        mix, else the second. ``seed`` makes them repeatable. ``progress`` is told the share of the distributions drawn.
+        Table i is drawn from the i-th draw of the distribution of the *population* given the noisy
+        answers. The spread of the tables holds the noise of privacy and the sampling of the real
+        records. Public marginals of other records are left out.
 
-        **Privacy:** none spent. An InputError for a release without a distribution, such as one of answers only, for
-        "posterior" where there cannot be one, and without ``rows`` where ``size_told`` is False; a ReleaseError where
-        its chains have not mixed.
-        Source: Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/inference.md``.
+        Args:
+            m: Number of tables.
+            rows: Number of independent records of each; by default the estimated row count.
+            method: "posterior" draws from the model's own posterior, or from that of its answers by
+                ``MaxEntropyFit()``, in seconds to minutes; keep ``release.refit(MaxEntropyFit())``
+                to draw from it again. "bootstrap" refits simulated answers, at the cost of m fits.
+                "auto" is the posterior if its libraries are installed, it has few parameters and
+                its chains mix, and otherwise the bootstrap.
+            seed: Makes the tables repeatable.
+            progress: Callback with a stage and the share of the distributions that are drawn.
+
+        Raises:
+            InputError: The release has no distribution, there is no posterior for
+                ``method="posterior"``, or ``rows`` is not given and ``row_count_is_known`` is False.
+            ReleaseError: The posterior's chains have not mixed.
+
+        Privacy:
+            None spent.
+
+        References:
+            Räisä, Jälkö, Kaski, Honkela (2023), NAPSU-MQ; ``docs/intervals.md``.
         """
         self._require_model()
-        return draws_of(self, m, rows, method, seed, progress)
+        parts = self.schema, self.transcript, self.model, self.account, self.provenance
+        return draws_of(*parts, m=m, rows=rows, method=method, seed=seed, progress=progress)
+
+    # Error bounds.
 
     def bounds(
         self,
@@ -233,148 +322,177 @@ class Release:
         table: pa.Table | Codes | None = None,
         paper: bool = False,
     ) -> tuple[Bound, ...]:
-        """For each marginal a number that ``||M_r(D) − M_r(model)||_1`` does not exceed, with probability ``level``.
+        """Return upper bounds of ``||M_r(D) − M_r(model)||_1`` for marginals r.
 
-        None means the downward closure of the workload. With a ``table`` of synthetic rows, the bounds are on the
-        distance to its marginals, scaled to the release's number of records. ``joint``: the level is for all of them
-        together. ``paper``: AIM's own constants and estimator instead of tighter ones. A release that was refitted
-        bounds only marginals that lie in a measured one.
+        Args:
+            cliques: The marginals; by default the downward closure of the workload.
+            level: Probability with which each bound holds.
+            joint: Whether all bounds hold together with that probability.
+            table: Synthetic rows, whose marginals, scaled to the row count, take the place of the
+                model's.
+            paper: Whether to use AIM's own constants and estimator instead of tighter ones.
 
-        **Privacy:** none spent. A function of the transcript, the model, and the table given.
-        Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), Section 5; ``docs/bounds.md``.
+        Returns:
+            One bound per marginal. A release that was refitted bounds only marginals that lie in a
+            measured one.
+
+        Privacy:
+            None spent: a function of the transcript, the model and the given table.
+
+        References:
+            McKenna, Mullins, Sheldon, Miklau (2022), AIM, Section 5; ``docs/bounds.md``.
         """
         domain = self.schema.domain
         if cliques is None:
-            asked = cliques_of_interest(domain, self.transcript, self.config)
+            asked = cliques_of_interest(domain, self.transcript, self.provenance)
         else:
             asked = tuple(dict.fromkeys(domain.clique(c) for c in cliques))
         if not all(asked):
-            raise InputError("A marginal of no columns is asked for.", remedy="Name at least one column.")
+            raise InputError(
+                "A marginal of no columns is asked for.", remedy="Name at least one column."
+            )
         maker = Bounds(domain, self.transcript, self.hindsight, level, joint, paper)
         return maker.of(asked, self._reference(asked, table))
 
     def intervals(
         self, attributes: Iterable[Attribute], *, level: float = 0.95, simultaneous: bool = False
     ) -> Intervals:
-        """The unbiased estimate of every cell of a marginal that lies in a measured one, and an interval around it.
+        """Return the unbiased estimate of every cell of a marginal, with an interval around it.
 
-        ``simultaneous``: all intervals hold together with probability ``level``, else each on its own. A ReleaseError
-        for other marginals.
+        Args:
+            attributes: Columns of a marginal that lies in a measured one.
+            level: Probability with which each interval holds.
+            simultaneous: Whether all intervals hold together with that probability.
 
-        **Privacy:** none spent.
+        Raises:
+            ReleaseError: No measured marginal contains it.
+
+        Privacy:
+            None spent.
         """
         clique = self.schema.domain.clique(attributes)
         return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
 
-    def price(self, *, level: float = 0.95) -> Price:
-        """The price of privacy: at least how many real rows, published as they are, would be as far off as this is.
+    def numbers(self, *, level: float = 0.95) -> pa.Table:
+        """Return means, totals, quantiles and shares of all columns, with intervals and verdicts.
 
-        From ``bounds(joint=True)`` on the marginals of the workload (all three-way ones, where the mechanism has none)
-        and the closed form of Appendix C. Bounds are several times the error, so the truth is well above; the custodian
-        can compute it with ``margrave evaluate``.
+        Each row is a ``ColumnNumber``, which lists what the interval covers.
 
-        **Privacy:** none spent. A ReleaseError for a release without a distribution, such as one of answers only.
-        Source: McKenna, Mullins, Sheldon, Miklau 2022 (AIM), Section 5 and Appendix C; ``docs/bounds.md``.
+        Args:
+            level: Probability with which each interval holds, on its own.
+
+        Privacy:
+            None spent.
         """
-        weights = workload_of(self.schema.domain, self.config).weights
-        bounds = self.bounds(weights, level=level, joint=True)
-        return price_of(self.model, {b.clique: b for b in bounds}, weights, level)
+        return numbers_table(self.schema, self.transcript, self.model, level)
+
+    def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:
+        """Return the least number of real rows that would be as far off if they were published.
+
+        It follows from ``bounds(joint=True)`` on the workload (all three-way marginals if the
+        mechanism has none) and the closed form of Appendix C. Bounds are several times the error,
+        so the true number is well above; the custodian computes it with ``margrave evaluate``.
+
+        Raises:
+            ReleaseError: The release has no distribution.
+
+        Privacy:
+            None spent.
+
+        References:
+            McKenna, Mullins, Sheldon, Miklau (2022), AIM, Section 5 and Appendix C.
+        """
+        domain = self.schema.domain
+        workload = self.provenance.workload_on(domain) or Workload.all_kway(domain, 3)
+        bounds = self.bounds(workload, level=level, joint=True)
+        found = {b.clique: b for b in bounds}
+        return equivalent_sample(self.model.distribution(), found, workload.weights, level)
 
     def _reference(self, cliques: Sequence[Clique], table: pa.Table | Codes | None) -> Reference:
         if table is None:
             self._require_model()
             return ModelReference(self.model)
         codes = table if isinstance(table, Codes) else self.schema.encode(table)
-        if difference := self.schema.domain.difference(codes.domain):
-            raise InputError(
-                f"The table is not of this release's schema: {difference}.", remedy="Draw one with sample() or codes()."
-            )
-        if not len(codes):
-            raise InputError("The table has no rows of this release's schema.", remedy="Draw some with sample().")
-        scale, counted = self.model.total / len(codes), count_cliques(codes, closure(cliques))
-        counts: dict[Clique, FloatArray] = {c: np.asarray(v * scale) for c, v in counted.items()}
-        return TableReference(self.model, counts)
+        return TableReference.of(self.model, codes, cliques)
+
+    # Diagnostics, certificate and file.
 
     @property
-    def unasked(self) -> tuple[Attribute, ...]:
-        """The columns that nothing tells of: not measured, counted or read of public data, nor following from others.
+    def unmeasured_columns(self) -> tuple[Attribute, ...]:
+        """The columns that no answer or public marginal is about, and that follow from no others.
 
-        What the model says of them, mostly that all codes are as frequent, is not of the table: a workload left them
-        out, or no round came to them.
+        The model's distribution of them, mostly uniform, says nothing of the table: a workload left
+        them out, or no round chose them.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return unasked(self.schema.domain, self.transcript, self.config)
+        return unmeasured_columns(self.schema.domain, self.transcript, self.provenance)
 
     @property
-    def together(self) -> Together:
-        """How many pairs of columns were measured together, and which columns with no other.
+    def coverage(self) -> Coverage:
+        """The number of pairs of columns that were measured together, and columns that were not.
 
-        Of a pair that was not measured the synthetic rows hold what passes through other columns, and no more of the
-        real table than that: a mean by group may come out the same in every group.
+        Synthetic rows hold of an unmeasured pair only what passes through other columns: a mean by
+        group can come out the same in every group.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return together_of(self.schema.domain, self.transcript, self.config)
+        return coverage_of(self.schema.domain, self.transcript, self.provenance)
 
     @cached_property
-    def misfits(self) -> tuple[Misfit, ...]:
-        """The measured marginals that the model contradicts beyond their noise, the worst first; mostly none.
+    def misfit(self) -> tuple[Misfit, ...]:
+        """The measured marginals that the model contradicts beyond their noise, the worst first.
 
-        Where public records are reweighted, what none of them has can never be; constraints rule out what rows hold
-        all the same; a network may have learned too little. ``refit`` fits another model to the same answers.
+        Mostly there are none. Reweighted public records lack combinations, constraints can exclude
+        what rows hold, and a network can be trained too little. ``refit`` fits another model.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        return () if self.no_model else misfits_of(self.model, self.transcript)
+        return () if self.no_model else find_misfits(self.model, self.transcript)
 
     def certificate(self) -> dict[str, Any]:
-        """What was promised, measured and spent, as plain data that fits in JSON.
+        """Return what was promised, measured and spent, as plain data that fits in JSON.
 
-        **Privacy:** none spent.
+        Privacy:
+            None spent.
         """
-        posterior = self.model.posterior()
-        facts = build_certificate(
-            self.schema, self.transcript, self.account, self.config, self.versions, self.model.total,
-            None if posterior is None else posterior.facts,
-        )  # fmt: skip
-        return {**facts, **({"no_model": self.no_model} if self.no_model else {})}
+        parts = self.schema, self.transcript, self.account, self.provenance
+        return build_certificate(*parts, self.versions, self.model)
 
     def verify(self) -> Verification:
         """Recompute the account from the transcript and list what contradicts it.
 
-        The computation shares no code with the gate. It uses the unit, noise scales, queries and epsilons alone.
+        The computation shares no code with the gate. It uses the unit, noise scales, queries and
+        epsilons alone.
 
         Returns:
             The contradictions, notes, and whether the account holds.
 
         Privacy:
-            None spent. The result says nothing of the noisy counts themselves, which cannot be recomputed.
+            None spent. The result says nothing of the noisy counts themselves, which cannot be
+            recomputed.
         """
-        return verify_account(self.schema, self.transcript, self.account, self.config)
+        return verify_account(self.schema, self.transcript, self.account, self.provenance)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release to one file, whole or not at all; an existing file stays unless ``overwrite``.
+        """Write the release to one file, whole or not at all.
 
-        Its name ends in ``.margrave``, as on the command line: an ``InputError`` where it does not.
+        Args:
+            path: The file; its name ends in ``.margrave``.
+            overwrite: Whether to replace an existing file.
 
-        **Privacy:** none spent. The file holds the transcript, the model and public facts, and depends on nothing else.
+        Raises:
+            InputError: The file exists, or its name ends otherwise.
+
+        Privacy:
+            None spent. The file holds the transcript, the model and public facts, and depends on
+            nothing else.
         """
-        check_output(path, overwrite=overwrite)
-        check_ending(path, ".margrave")
-        shelf = manifest.Shelf()
-        plain = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "schema": self.schema.to_toml(),
-            "config": dict(self.config),
-            "account": self.account.to_dict(),
-            "transcript": manifest.transcript_to_plain(self.transcript, shelf),
-            "model": manifest.model_to_plain(self.model.state(), shelf),
-            "hindsight": manifest.hindsight_to_plain(self.hindsight, shelf),
-            "versions": dict(self.versions),
-        }
-        write_archive(path, plain, shelf.arrays, overwrite=overwrite)
+        parts = Parts(*(getattr(self, name) for name in Parts._fields))
+        write_parts(path, parts, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | Path, *, max_mb: float = MAX_MB, verify: bool = True) -> Release:
@@ -382,25 +500,17 @@ class Release:
 
         Args:
             path: The file.
-            max_mb: How much of it is read at most, decompressed, in MB. A file that swells to more, or to more than 200
-                times its size, is refused.
-            verify: Whether to refuse a release whose account does not follow from its transcript. False is for looking
-                into such a file.
+            max_mb: The most that is read of it, decompressed, in MB. A file that swells to more, or
+                to more than 200 times its size, is refused.
+            verify: Whether to refuse a release whose account does not follow from its transcript.
+                False is for looking into such a file.
 
         Raises:
-            ReleaseError: The file is not a release, or is larger than that, or its account does not hold; the first
-                contradiction is named.
+            ReleaseError: The file is not a release, or is larger than that, or its account does not
+                hold; the first contradiction is named.
         """
-        with open_archive(path, max_mb) as (plain, fetch):
-            if plain.get("format") != FORMAT:
-                raise ReleaseError("It is not a margrave release.")
-            if plain.get("version") != FORMAT_VERSION:
-                raise ReleaseError(
-                    "It is of a version of the format that this margrave does not know.",
-                    remedy="Read it with the margrave that wrote it, or a newer one.",
-                )
-            release = _from_plain(plain, manifest.Shelf(fetch))
-            findings = release.verify().findings if verify else ()
+        release = Release(*read_parts(path, max_mb))
+        findings = release.verify().findings if verify else ()
         if findings:
             raise ReleaseError(
                 f"The account of {path} does not follow from its transcript: {findings[0]}",
@@ -414,7 +524,7 @@ def verify(release: Release | str | Path, *, max_mb: float = MAX_MB) -> Verifica
 
     Args:
         release: A release, or the path of one; a file is read even if its account does not hold.
-        max_mb: How much of a file is read at most, decompressed, in MB.
+        max_mb: The most that is read of a file, decompressed, in MB.
 
     Returns:
         The contradictions in plain sentences, notes, and whether the account ``holds``.
@@ -425,96 +535,6 @@ def verify(release: Release | str | Path, *, max_mb: float = MAX_MB) -> Verifica
     Privacy:
         None spent. Nobody needs the rows, the gate or the custodian for this check.
     """
-    found = release if isinstance(release, Release) else Release.load(release, max_mb=max_mb, verify=False)
-    return found.verify()
-
-
-@dataclass(frozen=True, eq=False)
-class Conditional:
-    """A release given the values of some columns: rows and marginals of that part alone.
-
-    ``evidence`` names the codes that each conditioned column may take, ``total`` is how many records do, by the
-    release's model, and ``deviation`` what the noise in the number of all records makes of it. ``model`` is the
-    distribution within that part, scaled to any number of records.
-    """
-
-    schema: Schema
-    model: Model
-    evidence: Mapping[Attribute, tuple[int, ...]]
-    total: float
-    deviation: float = 0.0
-
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
-        """Synthetic rows of that part: ``n`` of them, or as many as the model expects.
-
-        **Privacy:** none spent. An InputError without ``n`` where the number of all records is lost in noise.
-        """
-        if n is None:
-            check_told(self.total, self.deviation)
-        return _rows(self.schema, self.model, round(self.total) if n is None else n, seed)
-
-    def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
-        """Expected counts within that part.
-
-        **Privacy:** none spent.
-        """
-        found = _labelled(self.schema, self.model, attributes)
-        return replace(found, values=found.values * (self.total / found.total() if found.total() > 0 else 0.0))
-
-
-def _labelled(schema: Schema, model: Model, attributes: Iterable[Attribute]) -> Marginal:
-    """A marginal of the model, with what its codes stand for."""
-    clique = schema.domain.clique(attributes)
-    return replace(model.project(clique), labels=tuple(tuple(schema.column(a).labels()) for a in clique))
-
-
-def _rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
-    rng = generator(seed)  # sampling is post-processing
-    codes = _codes(model, n, rng)
-    with held(n):
-        return schema.decode(codes, rng=rng)
-
-
-def _codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
-    if not (n is None or is_whole(n, 0)):
-        raise InputError(
-            f"{n!r} rows cannot be drawn.", remedy="The number of rows n is a whole number, at least 0."
-        )
-    check_room(round(model.total) if n is None else n, len(model.domain))
-    with held(n):
-        codes = model.sample(n, rng=rng)
-        return codes.take(rng.permutation(len(codes)))
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value is what JSON can hold, so that nothing that reaches rows can ride along."""
-    if isinstance(value, Mapping):
-        return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return all(_is_plain(v) for v in value)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, str | int)
-
-
-def _model_of(state: ModelState, schema: Schema, transcript: Transcript) -> Model:
-    """The model of a state; one of a kind that is not known here is kept unread."""
-    if state.kind in MODELS:
-        return MODELS[state.kind](schema.domain, state.facts, state.arrays)
-    reason = f"its model is of the kind {state.kind[:60]!r}, which this installation of margrave does not know"
-    return NoModel(schema.domain, transcript.total(), reason, state)
-
-
-def _from_plain(plain: Mapping[str, Any], shelf: manifest.Shelf) -> Release:
-    schema = Schema.from_toml(plain["schema"])
-    transcript = manifest.transcript_from_plain(plain["transcript"], shelf, schema.domain)
-    account = manifest.account_from_plain(plain["account"])
-    state = manifest.model_from_plain(plain["model"], shelf)
-    config, versions = plain["config"], plain["versions"]
-    if not isinstance(config, dict) or not isinstance(versions, dict):
-        raise ReleaseError("Its configuration or versions are not tables of names.")
-    model = _model_of(state, schema, transcript)
-    if model.domain != schema.domain or not (np.isfinite(model.total) and model.total >= 0):
-        raise ReleaseError("Its model does not fit its schema.")
-    hindsight = manifest.hindsight_from_plain(plain.get("hindsight", []), shelf, transcript)
-    return Release(schema, model, transcript, account, config, versions, hindsight)
+    if isinstance(release, Release):
+        return release.verify()
+    return Release.load(release, max_mb=max_mb, verify=False).verify()

@@ -21,41 +21,38 @@ A release that verifies may still be forged as a whole: noisy counts, choices an
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from margrave.marginal import HalfSpace, LinearQuery, Query
+from margrave.account import Account, Debit
+from margrave.domain import Domain
+from margrave.marginal import HalfSpace, LinearMap, LinearQuery
+from margrave.provenance import Provenance
 from margrave.schema import Schema
 from margrave.transcript import (
-    Account,
     Answer,
-    Debit,
     Entry,
+    HalfSpaceSelection,
     Measurement,
     PublicReading,
     PublicTotal,
     QuerySelection,
+    ScoreMeasurement,
     Selection,
     Transcript,
 )
+from margrave.unit import AddRemovePerson, ReplacePerson, ReplaceRow, Unit, replaces_rows
 
-PRICE_SLACK = Fraction(1, 2**40)
 EPSILON_SLACK = Fraction(1, 10**9)
-#: Prices below this are lost in the rounding of floats.
-MIN_PRICE = Fraction(1, 2**900)
 #: Budgets from here on do not fit a float.
 MAX_BUDGET = 1e300
-#: A record's largest number in a half-space with a slope.
-MAX_SMOOTH_COUNT = 1_000_000
 SOUND_SAMPLER = "discrete Gaussian by OpenDP "
 
-_UNIT = re.compile(r"(add or remove|replace) one (?:row|person of at most (?:1 row|([2-9]|[1-9][0-9]{1,6}) rows))")
-
-Paid = Measurement | Answer | Selection | QuerySelection
+Paid = Measurement | Answer | ScoreMeasurement | Selection | QuerySelection | HalfSpaceSelection
+Noisy = Measurement | Answer | ScoreMeasurement
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Verification:
         return self.private and not self.findings
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that fits in JSON."""
+        """Return plain data that fits in JSON."""
         return {
             "holds": self.holds,
             "private": self.private,
@@ -94,73 +91,96 @@ class Moves(NamedTuple):
 
 
 def verify_account(
-    schema: Schema, transcript: Transcript, account: Account, config: Mapping[str, Any]
+    schema: Schema, transcript: Transcript, account: Account, provenance: Provenance
 ) -> Verification:
     """Recompute an account from its transcript. **Privacy:** none spent."""
-    findings = [*_of_unit(account.unit, schema, transcript, config)]
+    findings = [*_of_unit(account.unit, schema, transcript, provenance)]
     moves = moves_of(account.unit)
-    if moves is not None:
-        for place, entry in enumerate(transcript, 1):
-            findings += (f"Entry {place} of the transcript {why}" for why in _of_entry(entry, moves, config))
-    unanswered = account.debits[-1:] if _ends_unanswered(account, transcript, config) else ()
+    for place, entry in enumerate(transcript, 1):
+        findings += (
+            f"Entry {place} of the transcript {why}"
+            for why in _of_entry(entry, moves, provenance, account.unit, schema.domain)
+        )
+    unanswered = account.debits[-1:] if _ends_unanswered(account, transcript, provenance) else ()
     findings += _of_debits(account.debits[: len(account.debits) - len(unanswered)], transcript)
     findings += _of_budget(account)
-    findings += _of_description(account, config)
+    findings += _of_sampler(account)
     notes = [f"The run failed before the last debit ({d.what}) was answered." for d in unanswered]
     return Verification(tuple(findings), (*notes, *_notes(account, transcript)), account.private)
 
 
-def moves_of(unit: str) -> Moves | None:
-    """The sensitivities of a unit that is given in the certificate's words; None for other words.
+def moves_of(unit: Unit) -> Moves:
+    """Return the sensitivities of a unit.
 
-    >>> moves_of("replace one person of at most 3 rows")
+    >>> moves_of(ReplacePerson(3))
     Moves(l1=6, l2_squared=18, single=3)
     """
-    match = _UNIT.fullmatch(unit)
-    if match is None or (k := int(match[2] or 1)) > 1_000_000:
-        return None
-    sides = 2 if match[1] == "replace" else 1
+    sides = 2 if isinstance(unit, ReplaceRow | ReplacePerson) else 1
+    k = unit.max_rows if isinstance(unit, AddRemovePerson | ReplacePerson) else 1
     return Moves(l1=sides * k, l2_squared=sides * k * k, single=k)
 
 
-def _of_unit(unit: str, schema: Schema, transcript: Transcript, config: Mapping[str, Any]) -> Iterator[str]:
-    if moves_of(unit) is None:
-        yield f"The unit of privacy is {unit!r}, which is not one of margrave's units."
-        return
-    if "person" in unit and schema.person is None:
+def map_moves(unit: Unit, query: LinearMap, marginal: Domain) -> int:
+    """Return the change, in squared L2, of a map that may count a row in many answers."""
+    moves = moves_of(unit)
+    replaced = 0
+    if isinstance(unit, ReplaceRow | ReplacePerson):
+        replaced = query.two_rows(marginal).l2_squared
+    alone = 0 if isinstance(unit, ReplaceRow) else query.one_row().l2_squared
+    return moves.single**2 * max(replaced, alone)
+
+
+def _of_unit(
+    unit: Unit, schema: Schema, transcript: Transcript, provenance: Provenance
+) -> Iterator[str]:
+    if isinstance(unit, AddRemovePerson | ReplacePerson) and schema.person is None:
         yield "The unit is a person, but the schema does not name a person ID column."
     totals = sum(isinstance(e, PublicTotal) for e in transcript)
-    size_is_public = unit == "replace one row"
+    size_is_public = isinstance(unit, ReplaceRow)
     if totals and not size_is_public:
         yield f"The transcript has a public row count, which is private under the unit to {unit}."
     if size_is_public and (totals != 1 or not isinstance(transcript.entries[0], PublicTotal)):
         yield "Under the unit to replace one row the transcript starts with the row count, once; this one does not."
-    public = config.get("public")
-    if isinstance(public, Mapping) and public.get("same_records") and not size_is_public:
+    if provenance.same_records and not size_is_public:
         yield f"Columns of the private records are public under the unit to replace one row only, not to {unit}."
 
 
-def _of_entry(entry: Entry, moves: Moves, config: Mapping[str, Any]) -> Iterator[str]:
+def _of_entry(
+    entry: Entry, moves: Moves, provenance: Provenance, unit: Unit, domain: Domain
+) -> Iterator[str]:
+    # A record's largest number in a half-space with a slope.
+    max_smooth_count = 1_000_000
     match entry:
         case PublicTotal():
             return
         case PublicReading():
-            tables = [config.get(name) for name in ("public", "refit_public")]
-            if entry.source not in [t.get("sha256") for t in tables if isinstance(t, Mapping)]:
-                yield "reads a public table that the configuration does not name."
+            if entry.source not in [table.sha256 for table in provenance.public_tables]:
+                yield "reads a public table that the provenance does not name."
         case Measurement():
-            if type(entry.query) is not Query:
+            if type(entry.query) is not LinearMap:
                 yield "is of an unknown kind of query."
-            yield from _of_price(entry.rho, moves.l2_squared / _twice_square(entry.scale))
+            l2_squared = moves.l2_squared
+            if not entry.query.is_partition:
+                l2_squared = map_moves(unit, entry.query, domain.project(entry.clique))
+            yield from _of_price(entry.rho, l2_squared / _twice_square(entry.scale))
         case Answer():
             if type(entry.query) not in (LinearQuery, HalfSpace):
                 yield "is of an unknown kind of query."
             smooth = isinstance(entry.query, HalfSpace) and entry.query.slope is not None
-            reach = moves.single * (MAX_SMOOTH_COUNT if smooth else 1)
+            reach = moves.single * (max_smooth_count if smooth else 1)
             yield from _of_price(entry.rho, reach * reach / _twice_square(entry.scale))
         case Selection():
             yield from _of_price(entry.rho, Fraction(entry.epsilon) ** 2 / 8)
-            yield from _of_sensitivity(entry, moves)
+            yield from _of_sensitivity(entry, moves, unit)
+        case ScoreMeasurement():
+            moved = Fraction(entry.sensitivity)
+            price = len(entry.candidates) * moved**2 / _twice_square(entry.scale)
+            yield from _of_price(entry.rho, price)
+            yield from _of_score(entry, moves, unit)
+        case HalfSpaceSelection():
+            yield from _of_price(entry.rho, Fraction(entry.epsilon) ** 2 / 8)
+            if entry.sensitivity != moves.single:
+                yield f"states the sensitivity {entry.sensitivity:g}; one count changes by {moves.single} at most."
         case QuerySelection():
             yield from _of_price(entry.rho, Fraction(entry.epsilon) ** 2 / 8)
             if entry.sensitivity != moves.single:
@@ -172,17 +192,39 @@ def _twice_square(scale: float) -> Fraction:
 
 
 def _of_price(stated: Fraction, price: Fraction) -> Iterator[str]:
+    price_slack = Fraction(1, 2**40)
+    # Prices below this are lost in the rounding of floats.
+    min_price = Fraction(1, 2**900)
     if stated < price:
         yield f"states rho = {brief(stated)}, less than its price, rho = {brief(price)}."
-    elif stated - price > price * PRICE_SLACK + MIN_PRICE:
+    elif stated - price > price * price_slack + min_price:
         yield f"states rho = {brief(stated)}, more than its price, rho = {brief(price)}."
 
 
-def _of_sensitivity(choice: Selection, moves: Moves) -> Iterator[str]:
-    """A marginal's gap moves with its weight; one that may be read instead moves twice, with either distance."""
+def _of_score(entry: ScoreMeasurement, moves: Moves, unit: Unit) -> Iterator[str]:
+    known = {"dependence": dependence_moves(moves, unit), "marginal gap": moves.l1}
+    least: float | None = known.get(entry.score)
+    if least is None:
+        yield f"holds scores of an unknown kind, {entry.score[:80]!r}."
+    elif entry.sensitivity < least:
+        yield f"states the sensitivity {entry.sensitivity:g}; its scores imply {least:g}."
+
+
+def dependence_moves(moves: Moves, unit: Unit) -> int:
+    """Return the change of a dependence score: 4 for each row that comes or goes, 6 for one that is
+    replaced.
+    """
+    return moves.single * (6 if replaces_rows(unit) else 4)
+
+
+def _of_sensitivity(choice: Selection, moves: Moves, unit: Unit) -> Iterator[str]:
     if choice.vouched:
         return
     weights = choice.terms.get("weight")
+    if weights is None and "left" in choice.terms:
+        if choice.sensitivity < dependence_moves(moves, unit):
+            yield f"states the sensitivity {choice.sensitivity:g}, too little for its scores."
+        return
     if weights is None:
         yield "is a choice by an unknown score that nobody vouched for."
         return
@@ -194,7 +236,6 @@ def _of_sensitivity(choice: Selection, moves: Moves) -> Iterator[str]:
 
 
 def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]:
-    """Each debit pays for the next entries, which are alike and cost the same."""
     paid = [e for e in transcript if isinstance(e, Paid)]
     place = 0
     for number, debit in enumerate(debits, 1):
@@ -204,13 +245,18 @@ def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]
         first = paid[place]
         count = debit.rho / first.rho if first.rho else Fraction(0)
         bought = paid[place : place + int(count)] if count <= len(paid) else []
-        if count.denominator != 1 or len(bought) != count or not all(_alike(first, e) for e in bought) or not bought:
+        if (
+            count.denominator != 1
+            or len(bought) != count
+            or not all(_alike(first, e) for e in bought)
+            or not bought
+        ):
             yield (
                 f"Debit {number} ({debit.what}) is rho = {brief(debit.rho)}, which is not the price of the answers"
                 f" that follow in the transcript, at rho = {brief(first.rho)} each."
             )
             return
-        verb = "measure" if isinstance(first, Measurement | Answer) else "choose"
+        verb = "measure" if isinstance(first, Noisy) else "choose"
         if not debit.what.startswith(f"{verb} "):
             yield f"Debit {number} is called {debit.what!r}, but it pays for a question of the kind {verb!r}."
         place += int(count)
@@ -218,9 +264,8 @@ def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]
         yield f"The last {len(paid) - place} answers of the transcript were not debited."
 
 
-def _ends_unanswered(account: Account, transcript: Transcript, config: Mapping[str, Any]) -> bool:
-    """A run that failed within an answer has paid for it, and says that it stopped early."""
-    if config.get("stopped_early") is not True or not account.debits:
+def _ends_unanswered(account: Account, transcript: Transcript, provenance: Provenance) -> bool:
+    if not provenance.stopped_early or not account.debits:
         return False
     answered = _sum(e.rho for e in transcript if isinstance(e, Paid))
     return _sum(d.rho for d in account.debits[:-1]) == answered
@@ -233,7 +278,7 @@ def _alike(one: Paid, other: Paid) -> bool:
 
 
 def _setting(entry: Paid) -> float:
-    return entry.scale if isinstance(entry, Measurement | Answer) else entry.epsilon
+    return entry.scale if isinstance(entry, Noisy) else entry.epsilon
 
 
 def _of_budget(account: Account) -> Iterator[str]:
@@ -250,7 +295,6 @@ def _of_budget(account: Account) -> Iterator[str]:
 
 
 def _sum(amounts: Iterator[Fraction]) -> Fraction:
-    """The sum of fractions of few denominators, in linear time."""
     numerators: dict[int, int] = {}
     for amount in amounts:
         numerators[amount.denominator] = numerators.get(amount.denominator, 0) + amount.numerator
@@ -274,7 +318,9 @@ def implies(rho: Fraction, epsilon: Fraction, delta: float) -> bool:
     with localcontext(Context(prec=50)):
         t_exact, one = Decimal(math.exp(low)), Decimal(1)
         slack = (one + t_exact) * _decimal(rho) - _decimal(epsilon)
-        log_delta = t_exact * slack + t_exact * t_exact.ln() - (one + t_exact) * (one + t_exact).ln()
+        log_delta = (
+            t_exact * slack + t_exact * t_exact.ln() - (one + t_exact) * (one + t_exact).ln()
+        )
         return log_delta <= Decimal(delta).ln()
 
 
@@ -282,15 +328,9 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def _of_description(account: Account, config: Mapping[str, Any]) -> Iterator[str]:
+def _of_sampler(account: Account) -> Iterator[str]:
     if account.private and not account.sampler.startswith(SOUND_SAMPLER):
         yield f"The account calls the noise private, but its sampler is {account.sampler[:80]!r}."
-    if not isinstance(config.get("name", ""), str):
-        yield "The configuration has a name of the mechanism that is not text."
-    for name in ("public", "refit_public"):
-        table = config.get(name)
-        if table is not None and not (isinstance(table, Mapping) and isinstance(table.get("attestation"), str)):
-            yield "The configuration has a public table without an attestation."
 
 
 def _notes(account: Account, transcript: Transcript) -> Iterator[str]:
@@ -298,9 +338,15 @@ def _notes(account: Account, transcript: Transcript) -> Iterator[str]:
         yield "The release is not private: its noise came from a source meant for tests."
     for score in dict.fromkeys(s.vouched for s in transcript.selections if s.vouched):
         yield f"The sensitivity of choices by {score} cannot be recomputed: code outside the library vouched for it."
-    if not (0 < account.delta < 1 and 0 < account.epsilon < MAX_BUDGET and 0 < account.rho_budget < MAX_BUDGET):
+    if not (
+        0 < account.delta < 1
+        and 0 < account.epsilon < MAX_BUDGET
+        and 0 < account.rho_budget < MAX_BUDGET
+    ):
         return
-    if implies(account.rho_budget, Fraction(account.epsilon) * (1 - 1000 * EPSILON_SLACK), account.delta):
+    if implies(
+        account.rho_budget, Fraction(account.epsilon) * (1 - 1000 * EPSILON_SLACK), account.delta
+    ):
         yield "epsilon is stated larger than rho and delta need."
 
 

@@ -7,26 +7,36 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from margrave._io import check_ending, check_output, written_whole
+from margrave.bounds import Bound
 from margrave.content_policy import CONTENT_POLICY
-from margrave.files import check_ending, check_output, written_whole
 from margrave.ratios import percent, quotient
-from margrave.release import Bound, Release
-from margrave.report.content import LEVEL, bound_views, column_views, pair_views, posterior_view, price_view
-from margrave.report.figures import bars, heat
-from margrave.report.style import STYLE
-from margrave.report.words import conditions, contradicted, guarantee, limits, nothing_asked, related
+from margrave.release import ColumnNumber, Release
+from margrave.release.numbers import numbers_of
+from margrave.report.charts import bars, heat
+from margrave.report.css import STYLE
+from margrave.report.views import (
+    LEVEL,
+    bound_views,
+    column_views,
+    pair_views,
+    posterior_view,
+    price_view,
+)
+from margrave.report.wording import (
+    conditions,
+    contradicted,
+    guarantee,
+    limits,
+    nothing_asked,
+    related,
+    uncertain,
+)
 from margrave.transcript import (
-    Answer,
     Entry,
-    Measurement,
-    PublicReading,
-    PublicTotal,
-    QuerySelection,
-    Selection,
 )
 
 _MAX_ROWS = 2000
-_SEEN_ROWS = 16
 
 
 def write_report(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
@@ -42,17 +52,29 @@ def write_report(release: Release, path: str | Path, *, overwrite: bool = False)
 
 
 def render(release: Release) -> str:
-    """The page of a release.
+    """Return the page of a release.
 
     **Privacy:** none spent: a function of the transcript, the model and public facts.
     """
     facts = release.certificate()
     body = [
         _head(release, facts),
-        _section("The promise", [_paragraph(p) for p in guarantee(release.account)] + [_limits(release, facts)]),
+        _section(
+            "The promise",
+            [_paragraph(p) for p in guarantee(release.account)] + [_limits(release, facts)],
+        ),
         _public(facts),
-        _section("What was measured", [_steps(release)]),
-        _section("Columns", [_key(), _left_out(release), _unasked(release), _contradicted(release), _columns(release)]),
+        _section("Measurements", [_steps(release)]),
+        _section(
+            "Columns",
+            [
+                _key(),
+                _left_out(release),
+                _unasked(release),
+                _contradicted(release),
+                _columns(release),
+            ],
+        ),
         _pairs(release),
         _bounds(release),
         _posterior(release),
@@ -82,19 +104,25 @@ def _head(release: Release, facts: dict[str, Any]) -> str:
         ("noisy marginals", str(len(release.transcript.measurements))),
         ("noisy single counts", str(len(release.transcript.answers))),
         (
-            "private choices",
+            "private selections",
             str(len(release.transcript.selections) + len(release.transcript.query_selections)),
         ),
         ("numbers in the model", f"{sum(a.size for a in release.model.state().arrays.values()):,}"),
     ]
     badge = '<span class="badge">differentially private</span>' if facts["private"] else ""
-    alarm = "" if facts["private"] else f'<div class="alarm" role="alert">{escape(facts["warning"])}</div>'
-    name = escape(str(facts["mechanism"].get("name", "")))
+    alarm = (
+        ""
+        if facts["private"]
+        else f'<div class="alarm" role="alert">{escape(facts["warning"])}</div>'
+    )
+    name = escape(facts["mechanism"]["name"])
     return (
         f"<header><h1>A synthetic table, and what it cost</h1>{badge}"
         f'<p class="soft">Mechanism: {name}. Protected: {escape(facts["unit"])}.</p>{alarm}'
         '<div class="tiles">'
-        + "".join(f'<div class="tile"><b>{escape(v)}</b><span>{escape(k)}</span></div>' for k, v in tiles)
+        + "".join(
+            f'<div class="tile"><b>{escape(v)}</b><span>{escape(k)}</span></div>' for k, v in tiles
+        )
         + "</div></header>"
     )
 
@@ -116,84 +144,59 @@ def _limits(release: Release, facts: dict[str, Any]) -> str:
 
 
 def _public(facts: dict[str, Any]) -> str:
-    """The public table that the release rests on too, where there is one."""
-    public = facts["mechanism"].get("public")
-    if not isinstance(public, dict):
+    public = facts["mechanism"]["public"]
+    if public is None:
         return ""
-    columns = public.get("columns")
-    names = ", ".join(map(str, columns)) if isinstance(columns, list) else "?"
+    names = ", ".join(public["columns"])
     own = "They are the private records, whose other columns alone are protected: these are"
-    whose = own if public.get("same_records") else "They are"
+    whose = own if public["same_records"] else "They are"
     return _section(
         "Public records",
         [
             _paragraph(
-                f"The release rests on a public table too: {public.get('rows')} records of {names}. {whose} not"
+                f"The release rests on a public table too: {public['rows']} records of {names}. {whose} not"
                 " protected. That they are public is the word of whoever made the release:"
             ),
-            f"<blockquote>{escape(str(public.get('attestation')))}</blockquote>",
-            f'<p class="soft">Its sha256: {escape(str(public.get("sha256")))}</p>',
+            f"<blockquote>{escape(public['attestation'])}</blockquote>",
+            f'<p class="soft">Its sha256: {escape(public["sha256"])}</p>',
         ],
     )
 
 
 def _steps(release: Release) -> str:
     entries = release.transcript.entries
-    largest = float(max((e.rho for e in entries if not isinstance(e, PublicReading | PublicTotal)), default=0))
+    largest = float(max((e.describe().rho for e in entries), default=0))
     budget = float(release.account.rho_budget)
     rows = [_step(entry, largest, budget) for entry in entries[:_MAX_ROWS]]
     head = (
-        '<table><thead><tr><th>Question</th><th class="n">cells</th><th class="n">noise</th>'
+        '<table><thead><tr><th>Question</th><th class="n">cells or candidates</th><th class="n">noise</th>'
         '<th class="n">of the budget</th><th style="min-width:90px"></th></tr></thead>'
     )
     return (
         "<p>Every question that was put to the rows, in order. A count has one number per cell, each with"
         " independent noise of the standard deviation given, in records; a choice picks one marginal, or one"
-        " single count, out of several, with random noise too.</p>" + _folded(head, rows, len(entries) - len(rows))
+        " single count, out of several, with random noise too.</p>"
+        + _folded(head, rows, len(entries) - len(rows))
     )
 
 
 def _step(entry: Entry, largest: float, budget: float) -> str:
-    match entry:
-        case Measurement():
-            grouped = " (rare values together)" if entry.query.groups else ""
-            what, noise = (
-                f"Counted {', '.join(entry.clique)}{grouped}",
-                f"\N{PLUS-MINUS SIGN}{entry.scale:.4g}",
-            )
-            cells, rho = f"{entry.values.size:,}", float(entry.rho)
-        case Selection():
-            source = " from public data" if entry.public else ""
-            what, noise = f"Chose {', '.join(entry.chosen)}{source}", f"epsilon {entry.epsilon:.3g}"
-            cells, rho = f"1 of {len(entry.candidates) + len(entry.readable):,}", float(entry.rho)
-        case Answer():
-            what, noise = f"Counted {entry.query.words}", f"\N{PLUS-MINUS SIGN}{entry.scale / entry.query.most:.4g}"
-            cells, rho = "1", float(entry.rho)
-        case QuerySelection():
-            what, noise = f"Chose {entry.chosen.words}", f"epsilon {entry.epsilon:.3g}"
-            cells, rho = f"1 of {len(entry.queries) - len(entry.without):,}", float(entry.rho)
-        case PublicReading():
-            return (
-                f"<tr><td>Read {escape(', '.join(entry.clique))} from public data</td>"
-                f'<td class="n">{entry.values.size:,}</td><td class="n">as if \N{PLUS-MINUS SIGN}{entry.scale:.4g}</td>'
-                '<td class="n">0 %</td><td></td></tr>'
-            )
-        case PublicTotal():
-            return f'<tr><td>{entry.total:,} records, public under this unit</td><td colspan="4"></td></tr>'
+    found = entry.describe()
+    rho = float(found.rho)
     width = 100 * rho / largest if largest else 0.0
     return (
-        f'<tr><td>{escape(what)}</td><td class="n">{cells}</td><td class="n">{noise}</td>'
+        f'<tr><td>{escape(found.what)}</td><td class="n">{found.size}</td><td class="n">{found.noise}</td>'
         f'<td class="n">{percent(quotient(rho, budget))}</td>'
         f'<td><span class="share" style="width:{width:.1f}%"></span></td></tr>'
     )
 
 
 def _folded(head: str, rows: list[str], left_out: int) -> str:
-    """A table of which the first rows are seen, the rest on demand, and those left out are told."""
-    shown = f'<div class="scroll">{head}<tbody>{"".join(rows[:_SEEN_ROWS])}</tbody></table></div>'
-    if len(rows) > _SEEN_ROWS:
-        rest = f'<div class="scroll">{head}<tbody>{"".join(rows[_SEEN_ROWS:])}</tbody></table></div>'
-        shown += f"<details><summary>The other {len(rows) - _SEEN_ROWS}</summary>{rest}</details>"
+    seen_rows = 16
+    shown = f'<div class="scroll">{head}<tbody>{"".join(rows[:seen_rows])}</tbody></table></div>'
+    if len(rows) > seen_rows:
+        rest = f'<div class="scroll">{head}<tbody>{"".join(rows[seen_rows:])}</tbody></table></div>'
+        shown += f"<details><summary>The other {len(rows) - seen_rows}</summary>{rest}</details>"
     if left_out > 0:
         shown += f'<p class="soft">And {left_out} more, in the release.</p>'
     return shown
@@ -212,51 +215,67 @@ def _left_out(release: Release) -> str:
 
 
 def _unasked(release: Release) -> str:
-    """The columns that nothing tells of, where there are any."""
-    if not release.unasked:
+    if not release.unmeasured_columns:
         return ""
-    return f'<div class="alarm" role="alert">{escape(nothing_asked(release.unasked))}</div>'
+    return (
+        f'<div class="alarm" role="alert">{escape(nothing_asked(release.unmeasured_columns))}</div>'
+    )
 
 
 def _contradicted(release: Release) -> str:
-    """Where the model is not what was measured, if anywhere, or why there is none."""
     if release.no_model:
         words = f"This release has no model: {release.no_model}. margrave refit fits one to its answers at no cost."
         return f'<div class="alarm" role="alert">{escape(words)}</div>'
-    misfits = release.misfits
-    return f'<div class="alarm" role="alert">{escape(contradicted(misfits))}</div>' if misfits else ""
+    misfits = release.misfit
+    return (
+        f'<div class="alarm" role="alert">{escape(contradicted(misfits))}</div>' if misfits else ""
+    )
 
 
 def _columns(release: Release) -> str:
-    cards, unasked = [], release.unasked
+    cards, unasked = [], release.unmeasured_columns
+    numbers: dict[str, list[ColumnNumber]] = {}
+    for n in numbers_of(release.schema, release.transcript, release.model, LEVEL):
+        numbers.setdefault(n.column, []).append(n)
     for view in column_views(release):
         note = "nothing was asked of it" if view.name in unasked else "not measured by itself"
         if view.measured is not None:
             note = f"the real counts within \N{PLUS-MINUS SIGN}{view.error:.3g} of the noisy ones"
         cards.append(
             f'<div class="card"><h3>{escape(view.name)}</h3>{bars(view)}'
-            f'<p class="soft">{len(view.labels)} codes, {note}</p></div>'
+            f'<p class="soft">{len(view.labels)} codes, {note}</p>'
+            f"{_numbers(numbers[view.name])}</div>"
         )
     return f'<div class="cards">{"".join(cards)}</div>'
 
 
+def _numbers(numbers: list[ColumnNumber]) -> str:
+    mean = next((n for n in numbers if n.statistic == "mean" and n.low is not None), None)
+    shown = "" if mean is None else f'<p class="soft">Mean {escape(mean.words)}</p>'
+    words = "".join(f'<p class="doubt">{escape(w)}</p>' for w in uncertain(numbers))
+    return shown + words
+
+
 def _pairs(release: Release) -> str:
-    """What was measured together and what was not, above the pairs that say most."""
-    views, found = pair_views(release), release.together
+    views, found = pair_views(release), release.coverage
     if not found.pairs:
         return ""
-    unmeasured = [f'<div class="alarm" role="alert">{escape(words)}</div>' for words in related(found)]
-    told = unmeasured or [_paragraph("All pairs of columns were measured together.")]
+    unmeasured = [
+        f'<div class="alarm" role="alert">{escape(words)}</div>' for words in related(found)
+    ]
+    texts = unmeasured or [_paragraph("All pairs of columns were measured together.")]
     cards = "".join(
         f'<div class="card"><h3>{escape(v.names[0])} by {escape(v.names[1])}</h3>{heat(v)}'
         f'<p class="soft">{escape(v.names[1])} runs across; {v.information:.3g} bits in common</p></div>'
         for v in views
     )
     intro = _paragraph(
-        "The measured pairs in which one column says most about the other, by the model. The stronger the colour,"
+        "The measured pairs with the largest mutual information, by the model. The stronger the color,"
         " the more records."
     )
-    return _section("Pairs", [*told, *([intro, f'<div class="cards">{cards}</div>'] if views else [])])
+    return _section(
+        "Pairs", [*texts, *([intro, f'<div class="cards">{cards}</div>'] if views else [])]
+    )
 
 
 def _bounds(release: Release) -> str:
@@ -264,32 +283,38 @@ def _bounds(release: Release) -> str:
     if not views:
         return ""
     intro = _paragraph(
-        "How far the model's marginals can be from the real ones: the sum over all cells of the difference in counts is"
-        f" no larger than this with probability {LEVEL:g}, each on its own. As a share of all records, 0 is no"
-        " difference and 2 no overlap. Marginals inside a measured one are bounded by its noise; the others by not"
-        " having been chosen, which says less. It takes the list of what was measured as given."
+        "The distance of the model's marginals from the real ones: the sum over all cells of the difference in counts"
+        f" is at most this with probability {LEVEL:g}, each on its own. As a share of all records it is between 0"
+        " (equal) and 2 (no overlap). Marginals inside a measured one are bounded by its noise; the others by not"
+        " having been selected, which is a weaker bound. The list of measured marginals is taken as given."
     )
     head = (
         '<table><thead><tr><th>Marginal</th><th class="n">records</th><th class="n">of all</th>'
         "<th>how</th></tr></thead>"
     )
-    told = [b for b in views if b.tells]
-    rows = [_bound(b) for b in told[:_MAX_ROWS]]
-    listed = _folded(head, rows, len(told) - len(rows)) if rows else ""
+    informative = [b for b in views if b.tells]
+    rows = [_bound(b) for b in informative[:_MAX_ROWS]]
+    listed = _folded(head, rows, len(informative) - len(rows)) if rows else ""
     verdict = _paragraph(
-        f"Of the {len(views):,} marginals of the workload, and of fewer columns, {len(told):,} have a bound below 2."
-        + (" Of the others the noisy answers alone rule nothing out." if 0 < len(told) < len(views) else "")
-        + (f" The first of them: {views[0].how}." if not told else "")
+        f"Of the {len(views):,} marginals of the workload, and of fewer columns, {len(informative):,} have a bound"
+        " below 2."
+        + (
+            " No useful bound exists for the other marginals."
+            if 0 < len(informative) < len(views)
+            else ""
+        )
+        + (f" The first of them: {views[0].how}." if not informative else "")
     )
     return _section("Error bounds", [intro, _left_out(release), verdict, listed, _price(release)])
 
 
 def _price(release: Release) -> str:
-    """What the bounds say together, in rows."""
     price = price_view(release)
     if price is None or price.rows is None or price.share is None:
         return ""
-    without = f", {price.unbounded} of which have no bound and count as 2," if price.unbounded else ""
+    without = (
+        f", {price.unbounded} of which have no bound and count as 2," if price.unbounded else ""
+    )
     return "<h3>The price of privacy</h3>" + _paragraph(
         f"With probability {price.level:g} the mean error of the workload's {price.marginals:,} marginals{without} is"
         f" at most {price.error:.3g} (0 to 2). That is what {price.rows:,} real records drawn at random,"
@@ -315,7 +340,8 @@ def _posterior(release: Release) -> str:
         " drawn from them give intervals for the population that the records come from."
     )
     rows = "".join(
-        f'<tr><td>{escape(words)}</td><td class="n">{escape(value)}</td></tr>' for words, value in view.diagnostics
+        f'<tr><td>{escape(words)}</td><td class="n">{escape(value)}</td></tr>'
+        for words, value in view.diagnostics
     )
     alarm = f'<div class="alarm" role="alert">{escape(view.warning)}</div>' if view.warning else ""
     table = f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>' if rows else ""
@@ -334,8 +360,9 @@ def _ledger(release: Release) -> str:
         for d in account.debits[:_MAX_ROWS]
     ]
     head = '<table><thead><tr><th>Debit</th><th class="n">rho</th></tr></thead>'
-    return "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>" + _folded(
-        head, sums + debits, len(account.debits) - len(debits)
+    return (
+        "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>"
+        + _folded(head, sums + debits, len(account.debits) - len(debits))
     )
 
 

@@ -18,24 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margrave.errors import SchemaError
-from margrave.schema import checks
-from margrave.schema.column import Column, settled
-from margrave.schema.discrete import OTHER, Categorical, Coded, Ordinal
-from margrave.schema.elements import LINES, Element, code_name, codes_of, element, elements, union_of
+from margrave.schema import validators
+from margrave.schema.categorical import OTHER, Categorical, Coded, Ordinal
+from margrave.schema.column import Column, set_fields
+from margrave.schema.constraint_values import (
+    NUMERIC_KINDS,
+    Element,
+    code_name,
+    codes_of,
+    element,
+    elements,
+    union_of,
+)
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
-from margrave.schema.zeros import Size, StructuralZeros, any_possible
+from margrave.structural_zeros import Size, StructuralZeros, any_possible
 
-VIOLATING = ("keep", "refuse")
-"""What becomes of rows that violate a constraint: they stay in the counts, or are an error before anything is spent."""
-
-LENGTH = "Where the time between them matters, keep it as a column of its own in place of the second."
-MAX_CELLS = 1 << 22
 #: Cells of the tables of all constraints of a schema together: 256 MiB.
-MAX_CELLS_TOGETHER = 1 << 28
-"""The most combinations of codes that one constraint may be about."""
+#: Combinations of codes of the largest constraint.
+MAX_CONSTRAINT_CELLS = 1 << 28
 
 Columns = Mapping[str, Column]
-Table = NDArray[np.bool_]
+ValueTable = NDArray[np.bool_]
 
 
 class Constraint(Protocol):
@@ -50,17 +53,19 @@ class Constraint(Protocol):
 
     @property
     def violating(self) -> str:
-        """What becomes of rows that violate it: one of ``VIOLATING``."""
+        """The policy for rows that violate the constraint: one of ``VIOLATING``."""
         ...
 
     @abstractmethod
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """The combinations of codes that cannot occur; SchemaError for values that there are not."""
+        """Return the combinations of codes that cannot occur. Raise ``SchemaError`` for unknown
+        values.
+        """
         ...
 
 
 def name_of(constraint: Constraint) -> str:
-    """A constraint in words: its kind and columns."""
+    """Return a constraint in words: its kind and columns."""
     return f"{constraint.kind} ({', '.join(constraint.columns)})"
 
 
@@ -79,9 +84,11 @@ class Impossible:
     def __post_init__(self) -> None:
         _check_policy(self)
         if not isinstance(self.where, Mapping) or not self.where:
-            raise SchemaError("A constraint 'impossible' names no column.", remedy='Write {"age": (0, 14), ...}.')
+            raise SchemaError(
+                "A constraint 'impossible' names no column.", remedy='Write {"age": (0, 14), ...}.'
+            )
         kept = {_named(c): elements(v, f"Impossible, column {c!r}") for c, v in self.where.items()}
-        settled(self, where=kept)
+        set_fields(self, where=kept)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,7 +96,7 @@ class Impossible:
         return tuple(self.where)
 
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """All combinations of the values."""
+        """Yield all combinations of the values."""
         possible = _table(self.columns, columns)
         possible[np.ix_(*(union_of(columns[c], v) for c, v in self.where.items()))] = False
         yield StructuralZeros(self.columns, possible)
@@ -113,13 +120,15 @@ class Allowed:
     def __post_init__(self) -> None:
         _check_policy(self)
         names = _names(self.columns, "allowed")
-        settled(self, columns=names, rows=_rows(self.rows, names, "allowed"))
+        set_fields(self, columns=names, rows=_rows(self.rows, names, "allowed"))
 
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """All combinations that are not listed."""
+        """Yield all combinations that are not listed."""
         possible = _table(self.columns, columns)
         possible[...] = False
-        taken = [codes_of(columns[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)]
+        taken = [
+            codes_of(columns[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)
+        ]
         for combination in zip(*taken, strict=True):
             for cell in product(*combination):
                 possible[cell] = True
@@ -149,9 +158,13 @@ class Depends:
         _check_policy(self)
         _names([self.on, self.column], "depends")
         if not isinstance(self.table, Mapping) or not self.table:
-            raise SchemaError("A constraint 'depends' has no table.", remedy='Write {"York": "England", ...}.')
+            raise SchemaError(
+                "A constraint 'depends' has no table.", remedy='Write {"York": "England", ...}.'
+            )
         where = f"Depends, columns {self.on!r} and {self.column!r}"
-        settled(self, table={element(k, where): element(v, where) for k, v in self.table.items()})
+        set_fields(
+            self, table={element(k, where): element(v, where) for k, v in self.table.items()}
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +172,7 @@ class Depends:
         return (self.on, self.column)
 
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """All combinations that are not in the table."""
+        """Yield all combinations that are not in the table."""
         on, column = columns[self.on], columns[self.column]
         possible = _table(self.columns, columns)
         given = codes_of(on, list(self.table))
@@ -168,7 +181,7 @@ class Depends:
         for keys, codes in zip(given, follows, strict=True):
             for key in keys:
                 if known.setdefault(key, codes) != codes:
-                    raise checks.fail(
+                    raise validators.column_error(
                         self.on,
                         f"the table of {self.column!r} has two lines for {code_name(on, key)}.",
                         "Keep one; where several values are possible, declare allowed combinations.",
@@ -180,8 +193,10 @@ class Depends:
             free.add(on.labels().index(OTHER))
         left = sorted(set(range(on.size)) - set(known) - free)
         if left:
-            raise checks.fail(
-                self.on, f"the table of {self.column!r} has no line for {code_name(on, left[0])}.", "Add one."
+            raise validators.column_error(
+                self.on,
+                f"the table of {self.column!r} has no line for {code_name(on, left[0])}.",
+                "Add one.",
             )
         if column.missing and None not in self.table.values():
             possible[:, -1] = True
@@ -202,10 +217,10 @@ class Ordered:
 
     def __post_init__(self) -> None:
         _check_policy(self)
-        settled(self, columns=_names(self.columns, "ordered"))
+        set_fields(self, columns=_names(self.columns, "ordered"))
 
     def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """All pairs of codes that cannot be in order, of every two of the columns."""
+        """Yield all pairs of codes that cannot be in order, of every two of the columns."""
         chain = [columns[c] for c in self.columns]
         _check_line(chain)
         for first, second in combinations(chain, 2):
@@ -215,23 +230,28 @@ class Ordered:
             yield StructuralZeros((first.name, second.name), possible)
 
 
-CONSTRAINTS = (Impossible, Allowed, Depends, Ordered)
 Declared = Sequence[tuple[Constraint, Sequence[StructuralZeros]]]
 
 
 def check_constraints(constraints: Sequence[Constraint]) -> None:
-    """Refuse what is no constraint, and a column that stands in two orders: its values are drawn for one."""
+    """Raise ``SchemaError`` for an element that is not a constraint, and for a column in two
+    orders.
+    """
+    known_kinds = (Impossible, Allowed, Depends, Ordered)
     ordered: dict[str, Constraint] = {}
     for constraint in constraints:
-        if not isinstance(constraint, CONSTRAINTS):
+        if not isinstance(constraint, known_kinds):
             raise SchemaError(
-                "A constraint is none.", remedy="Make it with Impossible, Allowed, Depends or Ordered."
+                "A constraint is not of a known kind.",
+                remedy="Make it with Impossible, Allowed, Depends or Ordered.",
             )
         if isinstance(constraint, Ordered):
             twice = [c for c in constraint.columns if c in ordered]
             if twice:
-                raise checks.fail(
-                    twice[0], "it stands in two orders.", "Join them into one chain: ordered = [first, second, third]."
+                raise validators.column_error(
+                    twice[0],
+                    "it stands in two orders.",
+                    "Join them into one chain: ordered = [first, second, third].",
                 )
             ordered.update(dict.fromkeys(constraint.columns, constraint))
 
@@ -245,9 +265,10 @@ def declared_of(
     for constraint in constraints:
         zeros = zeros_of(constraint, columns)
         cells += sum(int(z.possible.size) for z in zeros)
-        if cells > MAX_CELLS_TOGETHER:
+        if cells > MAX_CONSTRAINT_CELLS:
             raise SchemaError(
-                f"The tables of the first {len(found) + 1:,} constraints have more than {MAX_CELLS_TOGETHER:,} cells.",
+                f"The tables of the first {len(found) + 1:,} constraints have more than"
+                f" {MAX_CONSTRAINT_CELLS:,} cells.",
                 remedy="Join constraints on the same columns into one, or give their columns fewer codes.",
             )
         found.append((constraint, zeros))
@@ -255,7 +276,9 @@ def declared_of(
 
 
 def zeros_of(constraint: Constraint, columns: Columns) -> tuple[StructuralZeros, ...]:
-    """What a constraint rules out. SchemaError for columns or values that there are not."""
+    """Return the structural zeros of a constraint. Raise ``SchemaError`` for unknown columns or
+    values.
+    """
     for name in constraint.columns:
         if name not in columns:
             raise SchemaError(
@@ -270,7 +293,10 @@ def check_possible(declared: Declared, size: Size) -> None:
     zeros: list[StructuralZeros] = []
     for constraint, own in declared:
         if not all(z.possible.any() for z in own):
-            raise SchemaError(f"The constraint {name_of(constraint)} leaves nothing possible.", remedy="Loosen it.")
+            raise SchemaError(
+                f"The constraint {name_of(constraint)} leaves nothing possible.",
+                remedy="Loosen it.",
+            )
         zeros += own
     found = any_possible(zeros, size)
     if found is None:
@@ -289,19 +315,19 @@ def check_possible(declared: Declared, size: Size) -> None:
 
 
 def _extremes(column: Column) -> tuple[Any, Any]:
-    """The least and the greatest value of every code but the missing one."""
-    if isinstance(column, LINES):
+    if isinstance(column, NUMERIC_KINDS):
         return column.cells.extremes
     codes = np.arange(column.size - column.missing)
     return codes, codes
 
 
 def _check_line(chain: Sequence[Column]) -> None:
-    """The columns can be compared, and values in order exist in bins that are in order pair by pair."""
     first = chain[0]
     for column in chain:
-        if not isinstance(column, (*LINES, Ordinal, Coded)):
-            raise checks.fail(column.name, "it has no order to keep.", "Take it out of 'ordered'.")
+        if not isinstance(column, (*NUMERIC_KINDS, Ordinal, Coded)):
+            raise validators.column_error(
+                column.name, "it has no order to keep.", "Take it out of 'ordered'."
+            )
         numbers = all(isinstance(c, Integer | Real) for c in (first, column))
         alike = numbers or column.kind == first.kind
         if isinstance(column, Ordinal) and isinstance(first, Ordinal):
@@ -309,11 +335,17 @@ def _check_line(chain: Sequence[Column]) -> None:
         if isinstance(column, Timestamp) and isinstance(first, Timestamp):
             alike = column.unit == first.unit
         if not alike:
-            raise checks.fail(
-                column.name, f"its values cannot be compared with those of {first.name!r}.", _one_kind(first, column)
+            raise validators.column_error(
+                column.name,
+                f"its values cannot be compared with those of {first.name!r}.",
+                _one_kind(first, column),
             )
-        if len(chain) > 2 and isinstance(column, LINES) and (column.atoms or column.kind != first.kind):
-            raise checks.fail(
+        if (
+            len(chain) > 2
+            and isinstance(column, NUMERIC_KINDS)
+            and (column.atoms or column.kind != first.kind)
+        ):
+            raise validators.column_error(
                 column.name,
                 "an order of three or more columns takes no atoms, and one kind of column.",
                 "Take its atoms out, or order two columns only.",
@@ -321,30 +353,36 @@ def _check_line(chain: Sequence[Column]) -> None:
 
 
 def _one_kind(first: Column, second: Column) -> str:
-    """How two columns that are of two kinds, or units, can be put in order."""
+    length = "Where the time between them matters, keep it as a column of its own in place of the second."
     if not all(isinstance(c, Date | Timestamp) for c in (first, second)):
         return "Give both one kind (and one unit, or one list of categories)."
     if first.kind == second.kind:
-        return f"Give both one unit. {LENGTH}"
-    return f'Write kind = "date" for both (of times it takes the day), or "timestamp" with one unit. {LENGTH}'
+        return f"Give both one unit. {length}"
+    return f'Write kind = "date" for both (of times it takes the day), or "timestamp" with one unit. {length}'
 
 
 def _check_policy(constraint: Constraint) -> None:
-    if constraint.violating not in VIOLATING:
+    # Policies for rows that violate a constraint: count them, or refuse the table before anything
+    # is spent.
+    violating = ("keep", "refuse")
+    if constraint.violating not in violating:
         raise SchemaError(
-            "violating names no policy of a constraint.", remedy=f"Choose one of: {', '.join(VIOLATING)}."
+            "violating names no policy of a constraint.",
+            remedy=f"Choose one of: {', '.join(violating)}.",
         )
 
 
 def _named(column: Any) -> str:
-    return checks.name(column, "column of a constraint")
+    return validators.name(column, "column of a constraint")
 
 
 def _names(columns: Any, kind: str) -> tuple[str, ...]:
     listed = isinstance(columns, Sequence) and not isinstance(columns, str)
     names = tuple(map(_named, columns)) if listed else ()
     if len(names) < 2 or len(set(names)) < len(names):
-        raise SchemaError(f"A constraint {kind!r} is about two or more columns, each once.", remedy="List them.")
+        raise SchemaError(
+            f"A constraint {kind!r} is about two or more columns, each once.", remedy="List them."
+        )
     return names
 
 
@@ -356,18 +394,20 @@ def _rows(rows: Any, names: tuple[str, ...], kind: str) -> tuple[tuple[Element, 
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(names):
             raise SchemaError(
-                f"{where}: combination {number} does not have {len(names)} values.", remedy="One for each column."
+                f"{where}: combination {number} does not have {len(names)} values.",
+                remedy="One for each column.",
             )
         found.append(tuple(element(v, where) for v in row))
     return tuple(found)
 
 
-def _table(names: Sequence[str], columns: Columns) -> Table:
-    """All combinations of the columns' codes, possible."""
+def _table(names: Sequence[str], columns: Columns) -> ValueTable:
+    # Combinations of codes of the largest constraint whose table is built at once.
+    max_cells = 1 << 22
     shape = [columns[c].size for c in names]
-    if math.prod(shape) > MAX_CELLS:
+    if math.prod(shape) > max_cells:
         widest = max(names, key=lambda c: columns[c].size)
-        raise checks.fail(
+        raise validators.column_error(
             widest,
             f"a constraint on {', '.join(names)} has {math.prod(shape):,} combinations, too many to hold.",
             "Give the columns fewer bins or categories, or split the constraint.",

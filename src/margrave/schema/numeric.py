@@ -1,6 +1,6 @@
-"""Columns on a line between public bounds: whole and real numbers, dates and times, cut into cells.
+"""Columns on a line between public bounds, cut into cells: whole and real numbers, dates, times.
 
-Bins have equal width, or given edges; atoms are single values with a cell of their own (0 hours worked, say).
+Bins have equal width or given edges. ``atoms`` are point masses: values with a cell of their own.
 """
 
 from __future__ import annotations
@@ -9,26 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from margrave.schema import checks
-from margrave.schema.cells import EXACT, Cells, equal_width, given_edges
-from margrave.schema.column import Column, Encoded, placed, settled, with_missing
-from margrave.schema.values import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
-from margrave.typing import FloatArray, IntArray
+from margrave.schema import validators
+from margrave.schema.bins import EXACT, Binning
+from margrave.schema.column import Column, Encoded
+from margrave.schema.line import cells_of, encoded_of, labels_of, sample_points, settle
+from margrave.schema.parsing import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
+from margrave.types import FloatArray, IntArray
 
-BINS = 32
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-ALLOWED = ("clip", "missing", "refuse")
 
 
 @dataclass(frozen=True)
 class Integer:
-    """Whole numbers from ``low`` to ``high``; one code each where there are no more than ``bins`` of them.
+    """Whole numbers from ``low`` to ``high``; one code each if there are at most ``bins`` of them.
 
     >>> Integer("age", 0, 99, bins=3, atoms=[0]).labels()
     ['0', '1 to 32', '33 to 65', '66 to 99']
@@ -47,15 +45,15 @@ class Integer:
     kind: ClassVar[str] = "integer"
 
     def __post_init__(self) -> None:
-        _settle(self, lambda key, v: checks.whole(self.name, key, v, -EXACT + 1, EXACT - 1))
+        settle(self, lambda key, v: validators.whole(self.name, key, v, -EXACT + 1, EXACT - 1))
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> Binning:
         """The cells of its line."""
-        return _cells(self, self.point, whole=True)
+        return cells_of(self, self.point, whole=True)
 
     def point(self, value: int | float) -> float:
-        """Where a value lies on the line."""
+        """Return the coordinate of a value."""
         return float(value)
 
     @property
@@ -69,29 +67,31 @@ class Integer:
         return pa.int64()
 
     def labels(self) -> list[str]:
-        """The range of every cell."""
-        return _labels(self, self.cells, lambda v: str(int(v)))
+        """Return the range of every cell."""
+        return labels_of(self, self.cells, lambda v: str(int(v)))
 
     def encode(self, values: pa.Array) -> Encoded:
-        """The code of every value; one between two whole numbers is rounded."""
-        return _encoded(self, self.cells, *self.points(values))
+        """Return the code of every value; one between two whole numbers is rounded."""
+        return encoded_of(self, self.cells, *self.points(values))
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are
+        empty.
+        """
         return numbers(values)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """A whole number from the cell of every code."""
-        return self.written(*drawn(self, codes, rng))
+        """Return a whole number from the cell of every code."""
+        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
-        """Points of the line as whole numbers."""
+        """Return points of the line as whole numbers."""
         return pa.array(values.astype(np.int64), pa.int64(), mask=null)
 
 
 @dataclass(frozen=True)
 class Real:
-    """Real numbers from ``low`` to ``high``; ``decimals`` is how many the decoded values have.
+    """Real numbers from ``low`` to ``high``; decoded values have ``decimals`` decimals.
 
     >>> Real("price", 0, 10, bins=2, atoms=[0]).labels()
     ['0', '(0, 5)', '[5, 10]']
@@ -109,23 +109,29 @@ class Real:
     kind: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        _settle(self, lambda key, v: checks.real(self.name, key, v))
+        settle(self, lambda key, v: validators.real(self.name, key, v))
         if self.low == self.high:
-            raise checks.fail(self.name, "low equals high.", "Give it two bounds, or leave the column out.")
+            raise validators.column_error(
+                self.name, "low equals high.", "Give it two bounds, or leave the column out."
+            )
         if self.decimals is not None:
-            checks.whole(self.name, "decimals", self.decimals, 0, 15)
+            validators.whole(self.name, "decimals", self.decimals, 0, 15)
             if max(abs(self.low), abs(self.high)) * 10**self.decimals > EXACT:
-                raise checks.fail(self.name, "decimals go beyond the precision of its bounds.", "Give fewer.")
+                raise validators.column_error(
+                    self.name, "decimals go beyond the precision of its bounds.", "Give fewer."
+                )
         if (np.diff(self.cells.edges) <= 0).any():
-            raise checks.fail(self.name, "its bounds are too close for so many bins.", "Give it fewer bins.")
+            raise validators.column_error(
+                self.name, "its bounds are too close for so many bins.", "Give it fewer bins."
+            )
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> Binning:
         """The cells of its line."""
-        return _cells(self, self.point, whole=False, decimals=self.decimals)
+        return cells_of(self, self.point, whole=False, decimals=self.decimals)
 
     def point(self, value: int | float) -> float:
-        """Where a value lies on the line."""
+        """Return the coordinate of a value."""
         return float(value)
 
     @property
@@ -139,24 +145,28 @@ class Real:
         return pa.float64()
 
     def labels(self) -> list[str]:
-        """The interval of every cell."""
+        """Return the interval of every cell."""
         short = [f"{e:.6g}" for e in self.cells.edges]
-        return _labels(self, self.cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}")
+        return labels_of(
+            self, self.cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}"
+        )
 
     def encode(self, values: pa.Array) -> Encoded:
-        """The code of every value."""
-        return _encoded(self, self.cells, *self.points(values))
+        """Return the code of every value."""
+        return encoded_of(self, self.cells, *self.points(values))
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are
+        empty.
+        """
         return numbers(values)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """A number from the cell of every code."""
-        return self.written(*drawn(self, codes, rng))
+        """Return a number from the cell of every code."""
+        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
-        """Points of the line as they are."""
+        """Return points of the line as they are."""
         return pa.array(values, pa.float64(), mask=null)
 
 
@@ -180,16 +190,16 @@ class Date:
     kind: ClassVar[str] = "date"
 
     def __post_init__(self) -> None:
-        _settle(self, lambda key, v: _day(self.name, key, v))
+        settle(self, lambda key, v: _day(self.name, key, v))
         _check_format(self.name, self.format, datetime(2001, 12, 23))
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> Binning:
         """The cells of its line."""
-        return _cells(self, self.point, whole=True)
+        return cells_of(self, self.point, whole=True)
 
     def point(self, value: date) -> float:
-        """Where a value lies on the line: days since 1970."""
+        """Return the coordinate of a value: days since 1970."""
         return float((datetime(value.year, value.month, value.day) - EPOCH).days)
 
     @property
@@ -203,15 +213,17 @@ class Date:
         return pa.date32()
 
     def labels(self) -> list[str]:
-        """The range of every cell."""
-        return _labels(self, self.cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
+        """Return the range of every cell."""
+        return labels_of(self, self.cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
 
     def encode(self, values: pa.Array) -> Encoded:
-        """The code of every value; a time counts as its day."""
-        return _encoded(self, self.cells, *self.points(values))
+        """Return the code of every value; a time counts as its day."""
+        return encoded_of(self, self.cells, *self.points(values))
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are
+        empty.
+        """
         return moments(values, 86400, self._parser)
 
     @property
@@ -219,11 +231,11 @@ class Date:
         return parser(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """A day from the cell of every code."""
-        return self.written(*drawn(self, codes, rng))
+        """Return a day from the cell of every code."""
+        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
-        """Points of the line (days since 1970) as dates."""
+        """Return points of the line (days since 1970) as dates."""
         return pa.array(values.astype(np.int32), pa.int32(), mask=null).cast(pa.date32())
 
 
@@ -250,10 +262,12 @@ class Timestamp:
     kind: ClassVar[str] = "timestamp"
 
     def __post_init__(self) -> None:
-        checks.name(self.name)
+        validators.name(self.name)
         if not isinstance(self.unit, str) or self.unit not in UNITS:
-            raise checks.fail(self.name, "unit is unknown.", f"Choose one of: {', '.join(UNITS)}.")
-        _settle(self, lambda key, v: _moment(self.name, key, v, self._seconds))
+            raise validators.column_error(
+                self.name, "unit is unknown.", f"Choose one of: {', '.join(UNITS)}."
+            )
+        settle(self, lambda key, v: _moment(self.name, key, v, self._seconds))
         _check_format(self.name, self.format, datetime(2001, 12, 23, 4, 5, 6))
 
     @property
@@ -261,12 +275,12 @@ class Timestamp:
         return UNITS[self.unit]
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> Binning:
         """The cells of its line."""
-        return _cells(self, self.point, whole=True)
+        return cells_of(self, self.point, whole=True)
 
     def point(self, value: date) -> float:
-        """Where a value lies on the line: units since 1970, rounded down."""
+        """Return the coordinate of a value: units since 1970, rounded down."""
         return units_since(at_midnight(value), self._seconds)
 
     @property
@@ -280,20 +294,22 @@ class Timestamp:
         return pa.timestamp("us")
 
     def labels(self) -> list[str]:
-        """The range of every cell."""
+        """Return the range of every cell."""
         shown = "seconds" if self._seconds == 1 else "minutes"
-        return _labels(
+        return labels_of(
             self,
             self.cells,
             lambda v: (EPOCH + timedelta(seconds=v * self._seconds)).isoformat(" ", timespec=shown),
         )
 
     def encode(self, values: pa.Array) -> Encoded:
-        """The code of every value."""
-        return _encoded(self, self.cells, *self.points(values))
+        """Return the code of every value."""
+        return encoded_of(self, self.cells, *self.points(values))
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Where every value lies on the line, NaN where it cannot be read, and which are empty."""
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are
+        empty.
+        """
         return moments(values, self._seconds, self._parser)
 
     @property
@@ -301,11 +317,11 @@ class Timestamp:
         return parser(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """A time from the cell of every code."""
-        return self.written(*drawn(self, codes, rng))
+        """Return a time from the cell of every code."""
+        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
-        """Points of the line (units since 1970) as times."""
+        """Return points of the line (units since 1970) as times."""
         ticks = values.astype(np.int64) * (self._seconds * 1_000_000)
         return pa.array(ticks, pa.int64(), mask=null).cast(self.type)
 
@@ -329,108 +345,54 @@ class _TimestampOut(Timestamp):
         return parser(self.format, output=True)
 
 
-def reading_output(column: Column) -> Column:
-    """The column as a reader of synthetic tables, and of what people ask of them.
+def for_reading_output(column: Column) -> Column:
+    """Return the column as a reader of synthetic tables, and of what people ask of them.
 
     margrave writes dates in ISO 8601 whatever a column's ``format``: that says how the real table writes them, Parquet
     has no patterns, and a pattern may drop part of a time. So the way back has to read both. The real table is still
     read by its format alone.
     """
-    made = _DateOut if isinstance(column, Date) else _TimestampOut if isinstance(column, Timestamp) else None
+    made = (
+        _DateOut
+        if isinstance(column, Date)
+        else _TimestampOut
+        if isinstance(column, Timestamp)
+        else None
+    )
     if made is None:
         return column
     read: Column = made(**{f.name: getattr(column, f.name) for f in fields(made)})
     return read
 
 
-def _settle(column: Numeric, bound: Callable[[str, Any], Any]) -> None:
-    """Check everything that the four kinds share, and put it in one form."""
-    name = checks.name(column.name)
-    low, high = bound("low", column.low), bound("high", column.high)
-    if low > high:
-        raise checks.fail(name, "low is above high.", "Exchange them.")
-    missing = checks.flag(name, "missing", column.missing)
-    edges, bins = column.edges, column.bins
-    if edges is not None:
-        if bins is not None:
-            raise checks.fail(name, "it has both bins and edges.", "Keep one of the two.")
-        edges = tuple(bound("edges", e) for e in checks.listed(name, "edges", edges))
-        if any(a >= b for a, b in pairwise(edges)):
-            raise checks.fail(name, "edges do not increase.", "Sort them, each once.")
-    else:
-        bins = checks.whole(name, "bins", BINS if bins is None else bins, 1, checks.MAX_BINS)
-    atoms = tuple(sorted({bound("atoms", a) for a in checks.listed(name, "atoms", column.atoms)}))
-    for key, values in (("edges", edges or ()), ("atoms", atoms)):
-        if any(not low <= v <= high for v in values):
-            raise checks.fail(name, f"{key} lie outside its bounds.", "Widen low and high, or take them out.")
-    outside = checks.policy(name, column.outside or "clip", ALLOWED, missing=missing)
-    settled(column, low=low, high=high, bins=bins, edges=edges, atoms=atoms, outside=outside)
-
-
-def _cells(column: Numeric, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None) -> Cells:
-    low, high = at(column.low), at(column.high)
-    if column.edges is None:
-        edges = equal_width(low, high, column.bins or BINS, whole=whole)
-    else:
-        edges = given_edges(low, high, [at(e) for e in column.edges], whole=whole)
-    return Cells(edges, np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64)), whole, decimals)
-
-
-def _encoded(column: Numeric, cells: Cells, values: FloatArray, empty: Mask) -> Encoded:
-    unreadable = np.isnan(values)
-    home = cells.count if column.missing else None
-    safe = np.where(unreadable, cells.edges[0], values)
-    top = cells.edges[-1] - 1 if cells.whole else cells.edges[-1]
-    outside = (safe < cells.edges[0]) | (safe > top)
-    codes = cells.locate(safe)
-    if column.outside == "missing":
-        codes = np.where(outside, home or 0, codes)
-    return placed(codes, empty, outside, unreadable, home)
-
-
-def drawn(column: Numeric, codes: IntArray, rng: np.random.Generator) -> tuple[FloatArray, Mask]:
-    """A point of the column's line for every code, and which codes say missing."""
-    null = codes >= column.cells.count
-    return column.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
-
-
-def _labels(column: Numeric, cells: Cells, show: Callable[[float], str]) -> list[str]:
-    def span(low: float, high: float, entered: bool, reached: bool) -> str:
-        if low == high:
-            return show(low)
-        if cells.whole:
-            return f"{show(low)} to {show(high)}"
-        return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
-
-    return with_missing([span(*s) for s in cells.spans()], column.missing)
-
-
 def _day(column: str, key: str, value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
-        raise checks.fail(column, f"{key} is not a date.", f"Write {key} = 2020-12-31, without quotes.")
+        raise validators.column_error(
+            column, f"{key} is not a date.", f"Write {key} = 2020-12-31, without quotes."
+        )
     return value
 
 
 def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
-    """A time without a zone that is a multiple of the unit."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
-        raise checks.fail(
+        raise validators.column_error(
             column, f"{key} is not a time.", f"Write {key} = 2020-12-31T23:00:00, without quotes."
         )
     if value.tzinfo is not None:
-        raise checks.fail(column, f"{key} has a time zone.", "Write the time in UTC, without an offset.")
+        raise validators.column_error(
+            column, f"{key} has a time zone.", "Write the time in UTC, without an offset."
+        )
     since = value - EPOCH
     if since.microseconds or (since.days * 86400 + since.seconds) % seconds:
-        raise checks.fail(
+        raise validators.column_error(
             column, f"{key} is not a multiple of its unit.", "Round it, or choose a smaller unit."
         )
     return value
 
 
 def _check_format(column: str, pattern: Any, example: datetime) -> None:
-    """A pattern must read what it writes."""
     if pattern is None:
         return
     try:
@@ -438,4 +400,6 @@ def _check_format(column: str, pattern: Any, example: datetime) -> None:
     except (ValueError, TypeError, OverflowError, UnicodeError):
         read = None
     if read is None or read.date() != example.date():
-        raise checks.fail(column, "format does not describe a date.", 'Write format = "%d/%m/%Y", say.')
+        raise validators.column_error(
+            column, "format does not describe a date.", 'Write format = "%d/%m/%Y", say.'
+        )

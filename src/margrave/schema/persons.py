@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from margrave.errors import SchemaError
-from margrave.schema.values import MARKS, ODD
+from margrave.schema.parsing import MARKS, ODD
 
 #: Texts that files and programs write where a person is not known, in lower case.
 PLACEHOLDERS = MARKS | {
@@ -17,10 +17,6 @@ PLACEHOLDERS = MARKS | {
     "not available", "not known", "not applicable", "not recorded", "no id", "anonymous", "anon",
     "unbekannt", "keine angabe", "k.a.", "k. a.", "inconnu", "desconocido", "sconosciuto", "onbekend",
 }  # fmt: skip
-#: Zero and negative numbers, and texts without a letter or digit. Runs of nines are numbers that registers reach.
-NUMBERS_OF_NOBODY = re.compile(r"[-+]?0+([.,]0*)?|-\d+([.,]\d*)?|[\W_]+")
-#: A long whole number that became a float: several numbers became one. "4E17" is a code.
-ROUNDED = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+\d+")
 
 
 def normalized(written: str) -> str:
@@ -41,32 +37,43 @@ def is_placeholder(name: str) -> bool:
     >>> [n for n in ("unknown", "#N/A", "-", "0", "-1", "999", "P0", "Noone") if is_placeholder(n)]
     ['unknown', '#N/A', '-', '0', '-1']
     """
-    return name.lower() in PLACEHOLDERS or NUMBERS_OF_NOBODY.fullmatch(name) is not None
+    # Zero and negative numbers, and texts without a letter or digit. Runs of nines are numbers
+    # that registers reach.
+    numbers_of_nobody = re.compile(r"[-+]?0+([.,]0*)?|-\d+([.,]\d*)?|[\W_]+")
+    return name.lower() in PLACEHOLDERS or numbers_of_nobody.fullmatch(name) is not None
 
 
 def person_name(written: str | None, accepted: Collection[str] = ()) -> str | None:
     """Return the identifier of a person; None if it names nobody. ``accepted`` placeholders are identifiers."""
+    # A long whole number that became a float: several numbers became one. "4E17" is a code.
+    rounded = re.compile(r"\d{16,}\.0|\d(\.\d+)?[eE]\+\d+")
     if written is None or written == ODD:
         return None
     name = normalized(written)
-    if not name or ROUNDED.fullmatch(name) or (name not in accepted and is_placeholder(name)):
+    if not name or rounded.fullmatch(name) or (name not in accepted and is_placeholder(name)):
         return None
     return name
 
 
-def check_accepted(given: Any, person: str | None) -> tuple[str, ...]:
+def check_accepted(identifiers: Any, person: str | None) -> tuple[str, ...]:
     """Return the placeholders that a schema accepts as identifiers; ``SchemaError`` for anything else.
 
     An identifier that is accepted anyway is refused: a schema is published.
     """
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(v, str) for v in given):
-        raise SchemaError("person_accepts is not a list of texts.", remedy='Write person_accepts = ["0"].')
-    if given and person is None:
+    if (
+        isinstance(identifiers, str)
+        or not isinstance(identifiers, Sequence)
+        or not all(isinstance(v, str) for v in identifiers)
+    ):
         raise SchemaError(
-            "person_accepts is given, and the schema names no column of persons.",
+            "person_accepts is not a list of texts.", remedy='Write person_accepts = ["0"].'
+        )
+    if identifiers and person is None:
+        raise SchemaError(
+            "person_accepts is identifiers, and the schema names no column of persons.",
             remedy='Write person = "..." beside it, or leave person_accepts out.',
         )
-    names = tuple(map(normalized, given))
+    names = tuple(map(normalized, identifiers))
     for position, name in enumerate(names, 1):
         if not is_placeholder(name):
             raise SchemaError(

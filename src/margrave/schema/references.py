@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
+from margrave._io import path_of, same_file
 from margrave.errors import SchemaError
-from margrave.files import path_of, same_file
 from margrave.schema.toml_text import quoted
 
+#: Bytes that all references of one schema may read together. A file named twice counts twice.
 MAX_REFERENCED_BYTES = 64 << 20
-"""The most bytes that all references of one schema read together; a file named twice counts twice."""
 
-MAX_NAME_CHARACTERS = 300
 GZIP = b"\x1f\x8b"
 
 
@@ -41,7 +40,11 @@ class ReferencedFile:
             return True
         try:
             return self._same_bytes(table)
-        except (OSError, EOFError, ValueError):  # whoever reads the table reports what is wrong with it
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+        ):  # whoever reads the table reports what is wrong with it
             return False
 
     def _same_bytes(self, table: Path) -> bool:
@@ -92,7 +95,8 @@ class References:
             content = self._content(path, named)
         except (OSError, RuntimeError, ValueError):  # a loop of links is a RuntimeError
             raise SchemaError(
-                f"{named} cannot be read.", remedy="Put it into the schema's folder, as a file that you may read."
+                f"{named} cannot be read.",
+                remedy="Put it into the schema's folder, as a file that you may read.",
             ) from None
         found = ReferencedFile(name, hashlib.sha256(content).hexdigest(), len(content), path)
         check_apart((found,), self._table)
@@ -100,8 +104,15 @@ class References:
         return content
 
     def _content(self, path: Path, named: str) -> bytes:
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(path, flags), "rb") as file:  # a pipe without a writer must not stop it
+        flags = (
+            os.O_RDONLY
+            | getattr(os, "O_NONBLOCK", 0)
+            | getattr(os, "O_NOFOLLOW", 0)
+            | getattr(os, "O_BINARY", 0)
+        )
+        with os.fdopen(
+            os.open(path, flags), "rb"
+        ) as file:  # a pipe without a writer must not stop it
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise SchemaError(f"{named} is not a regular file.", remedy="Name a CSV file.")
             content = file.read(self._left + 1)
@@ -117,7 +128,8 @@ class References:
 
 def _is_inside(name: str) -> bool:
     """Return True if a path is relative and names no parent, on this system and on any other."""
-    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+    max_name_characters = 300
+    if not name.strip() or len(name) > max_name_characters or not name.isprintable():
         return False
     windows = PureWindowsPath(name)
     parts = (*windows.parts, *PurePosixPath(name).parts)
@@ -166,4 +178,9 @@ def _is_file(plain: Any) -> bool:
         return False
     name, sha256, size = plain["name"], plain["sha256"], plain["bytes"]
     texts = isinstance(name, str) and isinstance(sha256, str) and type(size) is int
-    return texts and _is_inside(name) and re.fullmatch("[0-9a-f]{64}", sha256) is not None and size >= 0
+    return (
+        texts
+        and _is_inside(name)
+        and re.fullmatch("[0-9a-f]{64}", sha256) is not None
+        and size >= 0
+    )

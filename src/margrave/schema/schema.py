@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from margrave.error_sanitizer import hides_rows
+from margrave._io import read_input, written_whole
+from margrave.domain import Codes, Domain, code_dtype
+from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError, SchemaError
-from margrave.files import read_input, written_whole
-from margrave.schema import checks, toml
-from margrave.schema.causes import causes_of
+from margrave.frames import columns_of
+from margrave.schema import toml, validators
+from margrave.schema.categorical import Categorical, Coded
+from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column, encode_each_once
 from margrave.schema.constraints import Constraint, check_constraints, check_possible, declared_of
-from margrave.schema.discrete import Categorical, Coded
-from margrave.schema.domain import Codes, Domain, code_dtype
-from margrave.schema.frames import columns_of
-from margrave.schema.meaning import meaning_of
-from margrave.schema.numeric import reading_output
-from margrave.schema.ordered import Drawn, decode_in_order
+from margrave.schema.mismatches import count_causes
+from margrave.schema.numeric import for_reading_output
+from margrave.schema.order_sampling import Drawn, decode_in_order
+from margrave.schema.parsing import chunks
 from margrave.schema.persons import check_accepted
-from margrave.schema.preflight import ColumnCheck, ConstraintCheck, Preflight
 from margrave.schema.references import ReferencedFile, References, check_apart
-from margrave.schema.values import chunks
-from margrave.schema.zeros import StructuralZeros, joined
-from margrave.typing import Clique
+from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
+from margrave.structural_zeros import StructuralZeros, joined
+from margrave.types import Clique
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Schema:
     """The columns of a table, each with its public values: everything the codes mean.
 
     ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
-    it is; it is never synthesised. ``ignore`` names columns of the table that are left out. ``constraints`` say which
+    it is; it is never synthesized. ``ignore`` names columns of the table that are left out. ``constraints`` say which
     combinations of values cannot occur. ``person_accepts`` lists placeholders, such as "0", that are identifiers of
     persons in this table. ``remarks`` are comments for the file, by column ("" for its head), and ``files`` the files
     that values were read from, each with its hash; neither makes two schemas different.
@@ -63,41 +63,44 @@ class Schema:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "files", tuple(self.files))
-        object.__setattr__(self, "ignore", tuple(checks.name(n, "column to ignore") for n in self.ignore))
+        object.__setattr__(
+            self, "ignore", tuple(validators.name(n, "column to ignore") for n in self.ignore)
+        )
         if not isinstance(self.draft, bool):
             raise SchemaError(
                 "draft is not true or false.", remedy="Write draft = false once it is confirmed."
             )
         if not self.columns:
-            raise SchemaError("The schema has no columns.", remedy="Add a [[column]] table for each.")
+            raise SchemaError(
+                "The schema has no columns.", remedy="Add a [[column]] table for each."
+            )
         names = [c.name for c in self.columns]
         for position, name in enumerate(names):
             if name in names[:position]:
                 raise SchemaError(f"Column {name!r} occurs twice.", remedy="Keep one of the two.")
-        if self.person is not None and checks.name(self.person, "column of persons") in names:
+        if self.person is not None and validators.name(self.person, "column of persons") in names:
             raise SchemaError(
-                f"Column {self.person!r} identifies persons, so it is never synthesised.",
+                f"Column {self.person!r} identifies persons, so it is never synthesized.",
                 remedy="Take its [[column]] table out, or name another person.",
             )
         object.__setattr__(self, "person_accepts", check_accepted(self.person_accepts, self.person))
         for name in self.ignore:
             if name in names or name == self.person:
-                raise SchemaError(f"Column {name!r} is ignored and used.", remedy="Take it out of ignore.")
+                raise SchemaError(
+                    f"Column {name!r} is ignored and used.", remedy="Take it out of ignore."
+                )
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_constraints(self.constraints)
-        check_possible(self.declared, {c.name: c.size for c in self.columns}.__getitem__)
+        check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
 
     @staticmethod
     def coded(sizes: Mapping[str, int]) -> Schema:
-        """Columns that hold codes 0 … size − 1 already; confirmed."""
+        """Return a confirmed schema of columns that already hold the codes 0 … size − 1."""
         return Schema(tuple(Coded(name, int(size)) for name, size in sizes.items()))
 
     @staticmethod
     def load(path: str | Path, *, table: Any = None) -> Schema:
-        """A schema from a TOML file; ``SchemaError`` for whatever is wrong with it.
-
-        ``table``: the private table, if it is a file. A schema that names it is refused before anything of it is read.
-        """
+        """Return the schema in a TOML file. Raise ``SchemaError`` for every fault of it."""
         if not isinstance(path, str | PathLike):
             raise _no_schema(path)
         try:
@@ -119,16 +122,14 @@ class Schema:
 
     @staticmethod
     def from_toml(text: str, *, folder: Path | None = None, table: Any = None) -> Schema:
-        """A schema from TOML; ``SchemaError`` for whatever is wrong with it, and nothing else for any text.
-
-        Lists of categories and of combinations that lie in files of their own are read from ``folder``, and from
-        nowhere else; without one they are refused. One that is ``table`` is refused too.
+        """Return a schema from TOML. Raise ``SchemaError``, and nothing else, for every faulty
+        text.
         """
         head, columns, constraints = toml.parse(text, References(folder, table))
         return Schema(columns, constraints=constraints, **head)
 
     def to_toml(self) -> str:
-        """The schema as TOML: the same text for the same schema, but for its remarks and files."""
+        """Return the schema as TOML. Equal schemas have the same text up to remarks and files."""
         return toml.write(
             self.columns,
             self.draft,
@@ -146,8 +147,12 @@ class Schema:
             temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def hash(self) -> str:
-        """The SHA-256 of the TOML without remarks and files: two schemas with one hash are the same."""
-        return hashlib.sha256(replace(self, remarks={}, files=()).to_toml().encode("utf-8")).hexdigest()
+        """Return the SHA-256 of the TOML without remarks and files. Schemas with one hash are
+        equal.
+        """
+        return hashlib.sha256(
+            replace(self, remarks={}, files=()).to_toml().encode("utf-8")
+        ).hexdigest()
 
     def check_apart(self, table: Any) -> None:
         """Raise ``SchemaError`` if a file that the schema was read from is the table, by any link or by its bytes.
@@ -157,15 +162,16 @@ class Schema:
         check_apart(self.files, table)
 
     def confirmed(self) -> Schema:
-        """The schema no longer a draft: whoever calls this vouches that all of it is public."""
+        """Return the schema without the draft mark. The caller vouches that all of it is public."""
         return replace(self, draft=False, remarks={})
 
-    def only(self, names: Iterable[str]) -> Schema:
-        """The schema of some of the columns, in its order, with the constraints that concern only them.
+    def select(self, names: Iterable[str]) -> Schema:
+        """Return the schema of some of the columns, in its order, with the constraints on these
+        alone.
 
-        It names no person. Raises ``InputError`` for a name that is no column.
+        It names no person ID column. Raises ``InputError`` for a name that is not a column.
 
-        >>> Schema.coded({"age": 32, "sex": 2}).only(["sex"]).domain.attributes
+        >>> Schema.coded({"age": 32, "sex": 2}).select(["sex"]).domain.attributes
         ('sex',)
         """
         kept = set(self.domain.clique(names))
@@ -176,19 +182,12 @@ class Schema:
             files=self.files,
         )
 
-    def of_output(self) -> Schema:
-        """The schema as a reader of synthetic tables: dates as margrave writes them are read, whatever their format.
-
-        >>> from margrave.schema import Date
-        >>> from datetime import date
-        >>> schema = Schema([Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12, format="%d/%m/%Y")])
-        >>> schema.of_output().encode(pa.table({"day": ["31/12/2020", "2020-12-31"]})).column("day").tolist()
-        [11, 11]
-        """
-        return replace(self, columns=tuple(map(reading_output, self.columns)))
+    def for_reading_output(self) -> Schema:
+        """Return the schema for reading synthetic tables: dates are read as margrave writes them."""
+        return replace(self, columns=tuple(map(for_reading_output, self.columns)))
 
     def column(self, name: str) -> Column:
-        """A column by its name."""
+        """Return a column by its name."""
         return self.columns[self.domain.index(name)]
 
     @cached_property
@@ -196,33 +195,34 @@ class Schema:
         """The columns with their numbers of codes and meanings, and the combinations that constraints rule out."""
         merged: dict[Clique, StructuralZeros] = {}
         plain = Domain.of({c.name: c.size for c in self.columns})
-        for zeros in (z for _, declared in self.declared for z in declared):
+        for zeros in (z for _, declared in self.constraint_zeros for z in declared):
             clique = plain.clique(zeros.clique)
             both = [zeros, merged[clique]] if clique in merged else [zeros]
             merged[clique] = StructuralZeros(clique, joined(both, clique, plain.size))
         unordered = frozenset(c.name for c in self.columns if isinstance(c, Categorical))
         missing = frozenset(c.name for c in self.columns if c.missing)
         meanings = {c.name: meaning_of(c) for c in self.columns}
-        return Domain(plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings)
+        return Domain(
+            plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings
+        )
 
     @cached_property
-    def declared(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
+    def constraint_zeros(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
         """Each constraint with the combinations of codes that it rules out."""
         return declared_of(self.constraints, {c.name: c for c in self.columns})
 
-    @hides_rows
+    @hide_rows
     def encode(self, frame: Any) -> Codes:
-        """The codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). It never raises for a value.
-
-        Each value's code is a function of the value and the schema alone. Raises ``DataError`` if a column is absent.
-
-        **Privacy:** none is given; the codes are the rows.
+        """Return the codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). No value
+        raises an error.
         """
         return self.read(frame)[0]
 
-    @hides_rows
+    @hide_rows
     def read(self, frame: Any, *, causes: bool = False) -> tuple[Codes, Preflight]:
-        """The codes, and what the custodian should know about the values; with ``causes`` what lost ones look like."""
+        """Return the codes and the counts for the custodian; with ``causes`` also guesses at lost
+        values.
+        """
         pieces = columns_of(frame, [c.name for c in self.columns])
         rows = [sum(map(len, p)) for p in pieces.values()]
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
@@ -232,70 +232,64 @@ class Schema:
             for piece in pieces[column.name]:
                 encoded = encode_each_once(column, piece)
                 values[i, at : at + len(piece)] = encoded.codes
-                seen = causes_of(column, piece, encoded) if causes else None
+                seen = count_causes(column, piece, encoded) if causes else None
                 check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
             found.append(check)
         codes = Codes(self.domain, values)
-        violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.declared)
+        violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.constraint_zeros)
         return codes, Preflight(rows[0], tuple(found), constraints=violated)
 
-    @hides_rows
+    @hide_rows
     def preflight(self, frame: Any) -> Preflight:
-        """How many values lie outside the schema, by column. For the custodian alone.
+        """Return the number of values outside the schema, by column. For the custodian only.
 
         **Privacy:** NOT private: true counts.
         """
         return self.read(frame, causes=True)[1]
 
-    @hides_rows
+    @hide_rows
     def check(self, frame: Any) -> Preflight:
-        """``preflight``, and ``DataError`` if a policy refuses what it found.
-
-        **Privacy:** NOT private: true counts, for the custodian before the gate is opened.
-        """
+        """Return ``preflight``. Raise ``DataError`` if a policy refuses the values."""
         return self.preflight(frame).require()
 
     def decode(
         self, codes: Codes, *, rng: np.random.Generator, known: Mapping[str, Drawn] | None = None
     ) -> pa.Table:
-        """A table of values drawn for the codes, nulls where they say missing. Its types follow from the schema alone.
-
-        ``known`` holds the values of some columns on a line, as points and where they are missing: those are not drawn,
-        and what a constraint orders is drawn to be in order with them.
-
-        **Privacy:** none spent: it reads no rows.
-
-        >>> Schema.coded({"a": 3}).decode(
-        ...     Codes.of(Domain.of({"a": 3}), {"a": np.array([2, 0])}), rng=np.random.default_rng()
-        ... ).to_pydict()
-        {'a': [2, 0]}
+        """Return a table of values drawn for the codes, null for missing. Types follow from the
+        schema alone.
         """
         if difference := self.domain.difference(codes.domain):
             raise InputError(
-                f"These codes are not of this schema: {difference}.", remedy="Decode with the schema that made them."
+                f"These codes are not of this schema: {difference}.",
+                remedy="Decode with the schema that made them.",
             )
         whole = {c.name: codes.column(c.name).astype(np.int64) for c in self.columns}
-        ordered = decode_in_order(self.constraints, {c.name: c for c in self.columns}, whole, rng, known or {})
+        ordered = decode_in_order(
+            self.constraints, {c.name: c for c in self.columns}, whole, rng, known or {}
+        )
         drawn = [
-            ordered[c.name] if c.name in ordered else c.decode(whole[c.name], rng) for c in self.columns
+            ordered[c.name] if c.name in ordered else c.decode(whole[c.name], rng)
+            for c in self.columns
         ]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
 
 
-def schema_of(given: Schema | str | Path, *, table: Any = None) -> Schema:
-    """A schema as it is, or from its file, which may not name ``table``; an ``InputError`` for anything else."""
-    return given if isinstance(given, Schema) else Schema.load(given, table=table)
+def schema_of(schema: Schema | str | Path, *, table: Any = None) -> Schema:
+    """Return a schema as it is or from its file, which must not name ``table``; else raise
+    ``InputError``.
+    """
+    return schema if isinstance(schema, Schema) else Schema.load(schema, table=table)
 
 
-def check_schema_given(given: object) -> None:
+def check_schema_given(schema: object) -> None:
     """Raise ``InputError`` for anything but a schema, where its path is not taken."""
-    if not isinstance(given, Schema):
-        raise _no_schema(given)
+    if not isinstance(schema, Schema):
+        raise _no_schema(schema)
 
 
-def _no_schema(given: object) -> InputError:
+def _no_schema(value: object) -> InputError:
     return InputError(
-        f"The schema is of type {type(given).__name__}, which is none.",
+        f"The schema is of type {type(value).__name__}, which is not a schema.",
         remedy='Give margrave.Schema.load("schema.toml").',
     )

@@ -9,9 +9,9 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from margrave.errors import SchemaError
+from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
-from margrave.schema.discrete import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.references import ReferencedFile, References, read_files, write_files
 from margrave.schema.toml_constraints import read_constraint, write_constraint
@@ -22,17 +22,20 @@ VERSION = 1
 KINDS: dict[str, type[Any]] = {
     c.kind: c for c in (Categorical, Ordinal, Boolean, Integer, Real, Date, Timestamp, Coded)
 }
-HEAD = ("version", "draft", "person", "person_accepts", "ignore", "files")
 
 
-def parse(text: str, references: References) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
+def parse(
+    text: str, references: References
+) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
     """Parse the head (draft, person, ignore, files), the columns, and the constraints.
 
     ``references`` reads the files that columns and constraints name; they are among ``files``.
     """
     try:
         text.encode("utf-8")
-        read = tomllib.loads(text.removeprefix("\ufeff"))  # some editors write a mark of the byte order
+        read = tomllib.loads(
+            text.removeprefix("\ufeff")
+        )  # some editors write a mark of the byte order
     except UnicodeEncodeError:
         raise SchemaError("The schema is not valid Unicode.", remedy="Save it as UTF-8.") from None
     except RecursionError:
@@ -48,7 +51,9 @@ def parse(text: str, references: References) -> tuple[dict[str, Any], list[Colum
     head = read.get("schema", {})
     if not isinstance(head, dict):
         raise SchemaError("schema is not a table.", remedy="Begin the file with [schema].")
-    columns = [_column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))]
+    columns = [
+        _column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))
+    ]
     constraints = [read_constraint(t, p, references) for t, p in _tables(read, text, "constraint")]
     settings = _head(head)
     settings["files"] = tuple(dict.fromkeys((*references.files, *settings["files"])))
@@ -56,24 +61,32 @@ def parse(text: str, references: References) -> tuple[dict[str, Any], list[Colum
 
 
 def _tables(read: Mapping[str, Any], text: str, key: str) -> list[tuple[dict[str, Any], str]]:
-    """The [[key]] tables, each with the line it begins at, where that is certain."""
     tables = read.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-        raise SchemaError(f"{key} is not a list of tables.", remedy=f"Write [[{key}]] above each {key}.")
-    lines = [i for i, at in enumerate(text.split("\n"), 1) if re.match(rf"\s*\[\[\s*{key}\s*\]\]", at)]
-    return [(t, f"Line {lines[i]}: " if len(lines) == len(tables) else "") for i, t in enumerate(tables)]
+        raise SchemaError(
+            f"{key} is not a list of tables.", remedy=f"Write [[{key}]] above each {key}."
+        )
+    lines = [
+        i for i, at in enumerate(text.split("\n"), 1) if re.match(rf"\s*\[\[\s*{key}\s*\]\]", at)
+    ]
+    return [
+        (t, f"Line {lines[i]}: " if len(lines) == len(tables) else "") for i, t in enumerate(tables)
+    ]
 
 
 def _head(table: Mapping[str, Any]) -> dict[str, Any]:
+    head = ("version", "draft", "person", "person_accepts", "ignore", "files")
     for key in table:
-        if key not in HEAD:
+        if key not in head:
             raise SchemaError(
-                f"[schema] has an unknown key {quoted(key)}.", remedy=f"Its keys are: {', '.join(HEAD)}."
+                f"[schema] has an unknown key {quoted(key)}.",
+                remedy=f"Its keys are: {', '.join(head)}.",
             )
     version = table.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise SchemaError(
-            "[schema] has no version that this margrave reads.", remedy=f"Write version = {VERSION}."
+            "[schema] has no version that this margrave reads.",
+            remedy=f"Write version = {VERSION}.",
         )
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
     if not isinstance(ignore, list):
@@ -103,7 +116,7 @@ def _column(table: Mapping[str, Any], position: int, place: str, references: Ref
         for key in table:
             if key not in known and key != "kind":
                 raise SchemaError(
-                    f"{called}: {quoted(key)} is no key of kind {kind}.",
+                    f"{called}: {quoted(key)} is not a key of kind {kind}.",
                     remedy=f"Its keys are: {', '.join(known)}.",
                 )
         for key, entry in known.items():
@@ -141,7 +154,7 @@ def write(
     person_accepts: Sequence[str],
     files: Sequence[ReferencedFile],
 ) -> str:
-    """The file. Settings that say nothing (false, none, an empty list) are left out."""
+    """Return the file. Settings that say nothing (false, none, an empty list) are left out."""
     head = {
         "version": VERSION,
         "draft": draft,
@@ -155,7 +168,11 @@ def write(
     for column in columns:
         lines += ["", *comment(remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
-        rest = ((f.name, getattr(column, f.name)) for f in fields(KINDS[column.kind]) if f.name != "name")
+        rest = (
+            (f.name, getattr(column, f.name))
+            for f in fields(KINDS[column.kind])
+            if f.name != "name"
+        )
         lines += [line(k, v) for k, v in rest if says(v)]
     for constraint in constraints:
         lines += ["", *write_constraint(constraint)]

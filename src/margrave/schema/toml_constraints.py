@@ -7,25 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from margrave.errors import SchemaError
+from margrave.schema.constraint_values import Element
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
-from margrave.schema.elements import Element
 from margrave.schema.references import References
 from margrave.schema.toml_files import rows_of
 from margrave.schema.toml_text import line, quoted, string, written
-
-KEYS = {
-    "impossible": ("impossible", "violating"),
-    "allowed": ("columns", "allowed", "violating"),
-    "depends": ("columns", "depends", "violating"),
-    "ordered": ("ordered", "violating"),
-}
-"""The kinds of constraint, and the keys that the table of each has."""
 
 RANGE = ("from", "to")
 
 
 def read_constraint(table: Mapping[str, Any], place: str, references: References) -> Constraint:
-    """One constraint; SchemaError for whatever is wrong with it."""
+    """Return one constraint. Raise ``SchemaError`` for every fault of it."""
     try:
         return _read(table, references)
     except SchemaError as error:
@@ -33,15 +25,24 @@ def read_constraint(table: Mapping[str, Any], place: str, references: References
 
 
 def _read(table: Mapping[str, Any], references: References) -> Constraint:
-    kinds = [k for k in KEYS if k in table]
+    # Keys of the table of each kind of constraint.
+    keys = {
+        "impossible": ("impossible", "violating"),
+        "allowed": ("columns", "allowed", "violating"),
+        "depends": ("columns", "depends", "violating"),
+        "ordered": ("ordered", "violating"),
+    }
+    kinds = [k for k in keys if k in table]
     if len(kinds) != 1:
-        raise SchemaError("A constraint is not of one kind.", remedy=f"Give it one of: {', '.join(KEYS)}.")
+        raise SchemaError(
+            "A constraint is not of one kind.", remedy=f"Give it one of: {', '.join(keys)}."
+        )
     (kind,) = kinds
     for key in table:
-        if key not in KEYS[kind]:
+        if key not in keys[kind]:
             raise SchemaError(
                 f"A constraint {kind!r} has an unknown key {quoted(key)}.",
-                remedy=f"Its keys are: {', '.join(KEYS[kind])}.",
+                remedy=f"Its keys are: {', '.join(keys[kind])}.",
             )
     policy, said = table.get("violating", "keep"), table[kind]
     if kind == "ordered":
@@ -49,13 +50,18 @@ def _read(table: Mapping[str, Any], references: References) -> Constraint:
     if kind == "impossible":
         if not isinstance(said, Mapping):
             raise SchemaError(
-                "impossible is not a table.", remedy="Write impossible = {age = {to = 14}, smokes = true}."
+                "impossible is not a table.",
+                remedy="Write impossible = {age = {to = 14}, smokes = true}.",
             )
         return Impossible({c: _spoken(v) for c, v in said.items()}, policy)
     columns = table.get("columns")
     if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
-        raise SchemaError(f"A constraint {kind!r} names no columns.", remedy='Write columns = ["city", "zip"].')
-    rows = _from_file(said, columns, references) if isinstance(said, str) else _from_list(said, kind)
+        raise SchemaError(
+            f"A constraint {kind!r} names no columns.", remedy='Write columns = ["city", "zip"].'
+        )
+    rows = (
+        _from_file(said, columns, references) if isinstance(said, str) else _from_list(said, kind)
+    )
     if kind == "allowed":
         return Allowed(columns, rows, policy)
     return _depends(columns, rows, policy)
@@ -86,8 +92,9 @@ def _from_list(rows: Any, kind: str) -> list[list[Element]]:
     return [[_element(v) for v in row] for row in rows]
 
 
-def _from_file(name: str, columns: Sequence[str], references: References) -> list[tuple[Element, ...]]:
-    """The rows of a CSV file beside the schema, in the order of the columns; an empty field is missing."""
+def _from_file(
+    name: str, columns: Sequence[str], references: References
+) -> list[tuple[Element, ...]]:
     found = rows_of(name, references, "A constraint", columns)
     if sorted(found.header) != sorted(columns):
         raise SchemaError(
@@ -98,37 +105,41 @@ def _from_file(name: str, columns: Sequence[str], references: References) -> lis
     return [tuple(row[i] if row[i].strip() else None for i in order) for row in found.rows]
 
 
-def _spoken(said: Any) -> Any:
-    return [_element(v) for v in said] if isinstance(said, list) else _element(said)
+def _spoken(value: Any) -> Any:
+    return [_element(v) for v in value] if isinstance(value, list) else _element(value)
 
 
-def _element(said: Any) -> Any:
-    """A value; {from = 0, to = 14} as a range; {missing = true} as None. Checked where the constraint is made."""
-    if not isinstance(said, Mapping):
-        return _NOTHING if isinstance(said, list) else said
-    if dict(said) == {"missing": True}:
+def _element(value: Any) -> Any:
+    # A value that no constraint accepts.
+    unreadable = object()
+    if not isinstance(value, Mapping):
+        return unreadable if isinstance(value, list) else value
+    if dict(value) == {"missing": True}:
         return None
-    if said and set(said) <= set(RANGE) and not any(isinstance(v, dict | list) for v in said.values()):
-        return (said.get("from"), said.get("to"))
+    if (
+        value
+        and set(value) <= set(RANGE)
+        and not any(isinstance(v, dict | list) for v in value.values())
+    ):
+        return (value.get("from"), value.get("to"))
     raise SchemaError(
-        "An entry of a constraint is no value, range or missing.",
+        "An entry of a constraint is not a value, a range or missing.",
         remedy="Write a value, {from = 0, to = 14}, or {missing = true}.",
     )
 
 
-_NOTHING = object()
-"""What no constraint takes for a value."""
-
-
 def write_constraint(constraint: Constraint) -> list[str]:
-    """The lines of its table, in one form; what a file held is written out."""
+    """Return the TOML lines of a constraint's table. Values from a file are written out."""
     lines = ["[[constraint]]"]
     if isinstance(constraint, Ordered):
         lines.append(line("ordered", constraint.columns))
     elif isinstance(constraint, Allowed):
         lines += [line("columns", constraint.columns), *_combinations("allowed", constraint.rows)]
     elif isinstance(constraint, Depends):
-        lines += [line("columns", constraint.columns), *_combinations("depends", constraint.table.items())]
+        lines += [
+            line("columns", constraint.columns),
+            *_combinations("depends", constraint.table.items()),
+        ]
     if constraint.violating != "keep":
         lines.append(line("violating", constraint.violating))
     if isinstance(constraint, Impossible):
@@ -148,6 +159,10 @@ def _said(found: Element) -> str:
     if found is None:
         return "{missing = true}"
     if isinstance(found, tuple):
-        ends = (f"{key} = {written(end)}" for key, end in zip(RANGE, found, strict=True) if end is not None)
+        ends = (
+            f"{key} = {written(end)}"
+            for key, end in zip(RANGE, found, strict=True)
+            if end is not None
+        )
         return f"{{{', '.join(ends)}}}"
     return written(found)

@@ -15,8 +15,6 @@ from margrave.errors import SchemaError
 from margrave.schema.references import References
 from margrave.schema.toml_text import quoted
 
-SEPARATORS = ",;\t|"
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -28,16 +26,18 @@ class Rows:
 
 
 def rows_of(name: str, references: References, whose: str, expected: Collection[str] = ()) -> Rows:
-    """Read a CSV file beside the schema. ``whose`` says what names it.
+    """Read a CSV file beside the schema. ``whose`` names the setting that refers to it.
 
-    ``expected`` names of columns tell the separator where it is in doubt.
+    ``expected`` column names decide the separator if it is ambiguous.
     """
     content = references.read(name, whose)
     named = f"The file {quoted(name)} of {whose[0].lower()}{whose[1:]}"
     try:
         text = content.decode("utf-8-sig")
         first = io.StringIO(text, newline="").readline()
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(first, expected), strict=True)
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=_separator(first, expected), strict=True
+        )
         read = [(row, reader.line_num) for row in reader]
     except (UnicodeDecodeError, csv.Error, ValueError):
         raise SchemaError(
@@ -48,26 +48,33 @@ def rows_of(name: str, references: References, whose: str, expected: Collection[
     found = [(row, line) for row, line in read[1:] if row]
     short = next((line for row, line in found if len(row) != len(header)), None)
     if short is not None:
-        raise SchemaError(f"{named} has too many or too few fields in line {short}.", remedy="One for each column.")
+        raise SchemaError(
+            f"{named} has too many or too few fields in line {short}.",
+            remedy="One for each column.",
+        )
     return Rows(header, [row for row, _ in found], [line for _, line in found])
 
 
 def _separator(header: str, expected: Collection[str]) -> str:
-    fields = {s: [f.strip('"') for f in header.rstrip("\r\n").split(s)] for s in SEPARATORS}
-    return max(SEPARATORS, key=lambda s: (len(set(fields[s]) & set(expected)), len(fields[s])))
+    separators = ",;\t|"
+    fields = {s: [f.strip('"') for f in header.rstrip("\r\n").split(s)] for s in separators}
+    return max(separators, key=lambda s: (len(set(fields[s]) & set(expected)), len(fields[s])))
 
 
-def categories_of(said: Any, column: str, references: References) -> Any:
-    """The categories that a file holds, as a list; what names no file is given back as it is.
-
-    They are in the file's column of the name that is given, or of the schema's column, or else in its first.
+def categories_of(value: Any, column: str, references: References) -> Any:
+    """Return the categories that a file lists. A value that does not name a file is returned
+    unchanged.
     """
-    if isinstance(said, str):
-        said = {"file": said}
-    if not isinstance(said, dict):
-        return said
-    name, wanted = said.get("file"), said.get("column")
-    if not isinstance(name, str) or not set(said) <= {"file", "column"} or not isinstance(wanted, str | None):
+    if isinstance(value, str):
+        value = {"file": value}
+    if not isinstance(value, dict):
+        return value
+    name, wanted = value.get("file"), value.get("column")
+    if (
+        not isinstance(name, str)
+        or not set(value) <= {"file", "column"}
+        or not isinstance(wanted, str | None)
+    ):
         raise SchemaError(
             f"Column {quoted(column)}: categories are neither a list nor a file.",
             remedy='Write categories = ["a", "b"], "codes.csv" or {file = "codes.csv", column = "code"}.',
@@ -80,7 +87,11 @@ def categories_of(said: Any, column: str, references: References) -> Any:
         )
     names = [n for n in (wanted, column) if n in found.header]
     at = found.header.index(names[0]) if names else 0
-    kept = [(row[at], line) for row, line in zip(found.rows, found.lines, strict=True) if any(map(str.strip, row))]
+    kept = [
+        (row[at], line)
+        for row, line in zip(found.rows, found.lines, strict=True)
+        if any(map(str.strip, row))
+    ]
     _check_distinct(kept, f"Column {quoted(column)}: the file {quoted(name)}")
     return [category for category, _ in kept]
 
@@ -90,4 +101,7 @@ def _check_distinct(categories: Sequence[tuple[str, int]], named: str) -> None:
     seen: dict[str, int] = {}
     for category, line in categories:
         if category.strip() and (first := seen.setdefault(category.strip(), line)) != line:
-            raise SchemaError(f"{named} has one category in lines {first} and {line}.", remedy="Keep one of the two.")
+            raise SchemaError(
+                f"{named} has one category in lines {first} and {line}.",
+                remedy="Keep one of the two.",
+            )

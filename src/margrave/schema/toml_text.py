@@ -8,18 +8,18 @@ from typing import Any
 
 
 def says(value: object) -> bool:
-    """Whether a setting says anything: false, none and an empty list do not."""
+    """Return True if a setting says anything: false, none and an empty list do not."""
     return value is not None and value is not False and value != [] and value != ()
 
 
 def comment(remark: str) -> list[str]:
-    """A remark as lines of comment."""
+    """Return a remark as lines of comment."""
     wrapped = (textwrap.wrap(row, 105, break_long_words=False) for row in remark.splitlines())
     return [f"# {row}" for rows in wrapped for row in rows]
 
 
 def line(key: str, value: Any) -> str:
-    """A setting; a long list has a line for each entry."""
+    """Return a setting; a long list has a line for each entry."""
     if isinstance(value, list | tuple) and len(str(value)) > 90:
         items = "".join(f"    {written(v)},\n" for v in value)
         return f"{key} = [\n{items}]"
@@ -27,7 +27,7 @@ def line(key: str, value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """One value."""
+    """Return one value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -44,12 +44,14 @@ def written(value: Any) -> str:
 
 
 def string(value: str) -> str:
-    """A basic string: the quotes, backslashes and control characters escaped."""
+    """Return a basic string: the quotes, backslashes and control characters escaped."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    safe = (escapes.get(c, f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in value)
+    safe = (
+        escapes.get(c, f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in value
+    )
     return f'"{"".join(safe)}"'
 
 
 def quoted(name: str) -> str:
-    """A name for an error message, not longer than a line."""
+    """Return a name for an error message, not longer than a line."""
     return repr(name if len(name) <= 60 else f"{name[:57]}...")

@@ -9,147 +9,199 @@ from typing import ClassVar
 
 import numpy as np
 
+from margrave._fields import check_fields
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError
+from margrave.models.best_response.blocks import Block, Blocks
+from margrave.models.cost import Cost, FitLoad, calibration_cost
 from margrave.models.entries import ALL, EntryKind
-from margrave.models.genetic.search import Limits, evolve, improve
+from margrave.models.genetic.search import Limits, evolve, evolve_queries
 from margrave.models.genetic.statistics import Statistics, columns_of
-from margrave.models.oracle.sites import Site, Sites
-from margrave.models.protocol import Model
+from margrave.models.protocol import Needs, SimpleFit
 from margrave.models.sampling import deal
 from margrave.models.weights.model import WeightsModel, empirical
-from margrave.parameters import check_parameters
-from margrave.schema.domain import Codes, Domain
-from margrave.schema.zeros import MAX_JOINED
+from margrave.structural_zeros import MAX_JOINED
 from margrave.transcript import Transcript
-from margrave.typing import Attribute, Clique, FloatArray, IntArray
+from margrave.types import Attribute, Clique, FloatArray, IntArray
 
+#: Default number of records: that of the real table, clipped to this range.
 FEWEST, MOST = 1000, 100_000
-"""How many records there are where no number is given: as many as the table is estimated to have, within these."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneticFit:
-    """The records whose answers are nearest to the noisy ones: a genetic search, which needs no gradients.
+class GeneticFit(SimpleFit):
+    """The records whose answers are nearest to the noisy ones: a genetic search without gradients.
 
-        minimise over m records X   Σ_i (n / m · q_i(X) − answer_i)² / scale_i²,   n the number of real records
+        minimize over m records X   Σ_i (n / m · q_i(X) − answer_i)² / scale_i²,   n the number of real records
 
-    A child differs from its parent in one entry, so that its loss is told from the parent's by the few cells that the
-    record leaves and enters. By default, an elite of one: in a generation every record in turn tries all codes of one
-    entry, at random (a mutation), or with probability ``crossover`` exchanges that entry with another record or becomes
-    a copy of it. The best is taken at once if it lowers the loss. With ``elite``, the paper's search: of that many data
-    sets, ``mutations`` children with a random code in a random entry, and ``crossovers`` children with an entry of
-    another of the elite, compete with the elite for the next one.
+    A child differs from its parent in one entry, so its loss follows from the few cells that the
+    record leaves and enters. The default is an elite of one. In a generation every record in turn
+    tries all codes of one random entry (a mutation), or with probability ``crossover`` exchanges
+    that entry with another record or becomes a copy of it. An improvement is taken at once. With
+    ``population``, the paper's search: ``mutations`` children with a random code in a random entry
+    and ``crossovers`` children with an entry of another data set compete with the elite of
+    ``population`` data sets.
 
-    ``records``: m; None means n, but from 1,000 to 100,000. ``generations`` at most; it stops when the loss has fallen
-    by less than a share ``tolerance`` in ``window`` generations, or of what noise makes of it. ``hold``: counts cannot
-    be negative, so what fits noisy cells best has too many records where there are few, and too flat columns. The mean
-    of what all marginals say of a column is without that bias; once the search has ended it goes on with these means as
-    answers too, of this many times a cell's weight. ``columns``: the first records follow them, each column on its own,
-    instead of being random.
+    ``records``: m; by default n, clipped to 1,000 to 100,000. ``generations``: a maximum; the
+    search stops if the loss fell by less than a share ``tolerance`` of itself in ``window``
+    generations, or of the loss that noise alone causes. ``one_way_weight``: since counts cannot be
+    negative, the best fit to noisy cells has too many records where there are few, and columns that
+    are too flat. The mean of all marginals of a column has no such bias. After the search, a second
+    one adds these means as answers, with this multiple of a cell's weight. ``init_from_columns``:
+    the first records follow the means, each column independently, instead of being random. Columns
+    joined by structural zeros are one entry, whose codes are the possible combinations.
 
-    The paper's: ``GeneticFit(elite=2, records=2000, generations=200_000, window=1000, tolerance=1e-4, hold=0.0,
-    columns=False)``.
+    The paper's: ``GeneticFit(population=2, records=2000, generations=200_000, window=1000,
+    tolerance=1e-4, one_way_weight=0.0, init_from_columns=False)``.
 
-    Structural zeros: columns that hang together are one entry, whose codes are the possible combinations.
+    Raises:
+        InputError: Constraints join columns into over a million combinations, or leave none.
 
-    **Privacy:** none spent; post-processing of noisy answers.
+    Privacy:
+        None spent; post-processing of noisy answers.
 
-    Errors: an ``InputError`` where constraints hold columns together in a million combinations and more, or leave none.
-
-    Source: Liu, Tang, Vietri, Wu (2023), Generating private synthetic data with genetic algorithms. Departures: the
-    default search, ``hold`` and ``columns``.
+    References:
+        Liu, Tang, Vietri, Wu (2023), Generating private synthetic data with genetic algorithms.
+        Departures: the default search, ``one_way_weight`` and ``init_from_columns``.
     """
 
-    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.HALF_SPACE}
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {
+        EntryKind.HALF_SPACE,
+        EntryKind.WEIGHTED_MAP,
+    }
+    finishes_anew: ClassVar[bool] = False
 
     records: int | None = None
     generations: int = 100
     crossover: float = 0.3
     window: int = 4
     tolerance: float = 1e-2
-    hold: float = 10.0
-    columns: bool = True
-    elite: int | None = None
+    one_way_weight: float = 10.0
+    init_from_columns: bool = True
+    population: int | None = None
     mutations: int = 50
     crossovers: int = 50
 
     def __post_init__(self) -> None:
-        check_parameters(self)
-        counts = [self.generations, self.window, *(x for x in (self.records, self.elite) if x is not None)]
-        if min(counts) < 1 or min(self.mutations, self.crossovers) < 0 or self.mutations + self.crossovers < 1:
-            raise InputError("A genetic search needs records, generations, a window, an elite and children above 0.")
+        check_fields(self)
+        counts = [
+            self.generations,
+            self.window,
+            *(x for x in (self.records, self.population) if x is not None),
+        ]
+        if (
+            min(counts) < 1
+            or min(self.mutations, self.crossovers) < 0
+            or self.mutations + self.crossovers < 1
+        ):
+            raise InputError(
+                "A genetic search needs records, generations, a window, a population and children above 0."
+            )
         shares = 0 <= self.crossover <= 1 and 0 <= self.tolerance < 1
-        if not shares or not 0 <= self.hold < math.inf:
-            raise InputError("A genetic search's crossover and tolerance are shares, and it holds by 0 or more.")
+        if not shares or not 0 <= self.one_way_weight < math.inf:
+            raise InputError(
+                "A genetic search's crossover and tolerance are shares, and it holds by 0 or more."
+            )
 
-    def __call__(
-        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
+    def estimate(
+        self,
+        domain: Domain,
+        transcript: Transcript,
+        *,
+        rng: np.random.Generator,
+        warm: WeightsModel | None = None,
     ) -> WeightsModel:
-        """The records found; with ``warm``, starting from records of that model."""
+        """Return the records found, starting from those of ``warm``."""
         sites, total = self._sites(domain), transcript.total()
         m = self.records or int(min(max(round(total), FEWEST), MOST))
-        elite = np.array([self._first(domain, sites, transcript, m, rng, warm) for _ in range(self.elite or 1)])
-        held = self.hold if transcript.evidence else 0.0
-        for hold in dict.fromkeys((0.0, held)):  # held at once, the search is caught where answers are exact
+        elite = np.array(
+            [
+                self._first(domain, sites, transcript, m, rng, warm)
+                for _ in range(self.population or 1)
+            ]
+        )
+        held = self.one_way_weight if transcript.evidence else 0.0
+        for hold in dict.fromkeys(
+            (0.0, held)
+        ):  # held at once, the search is caught where answers are exact
             statistics = Statistics.of(domain, sites, transcript, records=m, hold=hold)
             elite = self._searched(statistics, elite, rng)
         return empirical(_codes(domain, sites, elite[0]), total)
 
-    def _searched(self, statistics: Statistics, elite: IntArray, rng: np.random.Generator) -> IntArray:
-        """The elite after a search, best first."""
+    def _searched(
+        self, statistics: Statistics, elite: IntArray, rng: np.random.Generator
+    ) -> IntArray:
         limits = Limits(self.generations, self.window, self.tolerance)
-        if self.elite is None:
-            return improve(statistics, elite[0], limits, crossover=self.crossover, rng=rng)[None]
-        return evolve(statistics, elite, limits, mutations=self.mutations, crossovers=self.crossovers, rng=rng)
+        if self.population is None:
+            return evolve_queries(statistics, elite[0], limits, crossover=self.crossover, rng=rng)[
+                None
+            ]
+        return evolve(
+            statistics, elite, limits, mutations=self.mutations, crossovers=self.crossovers, rng=rng
+        )
 
     def _first(
         self,
         domain: Domain,
-        sites: Sites,
+        sites: Blocks,
         transcript: Transcript,
         records: int,
         rng: np.random.Generator,
-        warm: Model | None,
+        warm: WeightsModel | None,
     ) -> IntArray:
-        """The records that the search begins with, as choices of each site."""
         if warm is not None:
             return _choices(domain, sites, warm.sample(records, rng=rng), rng)
-        known = columns_of(domain, transcript.evidence, transcript.total()) if self.columns else {}
+        known = (
+            columns_of(domain, transcript.evidence, transcript.total())
+            if self.init_from_columns
+            else {}
+        )
         counts = {a: np.maximum(values, 0.0) for a, (values, _) in known.items()}
         none = np.zeros(records, dtype=np.int64)
         columns = [deal(none, _likely(site, counts)[None, :], rng) for site in sites.sites]
         return np.array(columns, dtype=np.int64).T.copy()
 
-    def check(self, domain: Domain) -> None:
-        """Raise what would keep it from fitting this domain, before anything is spent."""
+    def check(self, domain: Domain, needs: Needs) -> None:
+        """Raise if constraints join too many combinations, or leave none."""
         self._sites(domain)
+        super().check(domain, needs)
 
-    def _sites(self, domain: Domain) -> Sites:
-        sites = Sites.of(domain, MAX_JOINED)
+    def cost(self, domain: Domain, load: FitLoad) -> Cost:
+        """Return the time of a search over every marginal, half of them in a round."""
+        seconds_per_marginal = 2.5e-3  # of a search
+        seconds = load.measured * max(1, load.rounds / 2) * seconds_per_marginal
+        return Cost(seconds, calibration_cost(domain, load).mb)
+
+    def _sites(self, domain: Domain) -> Blocks:
+        sites = Blocks.of(domain, MAX_JOINED)
         if not sites.free:
             raise InputError(
                 "The schema's constraints hold columns together in more combinations than a genetic search can list.",
                 remedy="Give those columns fewer codes, leave some constraints out, or use another fit.",
             )
         if not all(len(site.choices) for site in sites.sites):
-            raise InputError("No record satisfies all constraints of the schema.", remedy="Leave some of them out.")
+            raise InputError(
+                "No record satisfies all constraints of the schema.",
+                remedy="Leave some of them out.",
+            )
         return sites
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The records, and the cells of what is measured."""
-        self.check(domain)
+        """Return the records, and the cells of what is measured."""
         return (self.records or MOST) * len(domain) + 2 * sum(domain.cells(c) for c in set(cliques))
 
-    def cells_with(
+    def sizes_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:
-        """``cells`` with each candidate added in turn."""
+        """Return ``cells`` with each candidate added in turn."""
         known, base = set(cliques), self.cells(domain, cliques)
-        return np.array([base + (0 if c in known else 2 * domain.cells(c)) for c in candidates], dtype=np.float64)
+        return np.array(
+            [base + (0 if c in known else 2 * domain.cells(c)) for c in candidates],
+            dtype=np.float64,
+        )
 
 
-def _likely(site: Site, counts: dict[Attribute, FloatArray]) -> FloatArray:
-    """How likely each choice of a site is if its columns have these counts; any, where that leaves none."""
+def _likely(site: Block, counts: dict[Attribute, FloatArray]) -> FloatArray:
     likely = np.ones(len(site.choices))
     for i, attribute in enumerate(site.clique):
         if attribute in counts:
@@ -157,19 +209,25 @@ def _likely(site: Site, counts: dict[Attribute, FloatArray]) -> FloatArray:
     return likely if likely.any() else np.ones(len(site.choices))
 
 
-def _codes(domain: Domain, sites: Sites, rows: IntArray) -> Codes:
-    """Records as codes."""
-    columns = {a: site.choices[rows[:, t], i] for t, site in enumerate(sites.sites) for i, a in enumerate(site.clique)}
+def _codes(domain: Domain, sites: Blocks, rows: IntArray) -> Codes:
+    columns = {
+        a: site.choices[rows[:, t], i]
+        for t, site in enumerate(sites.sites)
+        for i, a in enumerate(site.clique)
+    }
     return Codes.of(domain, columns)
 
 
-def _choices(domain: Domain, sites: Sites, codes: Codes, rng: np.random.Generator) -> IntArray:
-    """Codes as choices of each site; what a constraint forbids is any other choice."""
+def _choices(domain: Domain, sites: Blocks, codes: Codes, rng: np.random.Generator) -> IntArray:
     columns = []
     for site in sites.sites:
         shape = domain.shape(site.clique)
         places = np.full(math.prod(shape), -1, dtype=np.int64)
         places[np.ravel_multi_index(tuple(site.choices.T), shape)] = np.arange(len(site.choices))
-        found = places[np.ravel_multi_index([codes.column(a).astype(np.int64) for a in site.clique], shape)]
-        columns.append(np.where(found >= 0, found, rng.integers(len(site.choices), size=len(codes))))
+        found = places[
+            np.ravel_multi_index([codes.column(a).astype(np.int64) for a in site.clique], shape)
+        ]
+        columns.append(
+            np.where(found >= 0, found, rng.integers(len(site.choices), size=len(codes)))
+        )
     return np.array(columns, dtype=np.int64).T.copy()

@@ -1,8 +1,8 @@
-"""Compiled loops of the genetic search: what a child's loss is, told from its parent's in a few look-ups.
+"""Compiled loops of the genetic search: a child's loss follows from its parent's in a few look-ups.
 
-A record is a choice for each site. ``gains[k]`` is what one more record in cell k would add to the loss; a record that
-comes or goes changes it by ``turns[k] = 2 · weight_k · step²`` up or down. A record that comes adds the sum of the
-gains of its cells to the loss, and one that goes takes it off, once it has gone.
+A record is a choice for each site. ``gains[k]`` is the change of the loss if one more record lies
+in cell k. A record that comes or goes changes it by ``turns[k] = 2 · weight_k · step²``. A new
+record adds the gains of its cells to the loss; a removed one subtracts them, after it is gone.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-LEAST = 1e-9
-"""Improvements below this are rounding."""
+#: Improvements below this are rounding.
+GAIN_TOLERANCE = 1e-9
 
 
 @njit(cache=True, nogil=True)
 def _random(state):  # type: ignore[no-untyped-def]
-    """The next number of SplitMix64: 53 random bits as a fraction."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,13 +26,11 @@ def _random(state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _below(state, count):  # type: ignore[no-untyped-def]
-    """A whole number from 0 to ``count`` − 1."""
     return min(int(_random(state) * count), count - 1)
 
 
 @njit(cache=True, nogil=True)
 def _cell(row, layout, term):  # type: ignore[no-untyped-def]
-    """The cell of a term that a record is in."""
     cell = layout.bases[term]
     for p in range(layout.part_starts[term], layout.part_starts[term + 1]):
         cell += layout.tables[layout.part_tables[p] + row[layout.part_sites[p]]]
@@ -42,7 +39,7 @@ def _cell(row, layout, term):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def tally(rows, layout, counts):  # type: ignore[no-untyped-def]
-    """How many records are in every cell."""
+    """Return the number of records in every cell."""
     for i in range(len(rows)):
         for term in range(len(layout.bases)):
             counts[_cell(rows[i], layout, term)] += 1
@@ -100,7 +97,7 @@ def _mutate(row, site, layout, gains, turns, state, rests, scores, tried):  # ty
         if scores[c] < scores[best]:
             best = c
     change = scores[best] - now
-    if change < -LEAST:
+    if change < -GAIN_TOLERANCE:
         row[site] = best if whole else tried[best]
     else:
         change = 0.0
@@ -116,8 +113,10 @@ def _cross(one, other, site, layout, gains, turns):  # type: ignore[no-untyped-d
     old, new = one[site], other[site]
     if old == new:
         return 0.0
-    change = _replace(one, site, new, layout, gains, turns) + _replace(other, site, old, layout, gains, turns)
-    if change < -LEAST:
+    change = _replace(one, site, new, layout, gains, turns) + _replace(
+        other, site, old, layout, gains, turns
+    )
+    if change < -GAIN_TOLERANCE:
         return change
     _replace(one, site, old, layout, gains, turns)
     _replace(other, site, new, layout, gains, turns)
@@ -132,7 +131,7 @@ def _copy(row, other, layout, gains, turns, before):  # type: ignore[no-untyped-
     for site in range(len(row)):
         if row[site] != other[site]:
             change += _replace(row, site, other[site], layout, gains, turns)
-    if change < -LEAST:
+    if change < -GAIN_TOLERANCE:
         return change
     for site in range(len(row)):
         if row[site] != before[site]:
@@ -142,7 +141,9 @@ def _copy(row, other, layout, gains, turns, before):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def generation(rows, order, crossover, layout, gains, turns, state, tried):  # type: ignore[no-untyped-def]
-    """Every record once, in this order: a mutation or a crossover, taken at once if it lowers the loss; by how much."""
+    """Change every record once, in this order, by a mutation or crossover if it lowers the loss;
+    return by how much.
+    """
     sites = rows.shape[1]
     rests = np.empty(len(layout.site_terms), np.int64)
     scores, before = np.empty(len(tried)), np.empty(sites, rows.dtype)
@@ -162,7 +163,6 @@ def generation(rows, order, crossover, layout, gains, turns, state, tried):  # t
 
 @njit(cache=True, nogil=True)
 def _difference(row, site, choice, layout, gains, turns):  # type: ignore[no-untyped-def]
-    """What the loss would change by if a record had another choice of one site."""
     change = 0.0
     for z in range(layout.site_starts[site], layout.site_starts[site + 1]):
         own = layout.site_tables[z]
@@ -175,7 +175,6 @@ def _difference(row, site, choice, layout, gains, turns):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _brood(rows, gains, turns, losses, slots, mutations, crossovers, layout, state, loss, child):  # type: ignore[no-untyped-def]
-    """The best of a generation's children: their losses, best first, and each as (parent, record, site, choice)."""
     elite, (_, records, sites) = len(slots), rows.shape
     loss[:] = np.inf
     for c in range(mutations + crossovers):
@@ -186,7 +185,9 @@ def _brood(rows, gains, turns, losses, slots, mutations, crossovers, layout, sta
             other = (parent + 1 + _below(state, max(1, elite - 1))) % elite
             choice = rows[slots[other], _below(state, records), site]
         at = slots[parent]
-        value = losses[parent] + _difference(rows[at, record], site, choice, layout, gains[at], turns)
+        value = losses[parent] + _difference(
+            rows[at, record], site, choice, layout, gains[at], turns
+        )
         place = elite
         while place > 0 and value < loss[place - 1]:
             place -= 1
@@ -194,16 +195,17 @@ def _brood(rows, gains, turns, losses, slots, mutations, crossovers, layout, sta
             loss[place + 1 :] = loss[place:-1].copy()
             child[place + 1 :] = child[place:-1].copy()
             loss[place] = value
-            child[place, 0], child[place, 1], child[place, 2], child[place, 3] = parent, record, site, choice
+            child[place, 0], child[place, 1], child[place, 2], child[place, 3] = (
+                parent,
+                record,
+                site,
+                choice,
+            )
 
 
 @njit(cache=True, nogil=True)
 def evolve(rows, gains, turns, losses, slots, generations, mutations, crossovers, layout, state):  # type: ignore[no-untyped-def]
-    """Generations of an elite: of it and the children, those of the least loss are the next elite.
-
-    ``rows`` and ``gains`` have two slots for each of the elite; ``slots`` are those in use. A child takes its parent's
-    slot if the parent is needed no more, else a copy.
-    """
+    """Evolve an elite: the next one is the best of the elite and its children."""
     elite = len(slots)
     loss, child = np.empty(elite), np.empty((elite, 4), np.int64)
     uses, taken = np.empty(elite, np.int64), np.empty(2 * elite, np.bool_)
@@ -213,7 +215,7 @@ def evolve(rows, gains, turns, losses, slots, generations, mutations, crossovers
         uses[:] = 0
         born, kept = 0, 0
         for e in range(elite):  # both lists are in order: merge their beginnings
-            if loss[born] < losses[kept] - LEAST:
+            if loss[born] < losses[kept] - GAIN_TOLERANCE:
                 next_losses[e], next_slots[e] = loss[born], -1 - born
                 uses[child[born, 0]] += 1
                 born += 1

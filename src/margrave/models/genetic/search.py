@@ -8,10 +8,10 @@ import numpy as np
 
 from margrave.models.genetic import kernels
 from margrave.models.genetic.statistics import Statistics
-from margrave.typing import AnyArray, IntArray
+from margrave.types import AnyArray, IntArray
 
+#: Choices of one entry that a mutation tries at most.
 SIBLINGS = 256
-"""The most choices of one entry that are tried in a mutation."""
 
 
 class Limits(NamedTuple):
@@ -25,7 +25,7 @@ class Limits(NamedTuple):
     tolerance: float
 
 
-def improve(
+def evolve_queries(
     statistics: Statistics,
     rows: IntArray,
     limits: Limits,
@@ -33,14 +33,18 @@ def improve(
     crossover: float,
     rng: np.random.Generator,
 ) -> IntArray:
-    """One data set whose records improve in turn, each by the best of its children."""
+    """Return one data set whose records improve in turn, each by the best of its children."""
     rows = rows.copy()
     gains, turns, state = _state(statistics, rows, rng)
     tried = np.empty(min(SIBLINGS, int(statistics.layout.sizes.max(initial=1))), dtype=np.int64)
     losses = [statistics.loss(rows)]  # of no answers it is 0, and the search over
-    while len(losses) <= limits.generations and not _settled(statistics, losses, limits.window, limits.tolerance):
+    while len(losses) <= limits.generations and not _settled(
+        statistics, losses, limits.window, limits.tolerance
+    ):
         order = rng.permutation(len(rows))
-        change = kernels.generation(rows, order, crossover, statistics.layout, gains, turns, state, tried)
+        change = kernels.generation(
+            rows, order, crossover, statistics.layout, gains, turns, state, tried
+        )
         losses.append(losses[-1] + change)
     return rows
 
@@ -54,7 +58,8 @@ def evolve(
     crossovers: int,
     rng: np.random.Generator,
 ) -> IntArray:
-    """An elite of data sets, of shape (elite, records, sites), after generations of children; best first.
+    """Return an elite of data sets, of shape (elite, records, sites), after generations of
+    children; best first.
 
     A child differs from its parent in one entry of one record: a random choice, or one of another of the elite.
     """
@@ -67,21 +72,24 @@ def evolve(
     best, done = [float(losses[0])], 0
     while done < limits.generations and not _settled(statistics, best, 1, limits.tolerance):
         turn = min(limits.window, limits.generations - done)
-        kernels.evolve(rows, gains, turns, losses, slots, turn, mutations, crossovers, statistics.layout, state)
+        kernels.evolve(
+            rows, gains, turns, losses, slots, turn, mutations, crossovers, statistics.layout, state
+        )
         best.append(float(losses[0]))
         done += turn
     return np.asarray(rows[slots])
 
 
 def _settled(statistics: Statistics, losses: list[float], window: int, tolerance: float) -> bool:
-    """Whether the last ``window`` steps were hardly worth their time."""
     if len(losses) <= window:
         return losses[-1] <= 0.0
     before = losses[-1 - window]
     return before - losses[-1] <= tolerance * max(before, statistics.answers)
 
 
-def _state(statistics: Statistics, rows: IntArray, rng: np.random.Generator) -> tuple[AnyArray, AnyArray, AnyArray]:
+def _state(
+    statistics: Statistics, rows: IntArray, rng: np.random.Generator
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     return statistics.gains(rows), _turns(statistics), _seed(rng)
 
 

@@ -1,4 +1,6 @@
-"""What a transcript asks of records, laid out so that the change of one entry is looked up in a few steps."""
+"""A transcript's answers for a set of records, laid out so that the change of one entry is a few
+look-ups.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from margrave.marginal import IDENTITY, TOTAL, LinearQuery, Query
+from margrave.domain import Domain
+from margrave.marginal import IDENTITY, TOTAL, LinearMap, LinearQuery
+from margrave.models.best_response.blocks import Block, Blocks
 from margrave.models.genetic import kernels
-from margrave.models.oracle.sites import Site, Sites
-from margrave.models.terms import Evidence, scales_of, sets_of
-from margrave.schema.domain import Domain
+from margrave.models.precision_means import PrecisionMeans, column_mean
+from margrave.models.terms import Evidence, scales_of, sets_of, unfolded
 from margrave.transcript import Answer, Transcript
-from margrave.typing import Attribute, Clique, FloatArray, IntArray
+from margrave.types import Attribute, Clique, FloatArray, IntArray
 
 
-class Layout(NamedTuple):
+class QueryLayout(NamedTuple):
     """The statistics as flat arrays, for compiled loops.
 
     Term j counts every record in one cell, ``bases[j] + Σ tables[first + choice]`` over its parts: the sites that it
@@ -46,22 +49,28 @@ class Statistics:
     keep them out of it, and only those that none does have a weight.
     """
 
-    layout: Layout
+    layout: QueryLayout
     values: FloatArray
     weights: FloatArray
     step: float
 
     @staticmethod
-    def of(domain: Domain, sites: Sites, transcript: Transcript, *, records: int, hold: float) -> Statistics:
-        """The statistics of a transcript for so many records.
+    def of(
+        domain: Domain, sites: Blocks, transcript: Transcript, *, records: int, hold: float
+    ) -> Statistics:
+        """Return the statistics of a transcript for so many records.
 
         ``hold``: the weight of what all marginals together say of each column, in units of one cell's (``columns_of``).
         """
         total = transcript.total()
+        transcript = Transcript(tuple(x for e in transcript for x in unfolded(domain, e)))
         terms = [*_marginals(domain, transcript), *_sets(domain, transcript.answers)]
         if hold:
             held = columns_of(domain, transcript.evidence, total)
-            terms += [_Term.of(domain, (a,), values, hold * weight) for a, (values, weight) in held.items()]
+            terms += [
+                _Term.of(domain, (a,), values, hold * weight)
+                for a, (values, weight) in held.items()
+            ]
         cells = np.cumsum([0, *(len(t.values) for t in terms)])
         none = np.empty(0)
         return Statistics(
@@ -73,22 +82,22 @@ class Statistics:
 
     @property
     def answers(self) -> int:
-        """How many numbers there are answers for: the loss that true counts have on average."""
+        """The number of answers: the mean loss of the true counts."""
         return int(np.count_nonzero(self.weights))
 
     def counts(self, rows: IntArray) -> IntArray:
-        """How many records (choices of each site) are in every cell."""
+        """Return the number of records (choices of each site) in every cell."""
         counts = np.zeros(len(self.values), dtype=np.int64)
         kernels.tally(rows, self.layout, counts)
         return counts
 
     def loss(self, rows: IntArray) -> float:
-        """The loss of some records."""
+        """Return the loss of some records."""
         miss = self.step * self.counts(rows) - self.values
         return float(self.weights @ miss**2)
 
     def gains(self, rows: IntArray) -> FloatArray:
-        """What one more record in each cell would add to the loss."""
+        """Return the change of the loss for one more record in each cell."""
         miss = self.step * self.counts(rows) - self.values
         return np.asarray(self.weights * (2.0 * self.step * miss + self.step**2), dtype=np.float64)
 
@@ -103,19 +112,28 @@ class _Term:
 
     @staticmethod
     def of(
-        domain: Domain, clique: Clique, values: FloatArray, weights: FloatArray | float, query: Query = IDENTITY
+        domain: Domain,
+        clique: Clique,
+        values: FloatArray,
+        weights: FloatArray | float,
+        query: LinearMap = IDENTITY,
     ) -> _Term:
-        """The cells of a marginal, or of its groups of codes."""
+        """Return the cells of a marginal, or of its groups of codes."""
         offsets, stride = [], values.size
         for attribute, count in zip(clique, values.shape, strict=True):
             stride //= count
             groups = query.groups.get(attribute, np.arange(domain.size(attribute)))
             offsets.append(np.asarray(groups * stride, dtype=np.int64))
         everywhere = np.broadcast_to(weights, values.shape)
-        return _Term(clique, offsets, values.reshape(-1).astype(np.float64), everywhere.reshape(-1).astype(np.float64))
+        return _Term(
+            clique,
+            offsets,
+            values.reshape(-1).astype(np.float64),
+            everywhere.reshape(-1).astype(np.float64),
+        )
 
-    def table(self, site: Site) -> IntArray:
-        """The numbers of a site's choices."""
+    def table(self, site: Block) -> IntArray:
+        """Return the numbers of a site's choices."""
         table = np.zeros(len(site.choices), dtype=np.int64)
         for attribute, offsets in zip(self.clique, self.offsets, strict=True):
             if attribute in site.clique:
@@ -124,50 +142,43 @@ class _Term:
 
 
 def _marginals(domain: Domain, transcript: Transcript) -> list[_Term]:
-    """Marginals, whole or of merged codes, and single cells; what was asked several times is averaged."""
-    sums: dict[tuple[Clique, bytes], tuple[Query, FloatArray, FloatArray]] = {}
-
-    def place(clique: Clique, query: Query) -> tuple[FloatArray, FloatArray]:
-        shape = query.domain(domain.project(clique)).sizes if query.groups else domain.shape(clique)
-        key = clique, b"|".join(a.encode() + query.groups[a].tobytes() for a in clique if a in query.groups)
-        return sums.setdefault(key, (query, np.zeros(shape), np.zeros(shape)))[1:]
-
+    means = PrecisionMeans[tuple[Clique, bytes]]()
+    queries: dict[bytes, LinearMap] = {IDENTITY.key: IDENTITY}
     for m in transcript.evidence:
-        weighted, precision = place(m.clique, m.query)
-        weighted += m.values * scales_of(m) ** -2.0
-        precision += scales_of(m) ** -2.0
+        queries[m.query.key] = m.query
+        precision = scales_of(m) ** -2.0
+        means.add((m.clique, m.query.key), m.values * precision, precision)
     for answer in transcript.answers:
-        if answer.query.clique and answer.query.is_cell:
-            weighted, precision = place(answer.query.clique, IDENTITY)
+        clique = answer.query.clique
+        if clique and answer.query.is_cell:
             cell = tuple(codes[0] for codes in sets_of(answer.query).codes)
-            weighted[cell] += answer.value / answer.scale**2
-            precision[cell] += answer.scale**-2
+            key = (clique, IDENTITY.key)
+            means.add_cell(key, domain.shape(clique), cell, answer.value, answer.scale)
     return [
-        _Term.of(domain, clique, weighted / np.where(precision > 0, precision, 1.0), precision, query)
-        for (clique, _), (query, weighted, precision) in sums.items()
+        _Term.of(domain, clique, mean, precision, queries[query])
+        for (clique, query), mean, precision in means
     ]
 
 
 def _sets(domain: Domain, answers: Iterable[Answer]) -> list[_Term]:
-    """Queries of several codes. How many records there are is known, so the total is none."""
-    asked: dict[LinearQuery, tuple[float, float]] = {}
+    asked = PrecisionMeans[LinearQuery]()
     for a in answers:
         if a.query != TOTAL and not a.query.is_cell:
-            query = sets_of(a.query)
-            weighted, precision = asked.get(query, (0.0, 0.0))
-            asked[query] = (weighted + a.value / a.scale**2, precision + a.scale**-2)
+            asked.add(sets_of(a.query), a.value / a.scale**2, a.scale**-2)
     terms = []
-    for query, (weighted, precision) in asked.items():
+    for query, mean, precision in asked:
         cells = len(query.clique) + 1
         values, weights = np.zeros(cells), np.zeros(cells)
-        values[0], weights[0] = weighted / precision, precision
-        offsets = [_outside(domain.size(a), codes) for a, codes in zip(query.clique, query.codes, strict=True)]
+        values[0], weights[0] = mean, precision
+        offsets = [
+            _outside(domain.size(a), codes)
+            for a, codes in zip(query.clique, query.codes, strict=True)
+        ]
         terms.append(_Term(query.clique, offsets, values, weights))
     return terms
 
 
 def _outside(size: int, codes: Sequence[int]) -> IntArray:
-    """1 for every code that is not among some."""
     outside = np.ones(size, dtype=np.int64)
     outside[list(codes)] = 0
     return outside
@@ -176,32 +187,26 @@ def _outside(size: int, codes: Sequence[int]) -> IntArray:
 def columns_of(
     domain: Domain, evidence: Iterable[Evidence], total: float
 ) -> dict[Attribute, tuple[FloatArray, float]]:
-    """What all marginals that hold a column, with every code of it, say together: counts that sum to the total.
+    """Return each column's counts by all marginals that contain it in full, summing to the total.
 
-    Each marginal's sums are weighted by their precision. With each column comes the largest precision of a single cell.
+    Each marginal's sums are weighted by their precision. With each column comes the largest
+    precision of a single cell.
     """
-    sums: dict[Attribute, tuple[FloatArray, float, float]] = {}
-    for m in evidence:
-        if not np.isfinite(scales_of(m)).all():
-            continue  # what it says of single columns is not known
-        for axis, attribute in enumerate(m.clique):
-            if attribute in m.query.groups:
-                continue
-            along = m.values.sum(axis=tuple(i for i in range(m.values.ndim) if i != axis)).astype(np.float64)
-            cell = m.scale**-2
-            precision = cell * len(along) / m.values.size
-            weighted, whole, best = sums.get(attribute, (np.zeros(len(along)), 0.0, 0.0))
-            sums[attribute] = (weighted + precision * along, whole + precision, max(best, cell))
+    # a marginal with a cell of which nothing is known says nothing of single columns
+    noisy = [m for m in evidence if np.isfinite(scales_of(m)).all()]
     found = {}
-    for attribute in domain:
-        if attribute in sums:
-            weighted, whole, best = sums[attribute]
-            counts = weighted / whole
-            found[attribute] = (counts + (total - counts.sum()) / len(counts), best)
+    for a in domain:
+        holding = [
+            m for m in noisy if a in m.clique and m.query.is_partition and a not in m.query.groups
+        ]
+        if holding:
+            counts, _ = column_mean(a, [(m.clique, m.values, scales_of(m)) for m in holding])
+            best = max(m.scale**-2 for m in holding)
+            found[a] = (counts + (total - counts.sum()) / len(counts), best)
     return found
 
 
-def _layout(sites: Sites, terms: Sequence[_Term], cells: IntArray) -> Layout:
+def _layout(sites: Blocks, terms: Sequence[_Term], cells: IntArray) -> QueryLayout:
     home = {a: t for t, site in enumerate(sites.sites) for a in site.clique}
     part_sites: list[int] = []
     part_tables: list[int] = []
@@ -227,4 +232,6 @@ def _layout(sites: Sites, terms: Sequence[_Term], cells: IntArray) -> Layout:
         "tables": np.concatenate(tables),
         "sizes": [len(site.choices) for site in sites.sites],
     }
-    return Layout(**{name: np.array(numbers, dtype=np.int64) for name, numbers in whole.items()})
+    return QueryLayout(
+        **{name: np.array(numbers, dtype=np.int64) for name, numbers in whole.items()}
+    )

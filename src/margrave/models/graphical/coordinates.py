@@ -1,29 +1,30 @@
-"""Coordinates for the potentials of overlapping cliques in which nothing is said twice.
+"""Non-redundant coordinates for the potentials of overlapping cliques.
 
-What a clique's table says of the attributes it shares with others, the others' tables may say just as well. Whitened
-potentials phi_r = sigma_r theta_r therefore have directions that change no distribution. Noise that contradicts itself
-on what is shared pulls along them, against nothing but the weak pull of the entropy, so potentials grow large and a
-solver crawls. In them the dual problem is a quadratic of its own that does not touch the distribution: leave them out.
+The tables of overlapping cliques are redundant: each can represent a function of the attributes
+that they share. So whitened potentials phi_r = sigma_r theta_r have directions that do not change
+the distribution. Contradictory noise on shared attributes moves the potentials along these
+directions, against only the weak pull of the entropy. They grow large, and a solver is slow. On
+these directions the dual problem is a separate quadratic, so they can be left out.
 
-The rest has an orthonormal basis in closed form. On each axis of a clique of ``cells_r`` cells, a Householder
-reflection turns the constant vector into the first unit vector; the entries whose index is 0 on all axes but those of s
-then carry what is said of s and of no part of it (the interaction of s, in an analysis of variance). Of the tables that
-contain s, only the combination with weights 1 / (sigma_r sqrt(cells_r)) reaches the distribution: one coordinate where
-there were many. Measurements combine with the same weights, which are those of least variance.
+The rest has an orthonormal basis in closed form. On each axis of a clique of ``cells_r`` cells, a
+Householder reflection turns the constant vector into the first unit vector. The entries whose index
+is 0 on all axes but those of s then hold the interaction of s (as in an analysis of variance).
+Among the tables that contain s, only the combination with weights 1 / (sigma_r sqrt(cells_r))
+changes the distribution: one coordinate in place of many. Measurements combine with the same
+weights, which give the least variance.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
-from itertools import chain, combinations
 
 import numpy as np
 from numba import njit
 
-from margrave.schema.domain import Domain
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.domain import Domain
+from margrave.marginal.residual import subsets
+from margrave.types import Clique, FloatArray, IntArray
 
 
 class Coordinates:
@@ -42,12 +43,14 @@ class Coordinates:
         scales: Mapping[Clique, FloatArray],
         cells: int,
     ) -> None:
-        even = {c: float(s.flat[0]) for c, s in scales.items() if float(s.max()) - float(s.min()) == 0.0}
+        even = {
+            c: float(s.flat[0]) for c, s in scales.items() if float(s.max()) - float(s.min()) == 0.0
+        }
         self.home: IntArray = np.zeros(cells, dtype=np.int64)
         self.share = np.zeros(cells)
         precision: dict[Clique, float] = {}
         for clique, scale in even.items():
-            for part in _parts(clique):
+            for part in subsets(clique):
                 precision[part] = precision.get(part, 0.0) + 1.0 / (scale**2 * domain.cells(clique))
         offsets: dict[Clique, int] = {}
         self.size = 0
@@ -66,12 +69,16 @@ class Coordinates:
                 continue
             home, share = self.home[where].reshape(shape), self.share[where].reshape(shape)
             own = 1.0 / (even[clique] ** 2 * n)
-            for part in _parts(clique):
+            for part in subsets(clique):
                 block = tuple(slice(1, None) if a in part else 0 for a in axes[clique])
                 ordered = [a for a in axes[clique] if a in part]
                 sizes = [domain.size(a) - 1 for a in part]
                 numbers = np.arange(offsets[part], offsets[part] + math.prod(sizes)).reshape(sizes)
-                home[block] = numbers if ordered == [*part] else numbers.transpose([part.index(a) for a in ordered])
+                home[block] = (
+                    numbers
+                    if ordered == [*part]
+                    else numbers.transpose([part.index(a) for a in ordered])
+                )
                 share[block] = math.sqrt(own / precision[part])
             behind = n
             for size in shape:
@@ -81,23 +88,19 @@ class Coordinates:
         self._reflections = np.array(reflections, dtype=np.int64).reshape(-1, 4)
 
     def to_cells(self, eta: FloatArray) -> FloatArray:
-        """Q eta."""
+        """Return Q eta."""
         phi: FloatArray = self.share * eta[self.home] if self.size else np.zeros(len(self.home))
         reflect(self._reflections, phi)
         return phi
 
     def from_cells(self, phi: FloatArray) -> FloatArray:
-        """Qᵀ phi."""
+        """Return Qᵀ phi."""
         turned = phi.copy()
         reflect(self._reflections, turned)
         turned *= self.share
-        return np.bincount(self.home, weights=turned, minlength=self.size)[: self.size].astype(np.float64)
-
-
-@lru_cache(maxsize=1024)
-def _parts(clique: Clique) -> tuple[Clique, ...]:
-    """Every subset of a clique, the empty one first."""
-    return tuple(chain.from_iterable(combinations(clique, k) for k in range(len(clique) + 1)))
+        return np.bincount(self.home, weights=turned, minlength=self.size)[: self.size].astype(
+            np.float64
+        )
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)

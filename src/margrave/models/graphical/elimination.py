@@ -1,8 +1,8 @@
-"""Elimination orders: which variable to sum out next, and how large the junction tree becomes.
+"""Elimination orders: the variable to sum out next, and the size of the junction tree.
 
-Triangulating a graph optimally is NP-hard; the greedy rules here are the usual good ones (Koller and Friedman 2009,
-Section 9.4.3.2): eliminate the variable whose clique is smallest, or whose elimination adds the least weighted fill.
-Both are tried and the smaller tree is kept. Everything here is a function of the cliques and sizes alone: public.
+Optimal triangulation is NP-hard. The greedy rules are the usual ones (Koller and Friedman 2009,
+Section 9.4.3.2): eliminate the variable with the smallest clique, or with the least weighted fill.
+The smaller tree is used. All of it depends on the cliques and sizes only, which are public.
 """
 
 from __future__ import annotations
@@ -13,37 +13,36 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from margrave.schema.domain import Domain
-from margrave.typing import Clique, FloatArray
+from margrave.domain import Domain
+from margrave.types import Clique, FloatArray
 
+#: Sets of attributes: attribute v is bit v % 64 of word v // 64. Row v of a graph holds the
+#: neighbors of v.
 Masks = NDArray[np.uint64]
-"""Sets of attributes: attribute v is bit v % 64 of word v // 64. Of a graph, row v holds what v is joined to."""
 
 RULES = 2
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 
+#: A de Bruijn sequence: all windows of six bits differ, so its product with a power of two
+#: identifies the exponent.
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
-"""A de Bruijn sequence: every six bits in a row are others, so that its product with a power of two tells which."""
 
 _PLACES = np.argsort([((int(_SEQUENCE) << i) % 2**64) >> 58 for i in range(64)])
 
 
 @njit(cache=True, nogil=True)
 def _first(word):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit that is set; there must be one."""
     return _PLACES[((word & (~word + ONE)) * _SEQUENCE) >> np.uint64(58)]
 
 
 @njit(cache=True, nogil=True)
 def _bit(v):  # type: ignore[no-untyped-def]
-    """The word of v alone."""
     return ONE << np.uint64(v & 63)
 
 
 @njit(cache=True, nogil=True)
 def _cost(v, joined, log_sizes, rule):  # type: ignore[no-untyped-def]
-    """What a rule holds against eliminating v next: the log-size of its clique, or its fill weighted by log-sizes."""
     words = joined.shape[1]
     weight, fill = log_sizes[v], 0.0
     for k in range(words):
@@ -64,10 +63,11 @@ def _cost(v, joined, log_sizes, rule):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _eliminate(joined, log_sizes, rule, left, cost, stale, order):  # type: ignore[no-untyped-def]
-    """Greedy elimination of the attributes ``left``; fills ``order``, returns the cells of all maximal cliques.
+    """Eliminate the attributes ``left`` greedily; fill ``order``, return the cells of all maximal
+    cliques.
 
-    Afterwards ``joined[v]`` is what v was joined to when it was eliminated. ``left`` is used up, and so are ``cost``,
-    which holds those of all attributes that are not ``stale``, and ``stale``.
+    Afterwards ``joined[v]`` holds the neighbors of v at its elimination. ``left``, ``cost`` (of all
+    attributes that are not ``stale``) and ``stale`` are used up.
     """
     words = joined.shape[1]
     placed = 0
@@ -90,7 +90,7 @@ def _eliminate(joined, log_sizes, rule, left, cost, stale, order):  # type: igno
         around = joined[best]
         for k in range(words):
             stale[k] = around[k]
-        if rule == 1:  # fill of what two newly joined neighbours have in common changes too
+        if rule == 1:  # fill of what two newly joined neighbors have in common changes too
             for k in range(words):
                 rest = around[k]
                 while rest != NONE:
@@ -116,12 +116,12 @@ def _eliminate(joined, log_sizes, rule, left, cost, stale, order):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _absorbed(order, joined):  # type: ignore[no-untyped-def]
-    """Which cliques {v} ∪ joined(v) lie in an earlier one, and the next attribute that each v's clique takes up.
+    """Return which cliques {v} ∪ joined(v) lie in an earlier one, and the next attribute each v's
+    clique absorbs.
 
-    What is not in ``order`` counts as such.
-
-    A clique lies in an earlier one exactly if some v whose next-eliminated neighbour it belongs to has one member
-    more (Blair and Peyton 1993). The first such v in the order takes it up; −1 where v takes up none.
+    Attributes outside ``order`` count as absorbed. A clique lies in an earlier one exactly if some
+    v whose next-eliminated neighbor it belongs to has one member more (Blair and Peyton 1993). The
+    first such v in the order absorbs it; −1 if v absorbs none.
     """
     n, words = joined.shape
     position = np.empty(n, np.int64)
@@ -151,7 +151,6 @@ def _absorbed(order, joined):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _weight(v, joined, log_sizes):  # type: ignore[no-untyped-def]
-    """The log-size of the clique {v} ∪ joined(v)."""
     weight = log_sizes[v]
     for k in range(joined.shape[1]):
         rest = joined[v, k]
@@ -163,7 +162,6 @@ def _weight(v, joined, log_sizes):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _maximal_cells(order, joined, log_sizes):  # type: ignore[no-untyped-def]
-    """Sum of the cells of the cliques {v} ∪ joined(v) that lie in no earlier one."""
     absorbed, _ = _absorbed(order, joined)
     total = 0.0
     for v in range(len(joined)):
@@ -174,10 +172,11 @@ def _maximal_cells(order, joined, log_sizes):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _constrained(order, joined, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
-    """The maximal cliques that hold a whole row of ``zeros``, and their separators that do; the cells of other cliques.
+    """Return the maximal cliques, and separators, that contain a whole row of ``zeros``; the cells
+    of other cliques.
 
-    A clique takes the eliminated variables that it absorbs, one after the other; what the last of them is still joined
-    to is its separator.
+    A clique absorbs eliminated variables one after the other; the neighbors of the last are its
+    separator.
     """
     words = joined.shape[1]
     absorbed, following = _absorbed(order, joined)
@@ -210,7 +209,6 @@ def _constrained(order, joined, log_sizes, zeros, cliques, separators):  # type:
 
 @njit(cache=True, nogil=True)
 def _parts(joined):  # type: ignore[no-untyped-def]
-    """Which connected part of the graph each attribute is in, and which parts are trees."""
     n, words = joined.shape
     part, waiting = np.full(n, -1, np.int64), np.empty(n, np.int64)
     is_tree = np.zeros(n, np.uint8)
@@ -240,12 +238,13 @@ def _parts(joined):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _cells_with(joined, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
-    """The size of the junction tree with each candidate clique added in turn.
+    """Return the size of the junction tree with each candidate clique added in turn.
 
-    Parts of the graph that a candidate does not touch keep theirs. Where all are trees, least fill keeps them so, and
-    an edge between two makes one clique more, which takes up the ends that stood alone. (Columns of one code cost no
-    fill: there it may not keep them.) Costs at the start are those without the candidate, but near it. Candidates that
-    join the same two attributes, and no others, lead to the same graph.
+    Parts of the graph that a candidate does not touch keep their size. If all are trees, least fill
+    keeps them so, and an edge between two adds one clique, which absorbs isolated ends. (Columns of
+    one code cost no fill, so this need not hold for them.) Costs at the start are those without the
+    candidate, except near it. Candidates that join only the same two attributes lead to the same
+    graph.
     """
     n, words = joined.shape
     part, is_tree = _parts(joined)
@@ -266,7 +265,11 @@ def _cells_with(joined, log_sizes, members, starts, cells):  # type: ignore[no-u
             stale[:] = NONE
             before[rule, p] = _eliminate(work, log_sizes, rule, left, cost, stale, order)
     forest = is_tree.all() and log_sizes.min() > 0.0
-    touched, near, inside = np.empty(len(is_tree), np.bool_), np.empty(words, np.uint64), np.empty(words, np.uint64)
+    touched, near, inside = (
+        np.empty(len(is_tree), np.bool_),
+        np.empty(words, np.uint64),
+        np.empty(words, np.uint64),
+    )
     with_edge = np.zeros((n, n))  # the size with one edge more, where it is known
     for c in range(len(starts) - 1):
         clique = members[starts[c] : starts[c + 1]]
@@ -318,7 +321,7 @@ def _cells_with(joined, log_sizes, members, starts, cells):  # type: ignore[no-u
 
 
 def graph_of(domain: Domain, cliques: Collection[Clique]) -> Masks:
-    """The graph in which the attributes of a clique, measured or structurally constrained, are joined."""
+    """Return the graph that joins the attributes of each clique, measured or constrained."""
     n = len(domain)
     joined = [0] * n
     for clique in (*cliques, *(z.clique for z in domain.zeros)):
@@ -329,33 +332,30 @@ def graph_of(domain: Domain, cliques: Collection[Clique]) -> Masks:
 
 
 def mask_of(members: Iterable[int], n: int) -> Masks:
-    """The set of some of n attributes."""
     return _words([sum(1 << v for v in members)], n).ravel()
 
 
 def _words(rows: Sequence[int], n: int) -> Masks:
-    """Rows of n bits each, cut into words."""
     size = 8 * -(-n // 64)
     data = b"".join(row.to_bytes(size, "little") for row in rows)
     return np.array(np.frombuffer(data, "<u8"), np.uint64).reshape(len(rows), size // 8)
 
 
 def members_of(mask: Masks) -> list[int]:
-    """The attributes of one set, in order."""
     bits = np.unpackbits(mask.astype("<u8").view(np.uint8), bitorder="little")
     found: list[int] = np.flatnonzero(bits).tolist()
     return found
 
 
 def log_sizes(domain: Domain) -> FloatArray:
-    """Logarithms of the numbers of codes."""
     return np.log(np.array(domain.sizes, dtype=np.float64))
 
 
 class Sizes:
-    """The size of a junction tree in cells, from an elimination: impossible ones do not count, for no walk visits them.
+    """The size of a junction tree in possible cells, from an elimination order; walks skip
+    impossible ones.
 
-    Separators are held in full, so what they hold of impossible cells counts. Sizes of cliques are remembered.
+    Separators are held in full, so their impossible cells count. Sizes of cliques are cached.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -369,7 +369,9 @@ class Sizes:
         self._known: dict[tuple[bool, bytes], float] = {}
 
     def eliminated(self, joined: Masks, rule: int, order: NDArray[np.int64]) -> float:
-        """Eliminate by a rule: ``order`` is filled, ``joined`` holds what each was joined to when its turn came."""
+        """Eliminate by a rule: fill ``order``, and ``joined`` with the neighbors of each at its
+        elimination.
+        """
         left, stale, cost = self.every.copy(), self.every.copy(), np.empty(len(order))
         cells = float(_eliminate(joined, self.log_sizes, rule, left, cost, stale, order))
         if not len(self.zeros):
@@ -378,7 +380,9 @@ class Sizes:
             order, joined, self.log_sizes, self.zeros, self._cliques, self._separators
         )
         total += sum(self._cells(row, separator=False) for row in self._cliques[:n_cliques])
-        return float(total + sum(self._cells(row, separator=True) for row in self._separators[:n_separators]))
+        return float(
+            total + sum(self._cells(row, separator=True) for row in self._separators[:n_separators])
+        )
 
     def _cells(self, row: Masks, *, separator: bool) -> float:
         key = (separator, row.tobytes())
@@ -389,9 +393,10 @@ class Sizes:
 
 
 def counted_cells(domain: Domain, clique: Clique, *, separator: bool) -> int:
-    """What a node of a junction tree adds to its size: its possible cells; a separator: its impossible ones.
+    """Return the size of a node of a junction tree: its possible cells; for a separator its
+    impossible ones.
 
-    A node counts no less than the largest declaration inside it: that is held in full, and every cell of it looked at.
+    A node counts at least the largest declaration inside it, which is held in full.
     """
     possible = domain.possible(clique)
     if separator:
@@ -403,7 +408,7 @@ def counted_cells(domain: Domain, clique: Clique, *, separator: bool) -> int:
 def eliminate(
     domain: Domain, cliques: Collection[Clique]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The better of the greedy orders, and each attribute's neighbours when it is eliminated (both by position)."""
+    """Return the better of the greedy orders, and each attribute's neighbors at its elimination."""
     sizes, graph = Sizes(domain), graph_of(domain, cliques)
     best: tuple[float, NDArray[np.int64], Masks] | None = None
     for rule in range(RULES):
@@ -416,10 +421,13 @@ def eliminate(
     return tuple(order.tolist()), tuple(tuple(members_of(row)) for row in joined)
 
 
-def cells_with(domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
-    """Cells of the junction tree of ``cliques`` with each candidate added in turn.
+def sizes_with(
+    domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+) -> FloatArray:
+    """Return the cells of the junction tree of ``cliques`` with each candidate added in turn.
 
-    O(candidates · p³) at worst, p the attributes of the parts that a candidate touches; O(candidates) for a forest's.
+    O(candidates · p³) at worst, p the attributes of the parts that a candidate touches;
+    O(candidates) for a forest's.
     """
     if domain.zeros:
         return _cells_with_zeros(domain, cliques, candidates)

@@ -2,13 +2,13 @@
 
 The problem, for measurements y_i of scale sigma_i and N records (McKenna, Sheldon, Miklau 2019):
 
-    minimise over distributions p    L(mu) - tau · N · H(p)
+    minimize over distributions p    L(mu) - tau · N · H(p)
     with    L(mu) = Σ_i ||mu_i - y_i||² / (2 sigma_i²),    mu_i = N · M_i(p)
 
 With tau = 0 this is maximum likelihood, whose solutions of highest entropy are graphical models. With tau > 0 the
 entropy makes the problem strictly convex. Its dual is smooth, unconstrained and cheap:
 
-    minimise over phi    F(phi) = N · A(phi / sigma) - <phi, y / sigma> + tau / 2 ||phi||²
+    minimize over phi    F(phi) = N · A(phi / sigma) - <phi, y / sigma> + tau / 2 ||phi||²
 
 where A is the log partition function of the model with potentials theta_i = phi_i / sigma_i. One calibration gives F
 and its gradient g = (mu - y) / sigma + tau · phi, and the duality gap is exactly ||g||² / 2: every iterate knows how
@@ -24,13 +24,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margrave.typing import FloatArray
+from margrave.types import FloatArray
 
+#: A symmetric positive definite matrix as a function of a vector.
 Operator = Callable[[FloatArray], FloatArray]
-"""A symmetric positive definite matrix, by what it does to a vector."""
 
+#: A function: point -> (F, gradient, an approximate inverse of the Hessian there).
 Objective = Callable[[FloatArray], tuple[float, FloatArray, Operator]]
-"""A point -> (F, gradient, a rough inverse of the Hessian there)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +45,21 @@ class Solution:
 
 
 def dot(left: FloatArray, right: FloatArray) -> float:
-    """The inner product, on this thread.
+    """Return the inner product, on this thread.
 
     BLAS would start threads of its own for it, which fight the propagation's for the cores: five times slower in all.
     """
     return float(np.einsum("i,i->", left, right))
 
 
-def minimise(
+def minimize(
     objective: Objective, start: FloatArray, *, gap: float, max_calibrations: int, memory: int = 12
 ) -> Solution:
-    """L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) until ||gradient||² / 2 <= gap.
+    """Minimize by L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) until ||gradient||² / 2 <= gap.
 
-    The initial inverse Hessian of each step is the objective's own guess, scaled by the last pair. The step is
-    halved, by interpolation, until the value falls enough; convexity makes every curvature pair valid.
+    The initial inverse Hessian of each step is the objective's own guess, scaled by the last pair.
+    The step is halved, by interpolation, until the value falls enough; convexity makes every
+    curvature pair valid.
     """
     point = start
     value, gradient, inverse = objective(point)
@@ -80,12 +81,19 @@ def minimise(
             trial = point + step * direction
             trial_value, trial_gradient, trial_inverse = objective(trial)
             used += 1
-            if trial_value <= value + 1e-4 * step * slope + 1e-12 * abs(value) or used >= max_calibrations:
+            if (
+                trial_value <= value + 1e-4 * step * slope + 1e-12 * abs(value)
+                or used >= max_calibrations
+            ):
                 break
             curvature = trial_value - value - step * slope
-            step *= min(0.5, max(0.1, -step * slope / (2.0 * curvature))) if np.isfinite(curvature) else 0.1
+            step *= (
+                min(0.5, max(0.1, -step * slope / (2.0 * curvature)))
+                if np.isfinite(curvature)
+                else 0.1
+            )
             if np.array_equal(trial, point):
-                break  # the step is below what floats can tell
+                break  # the step is below the resolution of floats
         if not trial_value <= value + 1e-12 * abs(value):
             break
         moved, turned = trial - point, trial_gradient - gradient
@@ -100,7 +108,6 @@ def minimise(
 def _inverse_hessian(
     pairs: deque[tuple[FloatArray, FloatArray, float]], gradient: FloatArray, inverse: Operator
 ) -> FloatArray:
-    """The two-loop recursion."""
     q = gradient.copy()
     weights = []
     for moved, turned, product in reversed(pairs):

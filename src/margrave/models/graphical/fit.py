@@ -3,58 +3,53 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from margrave._fields import check_fields
+from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
-from margrave.models.entries import EntryKind
-from margrave.models.expanded import ExpandedModel
-from margrave.models.graphical.balance import balanced
+from margrave.models.entries import ALL, EntryKind
 from margrave.models.graphical.coordinates import Coordinates
-from margrave.models.graphical.elimination import cells_with
-from margrave.models.graphical.estimation import Operator, Solution, dot, minimise
+from margrave.models.graphical.elimination import sizes_with
+from margrave.models.graphical.estimation import Operator, Solution, dot, minimize
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.logspace import MAX_CELLS, log_calibrate, marginal_of, wide
+from margrave.models.graphical.logspace import (
+    MAX_CELLS,
+    log_calibrate,
+    marginal_of,
+    needs_log_space,
+)
+from margrave.models.graphical.mapped import MappedAnswers
 from margrave.models.graphical.model import GraphicalModel
-from margrave.models.graphical.propagation import Program
-from margrave.models.protocol import Model
+from margrave.models.graphical.propagation import Calibration
+from margrave.models.graphical.rebalance import rebalance
+from margrave.models.merged_codes import MergedCodesModel
+from margrave.models.progress import ShareProgress, no_progress
+from margrave.models.protocol import Answerer, Fit, Model
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
-from margrave.parameters import check_parameters
-from margrave.schema.domain import Domain
-from margrave.transcript import Transcript
-from margrave.typing import Clique, FloatArray
+from margrave.transcript import Measurement, Transcript
+from margrave.types import Clique, FloatArray
 
-SHRINKAGE = 0.1
-"""The least pull: with less, potentials of cells that tend to zero outgrow floating point."""
 
-GAPS = (0.3, 3.0, 30.0)
-"""Where the last of several steps stops, the one before it, and all earlier ones, in units of the tolerance.
+@dataclass(frozen=True, eq=False)
+class GraphicalState:
+    """The estimate after some rounds, None before the first; and its potentials, which the next one starts from."""
 
-Those before the last only say where the pull of the next is centred, and a rough centre does as well as an exact one:
-a quarter of all calibrations is saved, and losses and errors stay what they were.
-"""
-
-ROUGH = 3.0
-"""Where an estimate between rounds stops, in units of the tolerance, when scales differ from cell to cell.
-
-Such problems are stiff: the last digits take most of the steps, and choices made by either estimate do as well. At 10
-units JAM's errors were larger by a few percent.
-"""
-
-BETWEEN = 60
-"""After so many calibrations such an estimate stops wherever it is: most take a tenth to a half of that, some hundreds,
-where what was measured contradicts what was read. The next one goes on from there, and the last starts from nothing.
-"""
+    domain: Domain
+    estimate: GraphicalModel | MergedCodesModel | None = None
+    potentials: Mapping[Clique, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphicalFit:
+class GraphicalFit(Fit):
     """Maximum-entropy estimation from marginals with noise, each weighted by its own 1 / scale².
 
-    minimise over distributions p    Σ_r ||N M_r(p) − y_r||² / (2 scale_r²) − (shrinkage / max_r scale_r) · N · H(p)
+    minimize over distributions p    Σ_r ||N M_r(p) − y_r||² / (2 scale_r²) − (shrinkage / max_r scale_r) · N · H(p)
 
     ``shrinkage`` weighs the pull towards independence beyond what was measured: a cell of log-potential 1 is pulled
     by at most so many standard deviations of its noise. ``steps`` repeats the problem with the pull towards the last
@@ -72,7 +67,10 @@ class GraphicalFit:
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
     """
 
-    entries: ClassVar[frozenset[EntryKind]] = frozenset({EntryKind.MERGED, EntryKind.CELL, EntryKind.READING})
+    #: Least weight of the entropy: below it, potentials of cells that tend to zero overflow.
+    _shrinkage: ClassVar[float] = 0.1
+
+    entries: ClassVar[frozenset[EntryKind]] = ALL - {EntryKind.SET, EntryKind.HALF_SPACE}
 
     shrinkage: float = 1.0
     tolerance: float = 3e-3
@@ -80,51 +78,105 @@ class GraphicalFit:
     steps: int = 3
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        check_fields(self)
         if not (
-            self.shrinkage >= SHRINKAGE and self.tolerance > 0 and self.max_calibrations >= 1 and self.steps >= 1
+            self.shrinkage >= self._shrinkage
+            and self.tolerance > 0
+            and self.max_calibrations >= 1
+            and self.steps >= 1
         ):
             raise InputError(
                 "A graphical fit needs shrinkage >= 0.1, tolerance > 0, max_calibrations >= 1, steps >= 1."
             )
 
-    def __call__(
-        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Model | None = None
-    ) -> Model:
-        """The model; codes that every measurement of several columns merges share their group's probability."""
-        total, cells = transcript.total(), single_cells(transcript)
-        groups = common_groups(domain, transcript.evidence, cells)
-        if not groups:
-            return self._fit(domain, terms_of(domain, transcript.evidence, cells), total, warm)
-        coarse, measurements, shares = compress(domain, transcript.evidence, groups)
-        model = self._fit(coarse, terms_of(coarse, measurements, cells), total, None)
-        return ExpandedModel(domain, model, groups, shares)
+    def init(self, domain: Domain, *, rng: np.random.Generator) -> GraphicalState:
+        """Return the state before any answer."""
+        return GraphicalState(domain)
 
-    def _fit(self, domain: Domain, terms: Sequence[Term], total: float, warm: Model | None) -> GraphicalModel:
-        widest = max((float(t.scales[np.isfinite(t.scales)].max()) for t in terms), default=1.0)
-        pull = self.shrinkage if warm is None else max(SHRINKAGE, self.shrinkage / self.steps)
-        problem = Problem(domain, terms, total, pull / widest)
+    def update(
+        self,
+        state: GraphicalState,
+        transcript: Transcript,
+        *,
+        rng: np.random.Generator,
+        done: float = 0.0,
+    ) -> GraphicalState:
+        """Return the next estimate: a quick one from the last round's; a careful one, if there is none."""
+        return self._estimate(state, transcript)
+
+    def model(self, state: GraphicalState) -> Answerer:
+        """Return the last estimate."""
+        assert state.estimate is not None
+        return state.estimate
+
+    def finish(
+        self,
+        state: GraphicalState,
+        transcript: Transcript,
+        *,
+        rng: np.random.Generator,
+        progress: ShareProgress = no_progress,
+    ) -> Model:
+        """Return the estimate of the whole transcript from the start."""
+        found = self._estimate(GraphicalState(state.domain), transcript).estimate
+        assert found is not None
+        return found
+
+    def _estimate(self, before: GraphicalState, transcript: Transcript) -> GraphicalState:
+        domain, total, cells = before.domain, transcript.total(), single_cells(transcript)
+        groups = common_groups(domain, transcript.evidence, cells)
+        plain = [m for m in transcript.evidence if m.query.is_partition]
+        maps = [m for m in transcript.measurements if not m.query.is_partition]
+        if not groups:
+            model = self._fit(before, terms_of(domain, plain, cells), maps, total)
+            return GraphicalState(domain, model, model.potentials)
+        coarse, measurements, shares = compress(domain, plain, groups)
+        terms = terms_of(coarse, measurements, cells)
+        model = self._fit(GraphicalState(coarse), terms, maps, total)
+        return GraphicalState(domain, MergedCodesModel(domain, model, groups, shares))
+
+    def _fit(
+        self,
+        before: GraphicalState,
+        terms: Sequence[Term],
+        maps: Sequence[Measurement],
+        total: float,
+    ) -> GraphicalModel:
+        # Stopping gap of an estimate between rounds, in units of the tolerance, if scales differ
+        # between cells.
+        rough = 3.0
+        # Calibrations of an estimate between rounds at most. The next one continues from there;
+        # the final fit starts anew.
+        between = 60
+        domain, warm = before.domain, before.estimate
+        scales = [float(t.scales[np.isfinite(t.scales)].max()) for t in terms]
+        scales += [m.scale / math.sqrt(m.query.one_row().l2_squared) for m in maps]
+        widest = max(scales, default=1.0)
+        pull = self.shrinkage if warm is None else max(self._shrinkage, self.shrinkage / self.steps)
+        problem = Problem(domain, terms, total, pull / widest, maps)
         steps = self.steps if warm is None else 1
         gap = 1.0 if steps == 1 else _gap(steps - 1)
         most = self.max_calibrations
         if warm is not None and not all(np.ptp(t.scales) == 0.0 for t in terms):
-            gap = ROUGH
-            most = min(most, BETWEEN)
-        point = self._step(problem, problem.start(warm), gap, most).point
-        potentials = problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)
+            gap = rough
+            most = min(most, between)
+        point = self._step(problem, problem.start(before), gap, most).point
+        potentials = (
+            problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)
+        )
         return GraphicalModel(domain, total, potentials, problem.program)
 
     def _step(self, problem: Problem, start: FloatArray, gap: float, most: int) -> Solution:
-        """One minimisation, up to a gap in units of the tolerance or so many calibrations."""
         gap *= self.tolerance * max(1, problem.measured)
-        return minimise(problem.objective, start, gap=gap, max_calibrations=most)
+        return minimize(problem.objective, start, gap=gap, max_calibrations=most)
 
-    def _towards_least_squares(self, problem: Problem, point: FloatArray) -> dict[Clique, FloatArray]:
-        """The proximal steps after the first; the potentials with the least loss of all."""
+    def _towards_least_squares(
+        self, problem: Problem, point: FloatArray
+    ) -> dict[Clique, FloatArray]:
         best, best_loss = problem.potentials(point), problem.loss_at(point)
         for left in reversed(range(self.steps - 1)):
-            problem.recentre(point)
-            if problem.hopeless():
+            problem.recenter(point)
+            if problem.infeasible():
                 break
             solution = self._step(problem, np.zeros_like(point), _gap(left), self.max_calibrations)
             point = solution.point
@@ -136,19 +188,24 @@ class GraphicalFit:
         return best
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The possible cells of the junction tree's cliques together (8 bytes each in the literature's measure)."""
+        """Return the possible cells of the junction tree's cliques together (8 bytes each in the
+        literature's measure).
+        """
         return _tree(domain, _with_zeros(domain, cliques)).cells()
 
-    def cells_with(
+    def sizes_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:
-        """``cells`` with each candidate added in turn."""
-        return cells_with(domain, cliques, candidates)
+        """Return ``cells`` with each candidate added in turn."""
+        return sizes_with(domain, cliques, candidates)
 
 
 def _gap(left: int) -> float:
-    """Where a step stops that so many others follow."""
-    return GAPS[min(left, len(GAPS) - 1)]
+    # Stopping gaps of the last proximal step, the one before, and all earlier ones, in units of
+    # the tolerance. Earlier steps only set the center of the next, for which a rough solution is
+    # enough.
+    gaps = (0.3, 3.0, 30.0)
+    return gaps[min(left, len(gaps) - 1)]
 
 
 def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ...]:
@@ -157,18 +214,12 @@ def _with_zeros(domain: Domain, cliques: Collection[Clique]) -> tuple[Clique, ..
 
 @functools.lru_cache(maxsize=4)
 def _tree(domain: Domain, cliques: tuple[Clique, ...]) -> JunctionTree:
-    """A junction tree. The last ones are kept: rounds ask for the size of what was fitted, and fit the same again."""
     return JunctionTree.of(domain, cliques)
 
 
 @functools.lru_cache(maxsize=4)
-def _program(domain: Domain, cliques: tuple[Clique, ...]) -> Program:
-    """How factors on these cliques are calibrated."""
-    return Program(_tree(domain, cliques), cliques)
-
-
-TINY = 1e-280
-"""The least mass by which a total can be divided without overflow."""
+def _program(domain: Domain, cliques: tuple[Clique, ...]) -> Calibration:
+    return Calibration(_tree(domain, cliques), cliques)
 
 
 class Problem:
@@ -178,10 +229,17 @@ class Problem:
     have potential −inf whatever phi says. A point is phi in ``Coordinates``, which leave out what changes nothing.
     """
 
-    def __init__(self, domain: Domain, terms: Sequence[Term], total: float, entropy: float) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        terms: Sequence[Term],
+        total: float,
+        entropy: float,
+        maps: Sequence[Measurement] = (),
+    ) -> None:
         self.domain, self.total, self.entropy = domain, total, entropy
         self.terms = {t.clique: t for t in terms}
-        cliques = _with_zeros(domain, self.terms)
+        cliques = _with_zeros(domain, [*self.terms, *(m.clique for m in maps)])
         self.cliques = cliques
         self.program = program = _program(domain, cliques)
         self.buffer = program.buffer()
@@ -194,7 +252,9 @@ class Problem:
             self._place(self.weight, term.clique, 1.0 / term.scales)
         if domain.zeros:
             self._rule_out()
-            self.terms = {c: Term(c, self._taken(self.y, c), t.scales) for c, t in self.terms.items()}
+            self.terms = {
+                c: Term(c, self._taken(self.y, c), t.scales) for c, t in self.terms.items()
+            }
         self.coordinates = Coordinates(
             domain,
             axes=dict(zip(cliques, program.factor_axes, strict=True)),
@@ -202,16 +262,20 @@ class Problem:
             scales={t.clique: t.scales for t in terms},
             cells=program.cells,
         )
-        self.white = self.coordinates.from_cells(self.y * self.weight)
+        self.maps = MappedAnswers(maps, program.cells, self._place, self._taken)
+        self.measured += self.maps.size
+        self.white = np.concatenate(
+            [self.coordinates.from_cells(self.y * self.weight), self.maps.white]
+        )
         order = np.argsort(program.starts, kind="stable")
         self.runs = program.starts[order]
         self.run_sizes = program.sizes[order]
 
     def _rule_out(self) -> None:
-        """Give no cell of any factor a say in which, by all structural zeros together, no record can lie.
+        """Exclude cells in which no record can lie by all structural zeros together.
 
-        What was measured there is noise, or rows that the declarations deny: no model explains it, and left in place
-        it would only pull potentials apart. The optimum is the same without.
+        Measurements there are noise, or rows that violate the declarations. No model explains them,
+        and they would only pull potentials apart. The optimum is the same without them.
         """
         for zeros in self.domain.zeros:
             self._place(self.base, zeros.clique, np.where(zeros.possible, 0.0, -np.inf))
@@ -221,7 +285,8 @@ class Problem:
         reached = self.buffer[program.marginals : program.marginals + cells] > 0.0
         if not reached.any():
             raise ReleaseError(
-                "No record can satisfy all structural zeros at once.", remedy="Loosen one of the constraints."
+                "No record can satisfy all structural zeros at once.",
+                remedy="Loosen one of the constraints.",
             )
         self.base[~reached] = -np.inf
         self.y[~reached] = 0.0
@@ -240,14 +305,15 @@ class Problem:
         values = vector[where].reshape(self.domain.shape(axes))
         return np.ascontiguousarray(np.transpose(values, [axes.index(a) for a in clique]))
 
-    def start(self, warm: Model | None) -> FloatArray:
-        """The point to begin with: an earlier model's potentials, and a guess for every marginal it was not fitted to.
+    def start(self, before: GraphicalState) -> FloatArray:
+        """Return the point to begin with: an earlier model's potentials, and a guess for every
+        marginal it was not fitted to.
 
         The guess makes the expected marginal m of the earlier model (without one: of independent columns) explain the
         new measurement as well as one potential on its own can: m · exp(theta) + tau · scale² · theta = y.
         """
         phi = np.zeros(self.program.cells)
-        known = self._potentials_of(warm)
+        known, warm = self._known(before.potentials), before.estimate
         for clique, theta in known.items():
             self._place(phi, clique, _whitened(theta, self.terms[clique]))
         new = sorted((c for c in self.terms if c not in known), key=len)
@@ -258,57 +324,71 @@ class Problem:
                     expected = np.asarray(warm.project(clique).values)
                 except ModelTooLargeError:
                     continue  # a start without a guess: a fit must not fail once its answers are paid for
-            elif len(clique) <= 2:  # guesses for larger cliques would count what they share several times
-                expected = self.total * functools.reduce(np.multiply.outer, [columns[a] for a in clique])
+            elif (
+                len(clique) <= 2
+            ):  # guesses for larger cliques would count what they share several times
+                expected = self.total * functools.reduce(
+                    np.multiply.outer, [columns[a] for a in clique]
+                )
             else:
                 continue
             term = self.terms[clique]
-            theta = _explain(expected, term, self.entropy)
+            theta = initial_potentials(expected, term, self.entropy)
             self._place(phi, clique, _whitened(theta, term))
             if len(clique) == 1:
                 fitted = expected * np.exp(theta)
                 columns[clique[0]] = fitted / fitted.sum()
-        return self.coordinates.from_cells(phi)
+        return np.concatenate([self.coordinates.from_cells(phi), np.zeros(self.maps.size)])
 
-    def _potentials_of(self, warm: Model | None) -> dict[Clique, FloatArray]:
-        """The potentials of an earlier graphical model for cliques that are still measured."""
-        if warm is None:
-            return {}
-        state = warm.state()
-        if state.kind != "graphical":
-            return {}
-        cliques = (tuple(names) for names in state.facts["cliques"])
-        found = {c: state.arrays[f"potential{i}"] for i, c in enumerate(cliques)}
-        found = {c: theta for c, theta in found.items() if c in self.terms}
-        return {c: t if np.isfinite(t).all() else np.nan_to_num(t, neginf=0.0) for c, t in found.items()}
+    def _known(self, potentials: Mapping[Clique, FloatArray]) -> dict[Clique, FloatArray]:
+        return {
+            c: t if np.isfinite(t).all() else np.nan_to_num(t, neginf=0.0)
+            for c, t in potentials.items()
+            if c in self.terms
+        }
 
     def objective(self, point: FloatArray) -> tuple[float, FloatArray, Operator]:
-        """F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, a rough inverse Hessian."""
+        """Return F(phi) = N · A(theta) − <phi, y / scale> + entropy / 2 ||phi||², its gradient, an
+        approximate inverse Hessian.
+        """
         cells, program, coordinates = self.program.cells, self.program, self.coordinates
         if not cells:
             return 0.0, point, np.copy
-        theta = coordinates.to_cells(point) * self.weight + self.base
-        log_partition = self._calibrate(theta)
+        log_partition = self._calibrate(self._theta(point))
         if log_partition == -np.inf:  # every cell underflowed, or nearly: much too far a step
             return np.inf, point, np.copy
         mu = self.buffer[program.marginals : program.marginals + cells]
         if not np.isfinite(mu.sum()):  # a mass so small that dividing by it overflowed: as far
             return np.inf, point, np.copy
-        gradient = coordinates.from_cells(mu * self.weight) - self.white + self.entropy * point
+        gradient = self._answers(mu) - self.white + self.entropy * point
         value = self.total * log_partition - dot(point, self.white)
         variance = 1.0 / (np.maximum(mu, self.y) * self.weight**2 + self.entropy)
+        of_maps = 1.0 / (self.maps.variances(mu) + self.entropy)
+        own = coordinates.size
 
         def inverse(vector: FloatArray) -> FloatArray:
-            return coordinates.from_cells(coordinates.to_cells(vector) * variance)
+            cells = coordinates.from_cells(coordinates.to_cells(vector[:own]) * variance)
+            return np.concatenate([cells, vector[own:] * of_maps])
 
         return value + self.entropy / 2 * dot(point, point), gradient, inverse
 
+    def _theta(self, point: FloatArray) -> FloatArray:
+        own = self.coordinates.size
+        theta = self.coordinates.to_cells(point[:own]) * self.weight + self.base
+        return theta + self.maps.to_cells(point[own:]) if self.maps.size else theta
+
+    def _answers(self, mu: FloatArray) -> FloatArray:
+        cells = self.coordinates.from_cells(mu * self.weight)
+        return np.concatenate([cells, self.maps.from_cells(mu)])
+
     def _calibrate(self, theta: FloatArray) -> float:
-        """Fill the buffer with the marginals; log Σ exp(Σ theta), or −inf where floats cannot tell."""
+        """Fill the buffer with the marginals; return log Σ exp(Σ theta), or −inf on underflow."""
+        # Least mass by which a total can be divided without overflow.
+        min_mass = 1e-280
         cells, program = self.program.cells, self.program
         if self.domain.zeros and program.tree.table_cells() <= MAX_CELLS:
             potentials = {c: self._taken(theta, c) for c in self.cliques}
-            if wide(potentials.values()):
+            if needs_log_space(potentials.values()):
                 log_partition, tables = log_calibrate(program.tree, potentials)
                 marginals = np.empty(cells)
                 for c in self.cliques:
@@ -318,36 +398,39 @@ class Problem:
         largest = np.maximum.reduceat(theta, self.runs)
         np.exp(theta - np.repeat(largest, self.run_sizes), out=self.buffer[:cells])
         log_mass, mass = program.calibrate(self.buffer, self.total)
-        return log_mass + float(largest.sum()) if mass >= TINY else -np.inf
+        return log_mass + float(largest.sum()) if mass >= min_mass else -np.inf
 
-    def recentre(self, point: FloatArray) -> None:
-        """Make a point the centre of the pull: from here on it is phi = 0."""
-        for clique, theta in balanced(self.potentials(point)).items():
+    def recenter(self, point: FloatArray) -> None:
+        """Make a point the center of the pull: from here on it is phi = 0."""
+        for clique, theta in rebalance(self.potentials(point)).items():
             self._place(self.base, clique, theta)
 
-    def hopeless(self) -> bool:
-        """Whether some factor leaves nothing possible."""
+    def infeasible(self) -> bool:
+        """Return True if some factor leaves nothing possible."""
         return bool(self.runs.size and np.isneginf(np.maximum.reduceat(self.base, self.runs)).any())
 
     def loss_at(self, point: FloatArray) -> float:
-        """Σ ||mu − y||² / (2 scale²) at a point."""
+        """Return Σ ||mu − y||² / (2 scale²) at a point."""
         self.objective(point)
         mu = self.buffer[self.program.marginals : self.program.marginals + self.program.cells]
-        return float((((mu - self.y) * self.weight) ** 2).sum()) / 2
+        off = np.concatenate(
+            [(mu - self.y) * self.weight, self.maps.from_cells(mu) - self.maps.white]
+        )
+        return float((off**2).sum()) / 2
 
     def potentials(self, point: FloatArray) -> dict[Clique, FloatArray]:
-        """theta per clique, axes in the clique's order."""
-        theta = self.coordinates.to_cells(point) * self.weight + self.base
+        """Return theta per clique, axes in the clique's order."""
+        theta = self._theta(point)
         return {c: self._taken(theta, c) for c in self.cliques}
 
 
 def _whitened(theta: FloatArray, term: Term) -> FloatArray:
-    """scale · theta, and 0 for a cell of which nothing is known."""
     return np.multiply(theta, term.scales, out=np.zeros_like(theta), where=np.isfinite(term.scales))
 
 
-def _explain(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
-    """theta with expected · exp(theta) + entropy · scale² · theta = y, cell by cell, by Newton's method.
+def initial_potentials(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
+    """Return theta with expected · exp(theta) + entropy · scale² · theta = y, cell by cell, by
+    Newton's method.
 
     The left side is increasing and convex, so steps from the right of the solution never overshoot it. A cell of which
     nothing is known keeps theta = 0.

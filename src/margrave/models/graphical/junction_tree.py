@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from margrave.domain import Domain
 from margrave.models.graphical.elimination import counted_cells, eliminate
-from margrave.schema.domain import Domain
-from margrave.typing import Clique
+from margrave.types import Clique
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class JunctionTree:
 
     @staticmethod
     def of(domain: Domain, cliques: Collection[Clique]) -> JunctionTree:
-        """A junction tree with a node around each of the cliques."""
-        order, neighbours = eliminate(domain, cliques)
+        """Return a junction tree with a node around each of the cliques."""
+        order, neighbors = eliminate(domain, cliques)
         names = domain.attributes
-        every = [frozenset((v, *neighbours[v])) for v in order]
+        every = [frozenset((v, *neighbors[v])) for v in order]
         maximal = [c for i, c in enumerate(every) if not any(c < d for d in every[:i])]
         # the root is walked once, the others twice: the largest comes first
         maximal.sort(key=lambda c: -domain.cells(names[v] for v in c))
@@ -44,11 +44,11 @@ class JunctionTree:
             tuple(parent),
             tuple(tuple(names[v] for v in sorted(s)) for s in shared),
             tuple(names[v] for v in reversed(order)),
-            tuple(tuple(names[u] for u in neighbours[v]) for v in reversed(order)),
+            tuple(tuple(names[u] for u in neighbors[v]) for v in reversed(order)),
         )
 
     def cells(self) -> int:
-        """The possible cells of all cliques together, and the impossible ones of separators.
+        """Return the possible cells of all cliques together, and the impossible ones of separators.
 
         Walks skip combinations that structural zeros rule out; separators are arrays of all their combinations.
         """
@@ -56,18 +56,17 @@ class JunctionTree:
         return nodes + sum(counted_cells(self.domain, s, separator=True) for s in self.separators)
 
     def table_cells(self) -> int:
-        """The cells of all cliques together, were their tables held in full."""
+        """Return the cells of all cliques together, were their tables held in full."""
         return sum(self.domain.cells(c) for c in self.cliques)
 
     def node_of(self, clique: Clique) -> int | None:
-        """The smallest node that contains a clique, if there is one."""
+        """Return the smallest node that contains a clique, if there is one."""
         wanted = set(clique)
         found = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
         return min(found, key=lambda i: self.domain.cells(self.cliques[i]), default=None)
 
 
 def _spanning_tree(cliques: list[frozenset[int]]) -> tuple[list[frozenset[int]], list[int]]:
-    """Prim's maximum spanning tree by separator size: a junction tree (Jensen and Jensen 1994)."""
     nodes, parent = [cliques[0]], [-1]
     waiting = {i: (len(cliques[i] & cliques[0]), 0) for i in range(1, len(cliques))}
     while waiting:

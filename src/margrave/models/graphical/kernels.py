@@ -169,16 +169,15 @@ def walk(depth, dims, offsets, strides, places, n_in, buffer, low, high):  # typ
         index[level] += 1
 
 
-TINY = 1e-250
-"""Messages below this (their largest is 1) count as zero: their reciprocals would overflow."""
-
+#: The three kinds of walk: a message to the parent; the root's beliefs; beliefs given the parent's.
 UP, ROOT, DOWN = 0, 1, 2
-"""The three kinds of walk: a message to the parent; the root's beliefs; beliefs given the parent's."""
 
 
 @njit(cache=True, nogil=True)
-def before(w, kind, message, separators, buffer, state):  # type: ignore[no-untyped-def]
-    """Before a walk down: what the parent knows and this subtree did not tell it, belief / message (0 / 0 = 0)."""
+def pre_message(w, kind, message, separators, buffer, state):  # type: ignore[no-untyped-def]
+    """Divide the parent's belief by this subtree's message before a walk down (0 / 0 = 0)."""
+    # Messages below this (their largest is 1) count as zero: their reciprocals would overflow.
+    min_message = 1e-250
     if kind[w] == DOWN:
         size, scale = message[w, 1], state[3 + message[w, 0]]
         up, down, belief = (
@@ -187,15 +186,19 @@ def before(w, kind, message, separators, buffer, state):  # type: ignore[no-unty
             separators[message[w, 0], 2],
         )
         for j in range(size):
-            told = buffer[up + j]
-            buffer[down + j] = buffer[belief + j] / (told * scale) if told > TINY else 0.0
+            upward = buffer[up + j]
+            buffer[down + j] = (
+                buffer[belief + j] / (upward * scale) if upward > min_message else 0.0
+            )
 
 
 @njit(cache=True, nogil=True)
-def after(w, kind, message, separators, scaled, buffer, state):  # type: ignore[no-untyped-def]
-    """After a walk: scale a message to a maximum of 1, or the root's beliefs to the total number of records.
+def post_message(w, kind, message, separators, scaled, buffer, state):  # type: ignore[no-untyped-def]
+    """Scale a message to a maximum of 1 after a walk, or the root's beliefs to the total number of
+    records.
 
-    ``state`` holds the log of all scales so far, the total, the root's mass, and then each node's own scale.
+    ``state`` holds the log of all scales so far, the total, the root's mass, and then each node's
+    scale.
     """
     if kind[w] == UP:
         size = message[w, 1]

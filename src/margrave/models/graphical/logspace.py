@@ -11,21 +11,22 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from margrave.marginal.axes import expand_axes, logsumexp_onto
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.typing import Clique, FloatArray
+from margrave.types import Clique, FloatArray
 
-WIDE = 300.0
-"""Potentials of one factor this far apart may be lost when multiplied with others: exp(−700) is no float."""
-
+#: Cells of the largest junction tree whose tables are held in full.
 MAX_CELLS = 1 << 25
-"""The largest junction tree whose tables are held in full."""
 
 
-def wide(potentials: Iterable[FloatArray]) -> bool:
-    """Whether the possible cells of some factor are further apart than ``WIDE``."""
+def needs_log_space(potentials: Iterable[FloatArray]) -> bool:
+    """Return True if the possible cells of some factor are further apart than ``MAX_LOG_RANGE``."""
+    # Range of one factor's potentials beyond which products with others may underflow: exp(−700)
+    # is 0.
+    max_log_range = 300.0
     for theta in potentials:
         possible = theta[theta > -np.inf]
-        if possible.size and float(np.ptp(possible)) > WIDE:
+        if possible.size and float(np.ptp(possible)) > max_log_range:
             return True
     return False
 
@@ -33,7 +34,8 @@ def wide(potentials: Iterable[FloatArray]) -> bool:
 def log_calibrate(
     tree: JunctionTree, potentials: Mapping[Clique, FloatArray]
 ) -> tuple[float, list[FloatArray]]:
-    """log Σ exp(Σ theta), and the logarithm of every node's marginal distribution, axes in the node's order.
+    """Return log Σ exp(Σ theta), and the logarithm of every node's marginal distribution, axes in
+    the node's order.
 
     If nothing is possible, the first is −inf and the tables are of no use.
     """
@@ -42,58 +44,41 @@ def log_calibrate(
     for clique, theta in potentials.items():
         node = tree.node_of(clique)
         assert node is not None
-        tables[node] += _spread(theta, clique, tree.cliques[node])
-    told: list[FloatArray] = [np.zeros(())] * len(tables)
+        tables[node] += expand_axes(theta, clique, tree.cliques[node])
+    messages: list[FloatArray] = [np.zeros(())] * len(tables)
     for i in range(len(tables) - 1, 0, -1):
-        told[i] = _summed(tables[i], tree.cliques[i], tree.separators[i])
-        tables[tree.parent[i]] += _spread(told[i], tree.separators[i], tree.cliques[tree.parent[i]])
-    log_partition = float(_summed(tables[0], tree.cliques[0], ()))
+        messages[i] = logsumexp_onto(tables[i], tree.cliques[i], tree.separators[i])
+        tables[tree.parent[i]] += expand_axes(
+            messages[i], tree.separators[i], tree.cliques[tree.parent[i]]
+        )
+    log_partition = float(logsumexp_onto(tables[0], tree.cliques[0], ()))
     if log_partition == -np.inf:
         return log_partition, tables
     tables[0] -= log_partition
     for i in range(1, len(tables)):
         parent = tree.parent[i]
-        believed = _summed(tables[parent], tree.cliques[parent], tree.separators[i])
-        tables[i] += _spread(_less(believed, told[i]), tree.separators[i], tree.cliques[i])
+        belief = logsumexp_onto(tables[parent], tree.cliques[parent], tree.separators[i])
+        tables[i] += expand_axes(_less(belief, messages[i]), tree.separators[i], tree.cliques[i])
     return log_partition, tables
 
 
 def conditionals(tree: JunctionTree, tables: list[FloatArray]) -> dict[Clique, FloatArray]:
-    """Potentials of the same distribution that cancel nowhere: of each node, log P(node | what its parent shares)."""
+    """Return potentials of the same distribution without cancellation: log P(node | separator) for
+    each node.
+    """
     found = {}
     for table, clique, separator in zip(tables, tree.cliques, tree.separators, strict=True):
-        shared = _summed(table, clique, separator) if separator else np.zeros(())
-        found[clique] = _less(table, _spread(shared, separator, clique))
+        shared = logsumexp_onto(table, clique, separator) if separator else np.zeros(())
+        found[clique] = _less(table, expand_axes(shared, separator, clique))
     return found
 
 
 def marginal_of(tree: JunctionTree, tables: list[FloatArray], clique: Clique) -> FloatArray:
-    """The probabilities of a clique that lies in a node."""
+    """Return the probabilities of a clique that lies in a node."""
     node = tree.node_of(clique)
     assert node is not None
-    return np.exp(_summed(tables[node], tree.cliques[node], clique))
+    return np.exp(logsumexp_onto(tables[node], tree.cliques[node], clique))
 
 
 def _less(left: FloatArray, right: FloatArray) -> FloatArray:
-    """left − right, −inf where left is."""
     return np.where(left > -np.inf, left - np.where(right > -np.inf, right, 0.0), -np.inf)
-
-
-def _spread(values: FloatArray, clique: Clique, onto: Clique) -> FloatArray:
-    """An array with axes in the clique's order (the domain's), in the shape of a larger clique."""
-    sizes = iter(values.shape)
-    return values.reshape([next(sizes) if a in clique else 1 for a in onto])
-
-
-def _summed(table: FloatArray, clique: Clique, onto: Clique) -> FloatArray:
-    """log Σ exp over all axes but those of ``onto``."""
-    axes = tuple(i for i, a in enumerate(clique) if a not in onto)
-    if not axes:
-        return table
-    top = table.max(axis=axes, keepdims=True)
-    top = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        summed: FloatArray = np.log(np.exp(table - top).sum(axis=axes)) + top.reshape(
-            [n for i, n in enumerate(table.shape) if i not in axes]
-        )
-    return summed

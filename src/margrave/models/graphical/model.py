@@ -6,36 +6,38 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
-from margrave.marginal import Marginal
 from margrave.marginal.counting import count_cliques
+from margrave.models.decode import cliques_of, floats_of, total_of
 from margrave.models.evidence import allowed_codes
-from margrave.models.graphical.balance import balanced
-from margrave.models.graphical.completing import complete
+from margrave.models.graphical.conditional_sampling import complete
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.logspace import MAX_CELLS, conditionals, log_calibrate, wide
-from margrave.models.graphical.plan import Plan
-from margrave.models.graphical.propagation import Program
-from margrave.models.loading import cliques_of, floats_of, total_of
-from margrave.models.protocol import ModelState
+from margrave.models.graphical.logspace import (
+    MAX_CELLS,
+    conditionals,
+    log_calibrate,
+    needs_log_space,
+)
+from margrave.models.graphical.propagation import Calibration
+from margrave.models.graphical.rebalance import rebalance
+from margrave.models.graphical.variable_elimination import VariableElimination
+from margrave.models.protocol import Model, ModelState
 from margrave.models.sampling import deal, draw, spread_order
-from margrave.schema.domain import Codes, Domain
-from margrave.schema.zeros import violating
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray
+from margrave.structural_zeros import violating
+from margrave.types import AnyArray, Attribute, Clique, FloatArray
 
 #: Cells of the tables of a model that is read from a file: 2 GiB.
 MAX_TABLE_CELLS = 1 << 28
+#: Cells of intermediate tables up to which ``answer`` is exact.
 EXACT_CELLS = 60_000_000
-"""Up to how many cells of intermediate tables ``answer`` computes exactly."""
 
-SMALL_MASS = 1e-100
-"""Below this a root's mass has lost digits that its cells need."""
 
+#: Cells of the largest intermediate table that ``project`` builds (3.2 GB).
 PROJECT_CELLS = 400_000_000
-"""The largest intermediate table ``project`` will build (3.2 GB)."""
 
 
-class GraphicalModel:
+class GraphicalModel(Model):
     """p(x) ∝ Π_r exp(theta_r(x_r)), scaled to ``total`` records.
 
     ``potentials`` has one array per clique, axes in the clique's order; −inf marks impossible cells. ``program`` is
@@ -47,28 +49,36 @@ class GraphicalModel:
         domain: Domain,
         total: float,
         potentials: Mapping[Clique, FloatArray],
-        program: Program | None = None,
+        program: Calibration | None = None,
     ) -> None:
+        # Root mass below which cells lose digits.
+        small_mass = 1e-100
         self._domain = domain
         self._total = float(total)
         self.potentials = dict(potentials)
-        self.tree = JunctionTree.of(domain, list(self.potentials)) if program is None else program.tree
+        self.tree = (
+            JunctionTree.of(domain, list(self.potentials)) if program is None else program.tree
+        )
         self.log_partition, self._mass = 0.0, 0.0
         self._prepare(self.potentials, program)
-        if self._mass < SMALL_MASS or wide(self.potentials.values()):
+        if self._mass < small_mass or needs_log_space(self.potentials.values()):
             # factors that cancel have outgrown floats: add them up before they are exponentiated
             if self.tree.table_cells() <= MAX_CELLS:
                 self.log_partition, tables = log_calibrate(self.tree, self.potentials)
                 if self.log_partition > -np.inf:
                     self._prepare(conditionals(self.tree, tables))
-            elif self._mass < SMALL_MASS:
-                self._prepare(balanced(self.potentials))
-        if self._mass < SMALL_MASS:
-            raise ReleaseError("No record can satisfy all conditions at once.", remedy="Loosen one of them.")
+            elif self._mass < small_mass:
+                self._prepare(rebalance(self.potentials))
+        if self._mass < small_mass:
+            raise ReleaseError(
+                "No record can satisfy all conditions at once.", remedy="Loosen one of them."
+            )
 
-    def _prepare(self, potentials: Mapping[Clique, FloatArray], program: Program | None = None) -> None:
+    def _prepare(
+        self, potentials: Mapping[Clique, FloatArray], program: Calibration | None = None
+    ) -> None:
         """Lay the potentials out and calibrate them."""
-        self._program = Program(self.tree, list(potentials)) if program is None else program
+        self._program = Calibration(self.tree, list(potentials)) if program is None else program
         self._buffer = self._program.buffer()
         self.log_partition, self._mass = self._calibrate(potentials)
 
@@ -100,10 +110,6 @@ class GraphicalModel:
     def node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
         return self._program.node_marginals(node, cliques, self._buffer, self._total, self._mass)
 
-    def project(self, clique: Clique) -> Marginal:
-        """Expected counts of one marginal, exact: from a node, or by summing out what joins its attributes."""
-        return Marginal(clique, self._exact([clique])[clique])
-
     def answer(
         self,
         cliques: Iterable[Clique],
@@ -112,7 +118,7 @@ class GraphicalModel:
         scale: float = 0.0,
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
-        """Expected counts of many marginals.
+        """Return expected counts of many marginals.
 
         Exact where the intermediate tables are small together or no ``rng`` is given; else counted in records that
         the model deals out. A count c is then off by about sqrt(c · total / records) or less, a fifth of it with many
@@ -123,12 +129,12 @@ class GraphicalModel:
         if rng is None:
             return self._exact(wanted, limit)
         if self.tree.table_cells() <= EXACT_CELLS // 4:
-            plan = Plan(self, wanted, EXACT_CELLS)
+            plan = VariableElimination(self, wanted, EXACT_CELLS)
             if plan.fits:
                 return plan.run(wanted)
         return self._counted(wanted, rng, scale)
 
-    def within_reach(
+    def exact(
         self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = np.inf
     ) -> dict[Clique, FloatArray]:
         """Exact expected counts of those marginals whose intermediate tables fit, as many at a time as fit together.
@@ -138,14 +144,17 @@ class GraphicalModel:
         limit = PROJECT_CELLS if limit is None else limit
         place = {a: i for i, a in enumerate(self.tree.order)}
         costs: dict[Clique, int] = {}
-        for c in sorted(dict.fromkeys(cliques), key=lambda c: (sorted((place[a] for a in c), reverse=True), len(c))):
-            alone = Plan(self, [], limit)
+        for c in sorted(
+            dict.fromkeys(cliques),
+            key=lambda c: (sorted((place[a] for a in c), reverse=True), len(c)),
+        ):
+            alone = VariableElimination(self, [], limit)
             if alone.add(c):
                 costs[c] = alone.cells
         left = sorted(costs, key=lambda c: costs[c])
         found: dict[Clique, FloatArray] = {}
         while left:
-            plan = Plan(self, [], int(min(limit, in_all)))
+            plan = VariableElimination(self, [], int(min(limit, in_all)))
             together = [c for c in left if plan.add(c)]
             if not together:
                 break
@@ -161,8 +170,10 @@ class GraphicalModel:
         counts = count_cliques(self.sample(rows, rng=rng), cliques)
         return {c: counts[c].astype(np.float64) * (self._total / rows) for c in cliques}
 
-    def _exact(self, cliques: Sequence[Clique], limit: int | None = None) -> dict[Clique, FloatArray]:
-        plan = Plan(self, cliques, PROJECT_CELLS if limit is None else limit)
+    def _exact(
+        self, cliques: Sequence[Clique], limit: int | None = None
+    ) -> dict[Clique, FloatArray]:
+        plan = VariableElimination(self, cliques, PROJECT_CELLS if limit is None else limit)
         if not plan.fits:
             raise ModelTooLargeError(
                 "These marginals span so much of the model that answering them exactly takes too much memory.",
@@ -173,7 +184,8 @@ class GraphicalModel:
     def sample(
         self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
     ) -> Codes:
-        """Synthetic records by randomised rounding, column after column; O(rows · columns + cells).
+        """Return synthetic records by randomized rounding, column after column; O(rows · columns +
+        cells).
 
         ``independent``: each record drawn on its own instead.
         """
@@ -190,19 +202,24 @@ class GraphicalModel:
                 columns[attribute] = draw(groups, table, rng)
                 continue
             others = {a: codes for a, codes in columns.items() if a not in parents}
-            columns[attribute] = deal(groups, table, rng, spread_order(self._domain, others, n, rng))
+            columns[attribute] = deal(
+                groups, table, rng, spread_order(self._domain, others, n, rng)
+            )
         codes = Codes.of(self._domain, columns)
         # a combination of parents that has lost its mass to rounding leaves any code to be dealt
         wrong = violating(self._domain.zeros, codes.column, n)
         if wrong.any():
             right = np.flatnonzero(~wrong)
             if not right.size:
-                raise ReleaseError("No record drawn keeps the constraints.", remedy="Draw more records.")
-            codes.values[:, wrong] = codes.values[:, rng.choice(right, int(wrong.sum()))]
+                raise ReleaseError(
+                    "No record drawn keeps the constraints.", remedy="Draw more records."
+                )
+            picked = np.arange(n)
+            picked[wrong] = rng.choice(right, int(wrong.sum()))
+            codes = codes.take(picked)
         return codes
 
     def _conditionals(self) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
-        """Each attribute in the tree's order: its weights, one row per combination of its parents, and the parents."""
         for attribute, parents, table in zip(
             self.tree.order, self.tree.parents, self._families(), strict=True
         ):
@@ -210,7 +227,6 @@ class GraphicalModel:
             yield attribute, table.reshape(-1, size), parents
 
     def _families(self) -> Iterable[FloatArray]:
-        """The marginal of each attribute after its parents, one node's together."""
         families = [(*p, a) for a, p in zip(self.tree.order, self.tree.parents, strict=True)]
         homes = [self.tree.node_of(f) for f in families]
         ready: dict[int, FloatArray] = {}
@@ -224,18 +240,24 @@ class GraphicalModel:
             yield ready.pop(i)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> GraphicalModel:
-        """The model given that each attribute takes one of the codes listed, with the same total."""
+        """Return the model given that each attribute takes one of the codes listed, with the same
+        total.
+        """
         weights = {}
         for attribute, codes in evidence.items():
             weights[attribute] = allowed_codes(self._domain, attribute, codes)
         return self.reweighted(weights)
 
     def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
-        """The rows with the columns that they lack; combinations · (cells of what is left of the tree) steps."""
+        """Return the rows with the columns that they lack; combinations · (cells of what is left of
+        the tree) steps.
+        """
         return complete(self._domain, self.potentials, rows, rng)
 
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> GraphicalModel:
-        """The model with each code of an attribute made likelier by a factor (0 forbids it), with the same total."""
+        """Return the model with each code of an attribute made likelier by a factor (0 forbids it),
+        with the same total.
+        """
         potentials = dict(self.potentials)
         with np.errstate(divide="ignore"):
             for attribute, weight in weights.items():
@@ -243,12 +265,8 @@ class GraphicalModel:
                 potentials[one] = potentials.get(one, 0.0) + np.log(weight)
         return GraphicalModel(self._domain, self._total, potentials)
 
-    def posterior(self) -> None:
-        """None: it is one estimate."""
-        return
-
     def state(self) -> ModelState:
-        """The potentials."""
+        """Return the potentials."""
         facts = {"total": self._total, "cliques": [list(c) for c in self.potentials]}
         return ModelState(
             "graphical", facts, {f"potential{i}": t for i, t in enumerate(self.potentials.values())}
@@ -258,7 +276,7 @@ class GraphicalModel:
 def load_graphical(
     domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> GraphicalModel:
-    """The model that ``state`` described; a malformed state is a ReleaseError."""
+    """Return the model that ``state`` described; a malformed state is a ReleaseError."""
     potentials = {
         clique: floats_of(arrays, f"potential{i}", domain.shape(clique))
         for i, clique in enumerate(cliques_of(domain, facts))

@@ -15,16 +15,19 @@ from functools import cache
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.kernels import DOWN, ROOT, UP, after, before, walk
-from margrave.schema.domain import Domain
-from margrave.typing import Clique, FloatArray, IntArray
+from margrave.models.graphical.kernels import DOWN, ROOT, UP, post_message, pre_message, walk
+from margrave.types import Clique, FloatArray, IntArray
 
-LARGE = 150_000
-"""Cells from which a walk is worth splitting over threads."""
+#: Cells of a merged axis at most: its vectors stay in the fastest memory.
+MAX_AXIS_CELLS = 256
 
-UNEVEN = 1.1
-"""How much longer than their mean the longest of the threads' ranges may be."""
+#: Innermost axes are merged until they have this many cells.
+MIN_AXIS_CELLS = 32
+
+#: Cells from which a walk is worth splitting over threads.
+MIN_SPLIT_CELLS = 150_000
 
 
 @cache
@@ -32,19 +35,20 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_workers(), thread_name_prefix="margrave")
 
 
-if hasattr(os, "register_at_fork"):  # a fork has the pool without its threads: it would wait for ever
+if hasattr(
+    os, "register_at_fork"
+):  # a fork has the pool without its threads: it would wait for ever
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 @cache
 def _workers() -> int:
-    """The cores that this process may use: threads beyond them only wait for each other."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(8, mine)
 
 
 def axis_order(tree: JunctionTree) -> Clique:
-    """One order of all attributes for every walk of a tree, outermost first.
+    """Return one order of all attributes for every walk of a tree, outermost first.
 
     Small before large, since the innermost axis is the vector loop. It is the same in every node, so an array that
     varies along a node's innermost axis has it as its own last axis: runs of cells lie side by side in memory. With
@@ -59,12 +63,11 @@ def axis_order(tree: JunctionTree) -> Clique:
     return min((tuple(plain), tuple(first)), key=lambda order: _steps(tree, order))
 
 
+#: Cost of a step along an outer axis, in cells of the innermost one.
 STEP = 10.0
-"""What a step along an outer axis costs, in cells of the innermost one."""
 
 
 def _steps(tree: JunctionTree, order: Clique) -> float:
-    """About what the walks of all nodes cost in this order: a combination ruled out by outer axes is not gone into."""
     domain, total = tree.domain, 0.0
     for clique in tree.cliques:
         axes = [a for a in order if a in clique]
@@ -75,7 +78,7 @@ def _steps(tree: JunctionTree, order: Clique) -> float:
 
 
 def walk_order(tree: JunctionTree, node: int, order: Clique) -> Clique:
-    """A node's axes from the outermost to the innermost."""
+    """Return a node's axes from the outermost to the innermost."""
     return tuple(a for a in order if a in tree.cliques[node])
 
 
@@ -87,7 +90,7 @@ class Slot:
     axes: Clique
 
 
-class Program:
+class Calibration:
     """The layout and schedule of calibration for one tree and one list of factors.
 
     The buffer holds, one after the other: the factors, each separator's message up, message down and belief, and each
@@ -104,7 +107,8 @@ class Program:
         assert None not in homes, "every factor lies in a node of its tree"
         self.homes = tuple(h for h in homes if h is not None)
         self.factor_axes = tuple(
-            tuple(a for a in orders[h] if a in f) for f, h in zip(self.factors, self.homes, strict=True)
+            tuple(a for a in orders[h] if a in f)
+            for f, h in zip(self.factors, self.homes, strict=True)
         )
         sizes = [domain.cells(f) for f in self.factors]
         # a node's factors lie side by side, so that its marginals are one run
@@ -116,22 +120,20 @@ class Program:
         self.cells = int(sum(sizes))
         separators = [domain.cells(s) for s in tree.separators]
         ends = self.cells + np.cumsum([s for s in separators for _ in range(3)])
-        self.separators: IntArray = np.concatenate([[self.cells], ends[:-1]]).reshape(-1, 3).astype(np.int64)
+        self.separators: IntArray = (
+            np.concatenate([[self.cells], ends[:-1]]).reshape(-1, 3).astype(np.int64)
+        )
         self.separator_cells = np.array(separators, dtype=np.int64)
         self.marginals = int(ends[-1])
         self.length = self.marginals + self.cells
         self._schedule(orders)
         self.room = self.length + max(
-            (
-                spare_cells(shape.spans)
-                for shape in self.walks
-                if shape.cells >= LARGE
-            ),
+            (spare_cells(shape.spans) for shape in self.walks if shape.cells >= MIN_SPLIT_CELLS),
             default=0,
         )
 
     def buffer(self) -> FloatArray:
-        """A buffer for calibration, zero."""
+        """Return a buffer for calibration, zero."""
         return np.zeros(self.room)
 
     def _factor_slots(self, node: int, base: int) -> list[Slot]:
@@ -146,7 +148,6 @@ class Program:
         return Slot(int(self.separators[node, which]), axes)
 
     def _schedule(self, orders: list[Clique]) -> None:
-        """The walks of a calibration, one after the other, and what is done before and after each."""
         n = len(self.tree.cliques)
         children: list[list[int]] = [[] for _ in range(n)]
         for i, p in enumerate(self.tree.parent):
@@ -154,14 +155,14 @@ class Program:
                 children[p].append(i)
         self.known: list[list[Slot]] = []
         walks: list[tuple[int, int, list[Slot], list[Slot]]] = []
-        told = [
+        upward = [
             [*self._factor_slots(i, 0), *(self._separator_slot(c, 0, orders) for c in children[i])]
             for i in range(n)
         ]
         for i in range(n - 1, 0, -1):
-            walks.append((UP, i, told[i], [self._separator_slot(i, 0, orders)]))
+            walks.append((UP, i, upward[i], [self._separator_slot(i, 0, orders)]))
         for i in range(n):
-            known = told[i] if i == 0 else [*told[i], self._separator_slot(i, 1, orders)]
+            known = upward[i] if i == 0 else [*upward[i], self._separator_slot(i, 1, orders)]
             self.known.append(known)
             wanted = [
                 *self._factor_slots(i, self.marginals),
@@ -172,7 +173,10 @@ class Program:
         self.message = np.array([(w[1], self.separator_cells[w[1]]) for w in walks], dtype=np.int64)
         self.walks = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
         root = [
-            (self.marginals + int(self.starts[i]), self.marginals + int(self.starts[i] + self.sizes[i]))
+            (
+                self.marginals + int(self.starts[i]),
+                self.marginals + int(self.starts[i] + self.sizes[i]),
+            )
             for i, h in enumerate(self.homes)
             if h == 0
         ]
@@ -192,18 +196,20 @@ class Program:
         state = np.zeros(3 + len(self.tree.cliques))
         state[1] = total
         for w, shape in enumerate(self.walks):
-            before(w, self.kind, self.message, self.separators, buffer, state)
+            pre_message(w, self.kind, self.message, self.separators, buffer, state)
             walked = split_walk(shape, buffer, self.length)
             if self.kind[w] == ROOT:
                 state[2] = walked
-            after(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
+            post_message(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
         mass = float(state[2])
         return (float(state[0] + np.log(mass)), mass) if mass > 0.0 else (-np.inf, 0.0)
 
     def node_marginals(
         self, node: int, cliques: Sequence[Clique], buffer: FloatArray, total: float, mass: float
     ) -> list[FloatArray]:
-        """Marginals of one node, several in one walk, from a calibrated buffer: axes in each clique's own order."""
+        """Return marginals of one node, several in one walk, from a calibrated buffer: axes in each
+        clique's own order.
+        """
         domain = self.tree.domain
         sizes = [domain.cells(c) for c in cliques]
         starts = self.length + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -214,7 +220,7 @@ class Program:
         ]
         shape = describe(self.tree, order, self.known[node], outputs)
         room = int(starts[-1]) - self.length
-        spare = spare_cells(shape.spans) if shape.cells >= LARGE else 0
+        spare = spare_cells(shape.spans) if shape.cells >= MIN_SPLIT_CELLS else 0
         wide = np.zeros(self.length + room + spare)
         wide[: self.length] = buffer[: self.length]
         split_walk(shape, wide, self.length + room)
@@ -223,20 +229,14 @@ class Program:
         for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
             values = wide[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
             results.append(
-                np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique])) * scale
+                np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique]))
+                * scale
             )
         return results
 
 
-SHORT = 32
-"""Innermost axes are taken for one until it has so many cells: a loop over two costs hardly less than over thirty."""
-
-LONGEST = 256
-"""But not beyond so many: the vectors along it are to stay in the fastest memory."""
-
-
 @dataclass(frozen=True, eq=False)
-class Walk:
+class Contraction:
     """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets, strides and places.
 
     The innermost axis may stand for several. ``spans`` is how far each output reaches in the buffer, ``cells`` how many
@@ -252,8 +252,12 @@ class Walk:
     cells: int
 
 
-def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> Walk:
-    """A walk over a node's axes in the given order; where all are taken for one, or there is one, an outer is added."""
+def describe(
+    tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]
+) -> Contraction:
+    """Return a walk over a node's axes in the given order; a merged or single axis gets an outer
+    one.
+    """
     domain = tree.domain
     dims = np.array([domain.size(a) for a in order], dtype=np.int64)
     strides = np.zeros((len(inputs) + len(outputs), len(dims)), dtype=np.int64)
@@ -272,31 +276,43 @@ def describe(tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs:
     along[~places.any(axis=1)] = 0
     pad = 1 if outer == 0 else 0
     dims = np.concatenate([np.ones(pad, dtype=np.int64), dims[:outer], [length]])
-    strides = np.hstack([np.zeros((len(places), pad), dtype=np.int64), strides[:, :outer], along[:, None]])
+    strides = np.hstack(
+        [np.zeros((len(places), pad), dtype=np.int64), strides[:, :outer], along[:, None]]
+    )
     cells = domain.possible(domain.clique(order))
-    return Walk(dims, offsets, strides, places, len(inputs), spans, cells)
+    return Contraction(dims, offsets, strides, places, len(inputs), spans, cells)
 
 
 def _taken_for_one(domain: Domain, dims: IntArray) -> int:
-    """How many innermost axes of a walk are walked as one. With structural zeros one: what is impossible is skipped."""
     if domain.zeros:
         return 1
     taken, length = 1, int(dims[-1])
-    while taken < len(dims) and length < SHORT and length * int(dims[-1 - taken]) <= LONGEST:
+    while (
+        taken < len(dims)
+        and length < MIN_AXIS_CELLS
+        and length * int(dims[-1 - taken]) <= MAX_AXIS_CELLS
+    ):
         length *= int(dims[-1 - taken])
         taken += 1
     return taken
 
 
-def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
-    """One walk, a large one over several threads: each takes a range of one axis and adds into outputs of its own.
+def split_walk(shape: Contraction, buffer: FloatArray, spare: int) -> float:
+    """Return one walk, a large one over several threads: each takes a range of one axis and adds
+    into outputs of its own.
 
     The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
 
     The sums of the parts are added in a fixed order, so the result does not depend on which thread was first.
     """
-    dims, offsets, strides, places, n_in = shape.dims, shape.offsets, shape.strides, shape.places, shape.n_in
-    if shape.cells < LARGE:
+    dims, offsets, strides, places, n_in = (
+        shape.dims,
+        shape.offsets,
+        shape.strides,
+        shape.places,
+        shape.n_in,
+    )
+    if shape.cells < MIN_SPLIT_CELLS:
         return float(walk(len(dims), dims, offsets, strides, places, n_in, buffer, 0, dims[0]))
     parts = min(_workers(), int(dims[:-1].max()))
     if parts == 1:
@@ -316,7 +332,16 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
             shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
         jobs.append(
             _threads().submit(
-                walk, len(dims), dims, shifted, strides, places, n_in, buffer, cuts[part], cuts[part + 1]
+                walk,
+                len(dims),
+                dims,
+                shifted,
+                strides,
+                places,
+                n_in,
+                buffer,
+                cuts[part],
+                cuts[part + 1],
             )
         )
     mass = float(sum(job.result() for job in jobs))
@@ -329,16 +354,16 @@ def split_walk(shape: Walk, buffer: FloatArray, spare: int) -> float:
 
 
 def _split_axis(dims: IntArray, parts: int) -> int:
-    """The outermost axis but the last whose ranges differ by little; where there is none, the largest.
-
-    The axis that is split becomes the outermost. A large one is worth more where it was: what does not vary along it is
-    multiplied in, and gathered, outside of it.
+    """Return the outermost axis but the last whose ranges are about equal; the largest axis if
+    there is none.
     """
+    # Longest range of the threads as a multiple of their mean, at most.
+    max_imbalance = 1.1
     longest = -(-dims[:-1] // parts) * parts
-    even = np.flatnonzero(longest <= UNEVEN * dims[:-1])
+    even = np.flatnonzero(longest <= max_imbalance * dims[:-1])
     return int(even[0] if even.size else np.argmax(dims[:-1]))
 
 
 def spare_cells(spans: IntArray) -> int:
-    """How much room behind a buffer ``split_walk`` needs for the threads' own outputs."""
+    """Return the room behind a buffer that ``split_walk`` needs for the threads' own outputs."""
     return int(spans.sum()) * (_workers() - 1)

@@ -9,15 +9,10 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from margrave.domain import Domain
 from margrave.marginal import closure
-from margrave.schema.domain import Domain
-from margrave.schema.zeros import joined
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
-
-LARGEST_UNION = 5000
-"""Cells of a clique and the zeros that touch it, beyond which they are not looked through."""
-DEPENDENT = 1e-9
-"""Below this share of its length outside the span of others, a query follows from them."""
+from margrave.structural_zeros import joined
+from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +24,7 @@ class Canonical:
 
     Where structural zeros make queries depend on others, those are left out too (``kept``).
 
-    Source: napsu-mq.txt, Appendix C; Koller and Friedman (2009), Section 4.4.2.1 (canonical parameterisation).
+    Source: napsu-mq.txt, Appendix C; Koller and Friedman (2009), Section 4.4.2.1 (canonical parameterization).
     """
 
     domain: Domain
@@ -39,7 +34,9 @@ class Canonical:
     @cached_property
     def subsets(self) -> tuple[Clique, ...]:
         """The closure of the cliques, small sets first."""
-        return tuple(sorted(closure(self.cliques), key=lambda c: (len(c), [self.domain.index(a) for a in c])))
+        return tuple(
+            sorted(closure(self.cliques), key=lambda c: (len(c), [self.domain.index(a) for a in c]))
+        )
 
     @cached_property
     def starts(self) -> dict[Clique, int]:
@@ -56,18 +53,18 @@ class Canonical:
         return sum(self.free_cells(s) for s in self.subsets)
 
     def free_cells(self, clique: Clique) -> int:
-        """How many cells of a marginal hold no reference code."""
+        """Return the number of cells of a marginal without a reference code."""
         return math.prod(self.domain.size(a) - 1 for a in clique)
 
     def query(self, position: int) -> dict[Attribute, int]:
-        """What the query at a position asks for: a code of each attribute of its subset."""
+        """Return the query at a position: a code of each attribute of its subset."""
         s = next(s for s in self.subsets if 0 <= position - self.starts[s] < self.free_cells(s))
         shape = [self.domain.size(a) - 1 for a in s]
         codes = np.unravel_index(position - self.starts[s], shape)
         return {a: int(self.order(a)[1:][i]) for a, i in zip(s, codes)}
 
     def order(self, attribute: Attribute) -> IntArray:
-        """The codes of an attribute, its reference code first."""
+        """Return the codes of an attribute, its reference code first."""
         codes = np.arange(self.domain.size(attribute))
         first = self.reference[attribute]
         return np.concatenate([[first], codes[codes != first]]).astype(np.int64)
@@ -83,14 +80,18 @@ class Canonical:
         return np.flatnonzero(kept)
 
     def _leave_out(self, clique: Clique, kept: AnyArray) -> None:
-        """Leave out what is dependent on a clique's possible cells, by orthogonalisation in the queries' order."""
+        """Leave out what is dependent on a clique's possible cells, by orthogonalization in the queries' order."""
+        # Share of its length outside the span of others, below which a query follows from them.
+        dependent = 1e-9
         inside = [z for z in self.domain.zeros if set(z.clique) <= set(clique)]
         if not inside:
             return
         possible = np.broadcast_to(
             joined(inside, clique, self.domain.size), self.domain.shape(clique)
         ).ravel()
-        columns, indices = self.indicators(clique, [s for s in self.subsets if set(s) <= set(clique)])
+        columns, indices = self.indicators(
+            clique, [s for s in self.subsets if set(s) <= set(clique)]
+        )
         basis: list[FloatArray] = [np.ones(int(possible.sum())) / np.sqrt(possible.sum())]
         for j in np.argsort(indices):
             if not kept[indices[j]]:
@@ -100,60 +101,81 @@ class Canonical:
             for _ in range(2):  # twice is enough for orthogonality to machine precision
                 column = column - sum(b * (b @ column) for b in basis)
             left = float(np.linalg.norm(column))
-            if left <= DEPENDENT * max(length, 1.0):
+            if left <= dependent * max(length, 1.0):
                 kept[indices[j]] = False
             else:
                 basis.append(column / left)
 
     def answers(self, clique: Clique) -> tuple[IntArray, FloatArray, AnyArray] | None:
-        """How the cells of a clique that structural zeros touch follow from the number of records and the kept queries.
+        """Return how the cells of a clique with structural zeros follow from the total and the kept
+        queries.
 
-        The queries' positions, a matrix (cells, 1 + queries), and which of the clique's cells it has rows for: those
-        that are possible. On the possible records of the clique and all zeros that touch it, their indicators are
-        combinations of the kept queries there; None where they are not, or the records are too many to see.
+        Returns:
+            The queries' positions, a matrix (cells, 1 + queries), and a mask of the clique's
+            possible cells, which the rows stand for. None if indicators on the possible records are
+            not combinations of the kept queries, or the records are too many to enumerate.
         """
+        # Cells of a clique and the zeros that touch it, up to which they are enumerated.
+        largest_union = 5000
         near = [z for z in self.domain.zeros if set(z.clique) & set(clique)]
         union = self.domain.clique({*clique, *(a for z in near for a in z.clique)})
-        if self.domain.cells(union) > LARGEST_UNION:
+        if self.domain.cells(union) > largest_union:
             return None
-        possible = joined([z for z in near if set(z.clique) <= set(union)], union, self.domain.size).ravel()
-        columns, positions = self.indicators(union, [s for s in self.subsets if set(s) <= set(union)])
-        told = np.isin(positions, self.kept)
-        known = np.concatenate([np.ones((len(columns), 1)), columns[:, told]], axis=1)[possible]
+        possible = joined(
+            [z for z in near if set(z.clique) <= set(union)], union, self.domain.size
+        ).ravel()
+        columns, positions = self.indicators(
+            union, [s for s in self.subsets if set(s) <= set(union)]
+        )
+        is_kept = np.isin(positions, self.kept)
+        known = np.concatenate([np.ones((len(columns), 1)), columns[:, is_kept]], axis=1)[possible]
         codes = np.indices(self.domain.shape(union)).reshape(len(union), -1)[:, possible]
-        own = np.ravel_multi_index([codes[union.index(a)] for a in clique], self.domain.shape(clique))
+        own = np.ravel_multi_index(
+            [codes[union.index(a)] for a in clique], self.domain.shape(clique)
+        )
         here = np.bincount(own, minlength=self.domain.cells(clique)) > 0
         wanted = np.eye(self.domain.cells(clique))[own][:, here]
         weights = np.linalg.lstsq(known, wanted, rcond=None)[0]
         if np.abs(known @ weights - wanted).max(initial=0.0) > 1e-8:
             return None
-        return positions[told], weights.T, here
+        return positions[is_kept], weights.T, here
 
-    def tells(self, clique: Clique) -> bool:
-        """Whether the kept queries tell all possible cells of a measured clique; without structural zeros they do."""
+    def identifies(self, clique: Clique) -> bool:
+        """Return True if the kept queries determine all possible cells of a measured clique.
+
+        Without structural zeros they do.
+        """
         touched = any(set(z.clique) & set(clique) for z in self.domain.zeros)
         return not touched or self.answers(clique) is not None
 
     def indicators(self, clique: Clique, subsets: Sequence[Clique]) -> tuple[FloatArray, IntArray]:
-        """The queries of some subsets of a clique, on its cells (last attribute fastest), and which ones they are.
+        """Return the queries of some subsets of a clique, on its cells (last attribute fastest),
+        and which ones they are.
 
         A matrix of 0 and 1, (cells, queries), and the queries' positions among all.
         """
-        blocks, positions = [np.zeros((self.domain.cells(clique), 0))], [np.zeros(0, dtype=np.int64)]
+        blocks, positions = (
+            [np.zeros((self.domain.cells(clique), 0))],
+            [np.zeros(0, dtype=np.int64)],
+        )
         for s in subsets:
             axes = []
             for a in clique:
                 eye = np.eye(self.domain.size(a))
                 axes.append(eye[:, self.order(a)[1:]] if a in s else np.ones((len(eye), 1)))
             blocks.append(reduce(lambda x, y: np.asarray(np.kron(x, y)), axes))
-            places = self.starts[s] + np.arange(self.free_cells(s)).reshape([self.domain.size(a) - 1 for a in s])
+            places = self.starts[s] + np.arange(self.free_cells(s)).reshape(
+                [self.domain.size(a) - 1 for a in s]
+            )
             positions.append(np.transpose(places, [s.index(a) for a in clique if a in s]).ravel())
         return np.concatenate(blocks, axis=1), np.concatenate(positions)
 
     def columns_of(self, clique: Clique) -> IntArray:
-        """For each cell of a clique's canonical table, the position of its query plus one; 0 for the total.
+        """Return for each cell of a clique's canonical table the position of its query plus one; 0
+        for the total.
 
-        The table has one axis per attribute, codes in ``order``; code 0 on an axis means that it is summed out.
+        The table has one axis per attribute, codes in ``order``; code 0 on an axis means that it is
+        summed out.
         """
         table = np.zeros(self.domain.shape(clique), dtype=np.int64)
         for s in self.subsets:
@@ -164,7 +186,7 @@ class Canonical:
         return table
 
     def potentials(self, theta: FloatArray) -> dict[Clique, FloatArray]:
-        """θᵀ a(x) as one table per clique; θ has one number per kept query."""
+        """Return θᵀ a(x) as one table per clique; θ has one number per kept query."""
         full = np.zeros(self.size + 1)
         full[1 + self.kept] = theta
         tables, done = {}, {0}
@@ -183,5 +205,4 @@ class Canonical:
 
 
 def _unions(cliques: Collection[Clique], zeros: Collection[Clique]) -> list[Clique]:
-    """The zeros' own cliques, where they are not inside a measured one: dependence can run through them."""
     return [z for z in zeros if not any(set(z) <= set(c) for c in cliques)]

@@ -9,54 +9,63 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from margrave.errors import InputError
+from margrave._fields import check_fields
+from margrave.domain import Domain
+from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import maximal
+from margrave.models.cost import Cost, FitLoad, calibration_cost
 from margrave.models.entries import EntryKind
 from margrave.models.graphical import GraphicalFit
+from margrave.models.graphical.fit import GraphicalState
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.model import Merged
-from margrave.models.max_entropy.told import Told, silent
-from margrave.models.protocol import Model
+from margrave.models.max_entropy.model import MergedCodes
+from margrave.models.precision_means import column_mean
+from margrave.models.progress import ShareProgress, no_progress
+from margrave.models.protocol import Answerer, Fit, Model, Needs
 from margrave.models.terms import Term, common_groups, compress, terms_of
-from margrave.parameters import check_parameters
-from margrave.schema.domain import Domain
 from margrave.transcript import PublicTotal, Transcript
-from margrave.typing import Attribute, Clique, FloatArray
+from margrave.types import Attribute, Clique, FloatArray
 
-LARGEST = 400
-"""Parameters beyond which the sampler takes hours: each step inverts a matrix of their size."""
-LARGEST_TABLES = 100_000
-"""Cells of the junction tree's cliques beyond which each step takes too long."""
+#: Cells of the junction tree's cliques up to which a step is fast enough.
+MAX_TABLE_CELLS = 100_000
 UNKNOWN = "The posterior is of whole marginals that were measured, not of single queries or public readings."
-INSTEAD = "Fit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap."
-NEEDED = ("jax", "blackjax", "scipy", "threadpoolctl")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaxEntropyFit:
-    """The posterior of θ in p(x | θ) ∝ exp(θᵀ a(x)), a(x) the canonical queries of the measured marginals:
+class MaxEntropyFit(Fit):
+    """The posterior of θ in p(x | θ) ∝ exp(θᵀ a(x)), a(x) the canonical queries of the measured
+    marginals:
 
     p(θ | ŝ) ∝ N(θ; 0, prior² I) · N(ŝ; N μ(θ), N Σ(θ) + K)
 
-    ``sampler``: "nuts" walks the posterior; "laplace" takes the normal distribution around its mode, which is quick,
-    and wrong where the noise hides whether cells are empty. ``chains`` walk after ``warmup`` iterations until every
-    parameter's R̂ is at most ``r_hat`` and its effective sample size at least ``effective``, or they have made
-    ``max_draws`` each; a posterior that has not come that far is kept, but refuses to give data sets unless ``accept``.
-    ``prior``: the paper's is 10, which leaves small cells that the noise hides empty nearly always, and makes the
-    sampler walk long plateaus. ``reference``: "common" takes each column's commonest code by the noisy answers as its
-    reference, "first" the code 0, as the paper does; the prior then says something slightly different.
+    ``sampler``: "nuts" samples the posterior; "laplace" uses the normal distribution around its
+    mode, which is fast, and wrong if the noise hides whether cells are empty. ``chains`` run after
+    ``warmup`` iterations until every parameter's R̂ is at most ``r_hat`` and its effective sample
+    size at least ``effective``, or each has made ``max_draws``. A posterior that has not converged
+    is kept, but gives no data sets unless ``accept``. ``prior``: the paper's is 10, which makes
+    small cells that the noise hides nearly always empty, and the sampler slow on long plateaus.
+    ``reference``: "common" takes each column's most frequent code by the noisy answers as its
+    reference, "first" the code 0, as the paper does; the prior then differs slightly. Between a
+    mechanism's rounds the estimate is ``GraphicalFit``'s.
 
-    As an estimator between a mechanism's rounds (``warm``) it gives ``GraphicalFit``'s estimate.
+    Raises:
+        InputError: An optional library is missing, or the marginals are too many for a posterior.
+            ``takes`` and ``tractable`` check this before anything is measured.
 
-    **Privacy:** none is spent. Errors: an InputError where an optional library is missing, or the marginals are too
-    many for a posterior (``takes`` tells beforehand, ``tractable`` before anything is measured).
+    Privacy:
+        None spent.
 
-    Source: Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private
-    synthetic data, Section 4 and Appendix C.
+    References:
+        Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially
+        private synthetic data, Section 4 and Appendix C.
     """
 
+    #: Parameters up to which sampling takes minutes: each step inverts a matrix of their size.
+    _max_parameters: ClassVar[int] = 400
+
     entries: ClassVar[frozenset[EntryKind]] = frozenset({EntryKind.MERGED})
+    samples_posterior: ClassVar[bool] = True
 
     sampler: Literal["nuts", "laplace"] = "nuts"
     chains: int = 4
@@ -70,10 +79,11 @@ class MaxEntropyFit:
     accept: bool = False
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        check_fields(self)
         if self.sampler not in {"nuts", "laplace"} or self.reference not in {"common", "first"}:
             raise InputError(
-                "The sampler is 'nuts' or 'laplace', the reference 'common' or 'first'.", remedy="Use one of them."
+                "The sampler is 'nuts' or 'laplace', the reference 'common' or 'first'.",
+                remedy="Use one of them.",
             )
         if self.chains < 2 or self.warmup < 60 or self.max_draws < 100 or not self.prior > 0:
             raise InputError(
@@ -81,21 +91,37 @@ class MaxEntropyFit:
                 remedy="Raise the one that is below.",
             )
 
-    def __call__(
+    def init(self, domain: Domain, *, rng: np.random.Generator) -> GraphicalState:
+        """Return the state before any answer: that of a graphical model."""
+        return GraphicalFit().init(domain, rng=rng)
+
+    def update(
         self,
-        domain: Domain,
+        state: GraphicalState,
         transcript: Transcript,
         *,
         rng: np.random.Generator,
-        warm: Model | None = None,
-        told: Told = silent,
-    ) -> Model:
-        """The posterior of the transcript; with ``warm``, or of no answers, a quick estimate.
+        done: float = 0.0,
+    ) -> GraphicalState:
+        """Return the next estimate of a graphical model."""
+        return GraphicalFit().update(state, transcript, rng=rng)
 
-        ``told`` is told the share of the search that is done.
-        """
-        if warm is not None or not transcript.counts_something:
-            return GraphicalFit()(domain, transcript, rng=rng, warm=warm)
+    def model(self, state: GraphicalState) -> Answerer:
+        """Return the last estimate."""
+        return GraphicalFit().model(state)
+
+    def finish(
+        self,
+        state: GraphicalState,
+        transcript: Transcript,
+        *,
+        rng: np.random.Generator,
+        progress: ShareProgress = no_progress,
+    ) -> Model:
+        """Return the posterior of the transcript; of no answers, a graphical model."""
+        domain = state.domain
+        if not transcript.counts_something:
+            return GraphicalFit().finish(state, transcript, rng=rng)
         self.ready()
         canonical, terms, merged = self._problem(domain, transcript)
         self._refuse_large(canonical.domain, canonical.cliques)
@@ -104,10 +130,12 @@ class MaxEntropyFit:
             sample_posterior,  # the optional libraries, when needed
         )
 
-        return sample_posterior(self, domain, canonical, terms, merged, public[0] if public else None, rng, told)
+        return sample_posterior(
+            self, domain, canonical, terms, merged, public[0] if public else None, rng, progress
+        )
 
     def ready(self) -> None:
-        """An InputError where a library of the extra is missing: to be asked before anything is spent."""
+        """Raise ``InputError`` if an optional library is missing. Call it before anything is spent."""
         if missing := self.missing():
             raise InputError(
                 f"The maximum-entropy posterior needs {', '.join(missing)}.",
@@ -115,22 +143,27 @@ class MaxEntropyFit:
             )
 
     def missing(self) -> tuple[str, ...]:
-        """The optional libraries that are not installed."""
-        return tuple(name for name in NEEDED if find_spec(name) is None)
+        """Return the optional libraries that are not installed."""
+        needed = ("jax", "blackjax", "scipy", "threadpoolctl")
+        return tuple(name for name in needed if find_spec(name) is None)
 
     def tractable(self, domain: Domain, cliques: Collection[Clique]) -> bool:
-        """Whether a posterior of these marginals can be sampled in minutes, and its queries told apart."""
+        """Return True if these marginals identify their queries and a posterior can be sampled in
+        minutes.
+        """
         tops = maximal(cliques)
         if self.room(domain, tops) < 0:
             return False
         tree = JunctionTree.of(domain, [*tops, *(z.clique for z in domain.zeros)])
-        if tree.table_cells() > LARGEST_TABLES:
+        if tree.table_cells() > MAX_TABLE_CELLS:
             return False
         canonical = Canonical(domain, tops, dict.fromkeys(domain, 0))
-        return all(canonical.tells(c) for c in tops)
+        return all(canonical.identifies(c) for c in tops)
 
     def takes(self, domain: Domain, transcript: Transcript) -> bool:
-        """Whether the posterior of these answers is ``tractable``: of the groups of codes, where codes are merged."""
+        """Return True if the posterior of these answers is ``tractable``; merged codes count as
+        groups.
+        """
         try:
             canonical, terms, _ = self._problem(domain, transcript)
         except InputError:  # they merge a column's codes in different ways
@@ -138,61 +171,96 @@ class MaxEntropyFit:
         return bool(terms) and self.tractable(canonical.domain, canonical.cliques)
 
     def parameters(self, domain: Domain, transcript: Transcript) -> int:
-        """How many parameters the posterior of these answers has."""
+        """Return the number of parameters of the posterior of these answers."""
         canonical = self._problem(domain, transcript)[0]
         return canonical.size
 
     def room(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """How many parameters more than those of these marginals a posterior can have; below 0: they are too many."""
+        """Return how many more parameters a posterior can have beside those of these marginals;
+        below 0 if too many.
+        """
         tops = maximal(cliques)
-        if any(len(c) > 12 or domain.cells(c) > LARGEST_TABLES for c in tops):
+        if any(len(c) > 12 or domain.cells(c) > MAX_TABLE_CELLS for c in tops):
             return -1
-        return LARGEST - Canonical(domain, tops, dict.fromkeys(domain, 0)).size
+        return self._max_parameters - Canonical(domain, tops, dict.fromkeys(domain, 0)).size
 
     def _refuse_large(self, domain: Domain, cliques: Collection[Clique]) -> None:
         if not self.tractable(domain, cliques):
-            these = "This marginal is" if len(cliques) == 1 else f"These {len(cliques)} marginals are"
+            these = (
+                "This marginal is" if len(cliques) == 1 else f"These {len(cliques)} marginals are"
+            )
             raise InputError(
                 f"{these} too large for a posterior of all parameters"
-                f" (at most {LARGEST:,}, and {LARGEST_TABLES:,} cells of the junction tree).",
+                f" (at most {self._max_parameters:,}, and {MAX_TABLE_CELLS:,} cells of the junction tree).",
                 remedy='Measure fewer or smaller ones, or draw by the bootstrap: draws(method="bootstrap").',
             )
 
-    def _problem(self, domain: Domain, transcript: Transcript) -> tuple[Canonical, list[Term], Merged]:
-        """The canonical queries of what was measured, merged codes compressed."""
+    def _problem(
+        self, domain: Domain, transcript: Transcript
+    ) -> tuple[Canonical, list[Term], MergedCodes]:
+        instead = (
+            "Fit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap."
+        )
         if transcript.readings or any(a.query.clique for a in transcript.answers):
-            raise InputError(UNKNOWN, remedy=INSTEAD)
+            raise InputError(UNKNOWN, remedy=instead)
         measurements = transcript.measurements
         groups = common_groups(domain, measurements)
-        merged = Merged({}, {}, {})
+        merged = MergedCodes({}, {}, {})
         if groups:
-            alone = [m for m in measurements if m.query.is_identity and len(m.clique) == 1 and m.clique[0] in groups]
+            alone = [
+                m
+                for m in measurements
+                if m.query.is_identity and len(m.clique) == 1 and m.clique[0] in groups
+            ]
             single = {t.clique[0]: t for t in terms_of(domain, alone)}
-            counts = {a: single[a].values if a in single else np.ones(domain.size(a)) for a in groups}
-            scales = {a: single[a].scales if a in single else np.zeros(domain.size(a)) for a in groups}
-            merged = Merged(groups, counts, scales)
+            counts = {
+                a: single[a].values if a in single else np.ones(domain.size(a)) for a in groups
+            }
+            scales = {
+                a: single[a].scales if a in single else np.zeros(domain.size(a)) for a in groups
+            }
+            merged = MergedCodes(groups, counts, scales)
             domain, measurements = compress(domain, measurements, groups)[:2]  # type: ignore[assignment]
         terms = terms_of(domain, measurements)
-        return Canonical(domain, maximal([t.clique for t in terms]), self._references(domain, terms)), terms, merged
+        return (
+            Canonical(domain, maximal([t.clique for t in terms]), self._references(domain, terms)),
+            terms,
+            merged,
+        )
 
     def _references(self, domain: Domain, terms: Sequence[Term]) -> dict[Attribute, int]:
-        """Each column's reference code."""
         if self.reference == "first":
             return dict.fromkeys(domain, 0)
-        counts = {a: np.zeros(domain.size(a)) for a in domain}
-        weights = dict.fromkeys(domain, 0.0)
-        for term in terms:
-            for axis, a in enumerate(term.clique):
-                others = tuple(i for i in range(len(term.clique)) if i != axis)
-                weight = 1.0 / float((term.scales**2).sum(axis=others).mean())
-                counts[a] += weight * term.values.sum(axis=others)
-                weights[a] += weight
-        return {a: int(np.argmax(counts[a])) for a in domain}
+        noisy = [(t.clique, t.values, t.scales) for t in terms]
+        counts = {a: column_mean(a, [n for n in noisy if a in n[0]])[0] for a in domain}
+        return {a: int(np.argmax(c)) if len(c) else 0 for a, c in counts.items()}
+
+    def check(self, domain: Domain, needs: Needs) -> None:
+        """Raise if an optional library is missing, or the posterior of what is measured is not ``tractable``."""
+        self.ready()
+        if not needs.adaptive and not self.tractable(domain, needs.cliques):
+            many = len(needs.cliques) > 1
+            widest = max(domain, key=domain.size)
+            raise ModelTooLargeError(
+                f"The {f'{len(needs.cliques)} marginals have' if many else 'marginal has'} too many cells for a"
+                f" posterior of all {'their' if many else 'its'} parameters; column {widest!r} has the most codes,"
+                f" {domain.size(widest):,}.",
+                remedy="Ask for fewer or smaller marginals, give the column fewer bins, or use another mechanism or"
+                " fit, whose release draws by the bootstrap.",
+            )
+        super().check(domain, needs)
+
+    def cost(self, domain: Domain, load: FitLoad) -> Cost:
+        """Return the cost of the estimates, and the memory of the compiled sampler; not the sampler's time."""
+        jax_mb = 350.0
+        return calibration_cost(domain, load) + Cost(mb=jax_mb)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """The cells of the junction tree, as of any graphical model."""
+        """Return the cells of the junction tree, as of any graphical model."""
         return GraphicalFit().cells(domain, cliques)
 
-    def cells_with(self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]) -> FloatArray:
-        """``cells`` with each candidate added in turn."""
-        return GraphicalFit().cells_with(domain, cliques, candidates)
+    def sizes_with(
+        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
+    ) -> FloatArray:
+        """Return ``cells`` with each candidate added in turn."""
+        return GraphicalFit().sizes_with(domain, cliques, candidates)

@@ -10,18 +10,20 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.density import Posterior
-from margrave.typing import FloatArray
+from margrave.models.max_entropy.density import LogPosterior
+from margrave.types import FloatArray
 
-DAMPED_STEPS = 30
-"""Levenberg's and Marquardt's; where they have not converged by then, the information is no good Hessian there."""
+#: The same if rounding allows no further ascent: the gain that a full step may still promise
+#: at a mode.
+ROUNDING_TOLERANCE = 1e-2
+
+#: Levenberg-Marquardt steps; without convergence by then, the information approximates the
+#: Hessian badly.
+MAX_DAMPED_STEPS = 30
+
 MAX_STEPS = 500
+#: Half the squared Newton step at convergence: the log density that a full step still gains.
 CONVERGED = 1e-9
-"""Of half the squared Newton step: how much log density a full step still promises."""
-NEAR = 1e-2
-"""The same where floating point sees no way up any more: what a full step may still promise at a mode."""
-WIDTH = 1e-3
-"""How far apart gradients are taken for the Hessian, in standard deviations."""
 
 Evaluate = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
@@ -41,24 +43,25 @@ class Laplace:
     steps: int
 
     def draws(self, m: int, rng: np.random.Generator) -> FloatArray:
-        """Independent points, one per row."""
+        """Return independent points, one per row."""
         return self.mode + rng.standard_normal((m, len(self.mode))) @ self.factor.T
 
 
-def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
-    """The mode by Levenberg and Marquardt's damped steps with the Fisher information, then the Hessian there.
+def laplace(posterior: LogPosterior, canonical: Canonical) -> Laplace:
+    """Return the mode by Levenberg-Marquardt steps with the Fisher information, and the Hessian
+    there.
 
-    The information is positive definite everywhere, so every damped step goes uphill; mostly it is close to the
-    Hessian near the mode, where steps are then Newton's. Where noise is large beside the counts it is not: it leaves
-    out what the covariance tells, the curvature can be several times what it expects, and steps swing around the mode.
-    L-BFGS, preconditioned by the information, learns the difference from there. The Hessian at the mode is taken from
+    The information is positive definite everywhere, so every damped step ascends, and near the mode
+    it is usually close to the Hessian. If noise is large beside the counts it is not: it ignores
+    the information in the covariance, and steps oscillate around the mode. L-BFGS, preconditioned
+    by the information, then estimates the difference. The Hessian at the mode is taken from
     differences of the gradient along directions of unit standard deviation.
     """
     evaluate = posterior.evaluate
     point = _start(posterior, canonical)
     value, gradient, information = evaluate(point)
     damping, converged, steps = 1e-3, False, 1
-    while steps < DAMPED_STEPS:
+    while steps < MAX_DAMPED_STEPS:
         damped = information + damping * np.diag(np.diag(information))
         step = cho_solve(cho_factor(damped), gradient)
         promised = float(gradient @ step) / 2
@@ -71,8 +74,8 @@ def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
             point, (value, gradient, information) = point + step, tried
             damping = max(damping / 5, 1e-12)
         elif damping > 1e12:
-            # No step goes uphill any more: as near as floating point gets. What is left may be nothing to speak of.
-            converged = _promised(gradient, information) < NEAR
+            # No step ascends: this is the limit of floating point. The remaining gain may be negligible.
+            converged = _promised(gradient, information) < ROUNDING_TOLERANCE
             break
         else:
             damping *= 4
@@ -80,23 +83,25 @@ def laplace(posterior: Posterior, canonical: Canonical) -> Laplace:
         point, more = _learned(evaluate, point, information)
         value, gradient, information = evaluate(point)
         steps += more
-        converged = _promised(gradient, information) < NEAR
+        converged = _promised(gradient, information) < ROUNDING_TOLERANCE
     factor, curved = _inverse_root(evaluate, point, information)
     return Laplace(point, factor, converged, curved, steps)
 
 
 def _promised(gradient: FloatArray, information: FloatArray) -> float:
-    """How much log density an undamped step promises."""
     return float(gradient @ cho_solve(cho_factor(information), gradient)) / 2
 
 
-def _learned(evaluate: Evaluate, point: FloatArray, information: FloatArray) -> tuple[FloatArray, int]:
-    """Where L-BFGS comes to from a point, in coordinates where the information there is the identity."""
+def _learned(
+    evaluate: Evaluate, point: FloatArray, information: FloatArray
+) -> tuple[FloatArray, int]:
     root = np.linalg.inv(np.linalg.cholesky(information)).T
 
     def falls(white: FloatArray) -> tuple[float, FloatArray]:
         value, gradient, _ = evaluate(point + root @ white)
-        return (-value, -(gradient @ root)) if np.isfinite(value) else (np.inf, np.zeros_like(white))
+        return (
+            (-value, -(gradient @ root)) if np.isfinite(value) else (np.inf, np.zeros_like(white))
+        )
 
     flat = np.sqrt(CONVERGED / len(point))
     options = {"maxiter": MAX_STEPS, "maxfun": MAX_STEPS, "maxcor": 50, "ftol": 0.0, "gtol": flat}
@@ -104,8 +109,7 @@ def _learned(evaluate: Evaluate, point: FloatArray, information: FloatArray) -> 
     return point + root @ found.x, int(found.nfev)
 
 
-def _start(posterior: Posterior, canonical: Canonical) -> FloatArray:
-    """Independent columns with the measured shares: θ_a,v = log(share of v / share of the reference code)."""
+def _start(posterior: LogPosterior, canonical: Canonical) -> FloatArray:
     known, total = posterior.sufficient, posterior.sufficient.total
     full, theta = np.full(canonical.size, np.nan), np.zeros(canonical.size)
     full[canonical.kept] = known.mean / total
@@ -124,12 +128,16 @@ def _start(posterior: Posterior, canonical: Canonical) -> FloatArray:
 def _inverse_root(
     evaluate: Evaluate, mode: FloatArray, information: FloatArray
 ) -> tuple[FloatArray, bool]:
-    """R with R Rᵀ = (−Hessian)⁻¹, and whether that exists."""
-    root = np.linalg.inv(np.linalg.cholesky(information)).T  # directions of unit expected information
+    # Distance of gradients for the Hessian by differences, in standard deviations.
+    step = 1e-3
+    root = np.linalg.inv(
+        np.linalg.cholesky(information)
+    ).T  # directions of unit expected information
     differences = [
-        evaluate(mode + WIDTH * root[:, j])[1] - evaluate(mode - WIDTH * root[:, j])[1] for j in range(len(mode))
+        evaluate(mode + step * root[:, j])[1] - evaluate(mode - step * root[:, j])[1]
+        for j in range(len(mode))
     ]
-    white = -(np.array(differences) @ root) / (2 * WIDTH)
+    white = -(np.array(differences) @ root) / (2 * step)
     values, vectors = np.linalg.eigh((white + white.T) / 2)
     if values.min() <= 1e-6:
         return root, False

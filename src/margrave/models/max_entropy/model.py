@@ -1,4 +1,4 @@
-"""The maximum-entropy model with its posterior: draws of the parameters, and the model at their centre."""
+"""The maximum-entropy model with its posterior: draws of the parameters, and the model at their center."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from margrave.domain import Codes, Domain
 from margrave.errors import ReleaseError
-from margrave.marginal import Marginal
-from margrave.models.expanded import ExpandedModel
+from margrave.marginal.simplex import shares_within
+from margrave.models.decode import cliques_of, floats_of
 from margrave.models.graphical import GraphicalModel
-from margrave.models.loading import cliques_of, floats_of
 from margrave.models.max_entropy.canonical import Canonical
+from margrave.models.merged_codes import MergedCodesModel
 from margrave.models.protocol import Model, ModelState
-from margrave.schema.domain import Codes, Domain
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
-
-SMALLEST_GAMMA = 0.5
-"""Added to every code's count within a group of merged codes before shares are drawn: Jeffreys' prior."""
+from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
-    """Codes that no measurement of several columns tells apart: ``groups`` of them, and counts that share each out.
+class MergedCodes:
+    """Codes that no measurement of several columns separates: ``groups`` of them, and counts that
+    share each out.
 
-    The counts are of one-way measurements, noise of ``scales`` and all.
+    The counts come from one-way measurements with noise of ``scales``.
     """
 
     groups: Mapping[Attribute, IntArray]
@@ -35,51 +33,57 @@ class Merged:
     scales: Mapping[Attribute, FloatArray]
 
     def shares(self, rng: np.random.Generator | None) -> dict[Attribute, FloatArray]:
-        """Each code's share of its group: as the counts say, or drawn from what they leave open."""
+        """Return each code's share of its group: as the counts say, or drawn from what they leave
+        open.
+        """
+        # Added to every code's count within a group of merged codes before shares are drawn:
+        # Jeffreys' prior.
+        smallest_gamma = 0.5
         found = {}
         for a, groups in self.groups.items():
             counts = self.counts[a]
             if rng is not None:
                 counts = np.maximum(counts + self.scales[a] * rng.standard_normal(len(counts)), 0.0)
-                counts = rng.gamma(counts + SMALLEST_GAMMA)
-            weights = np.maximum(counts, 0.0)
-            sums, members = np.bincount(groups, weights=weights), np.bincount(groups)
-            found[a] = np.where(
-                sums[groups] > 0, weights / np.where(sums > 0, sums, 1.0)[groups], 1.0 / members[groups]
-            )
+                counts = rng.gamma(counts + smallest_gamma)
+            found[a] = shares_within(counts, groups)
         return found
 
 
-class MaxEntropyModel:
-    """p(x | θ) = exp(θᵀ a(x) − θ₀(θ)) with ``draws`` from the posterior of θ: one per row, and of the total.
+class MaxEntropyModel(Model):
+    """p(x | θ) = exp(θᵀ a(x) − θ₀(θ)) with ``draws`` from the posterior of θ: one per row, and of
+    the total.
 
-    As a model it is the one at ``centre``, the mode. ``facts`` tells how the draws were made and how well they mix.
+    As a model it is the one at ``center``, the mode. ``facts`` holds the sampler's settings and
+    diagnostics.
     """
 
     def __init__(
         self,
         domain: Domain,
         canonical: Canonical,
-        centre: FloatArray,
+        center: FloatArray,
         total: float,
         draws: FloatArray,
         totals: FloatArray,
-        merged: Merged,
+        merged: MergedCodes,
         facts: Mapping[str, Any],
     ) -> None:
         self._domain = domain
         self._total = float(total)
         self.canonical = canonical
-        self.centre = centre
+        self.center = center
         self.draws = draws
         self.totals = totals
         self.merged = merged
-        # a diagnosis that is no number is left out; ``good`` is False then
-        self.facts = {k: v for k, v in facts.items() if not isinstance(v, float) or math.isfinite(v)}
-        self._at_centre = self._at(centre, self._total, None)
+        # a diagnostic that is not a number is left out; ``good`` is False then
+        self.facts = {
+            k: v for k, v in facts.items() if not isinstance(v, float) or math.isfinite(v)
+        }
+        self._at_center = self._at(center, self._total, None)
 
-    def _at(self, theta: FloatArray, total: float, rng: np.random.Generator | None) -> GraphicalModel | ExpandedModel:
-        """The model of one θ; shares of merged codes as measured, or drawn."""
+    def _at(
+        self, theta: FloatArray, total: float, rng: np.random.Generator | None
+    ) -> GraphicalModel | MergedCodesModel:
         coarse = self.canonical.domain
         potentials = self.canonical.potentials(theta)
         for zeros in coarse.zeros:
@@ -88,7 +92,7 @@ class MaxEntropyModel:
         model = GraphicalModel(coarse, total, potentials)
         if not self.merged.groups:
             return model
-        return ExpandedModel(self._domain, model, self.merged.groups, self.merged.shares(rng))
+        return MergedCodesModel(self._domain, model, self.merged.groups, self.merged.shares(rng))
 
     @property
     def domain(self) -> Domain:
@@ -100,10 +104,6 @@ class MaxEntropyModel:
         """The number of records it stands for."""
         return self._total
 
-    def project(self, clique: Clique) -> Marginal:
-        """Expected counts of one marginal at the centre."""
-        return self._at_centre.project(clique)
-
     def answer(
         self,
         cliques: Iterable[Clique],
@@ -112,29 +112,29 @@ class MaxEntropyModel:
         scale: float = 0.0,
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
-        """Expected counts of many marginals at the centre."""
-        return self._at_centre.answer(cliques, rng=rng, scale=scale, limit=limit)
+        """Return expected counts of many marginals at the center."""
+        return self._at_center.answer(cliques, rng=rng, scale=scale, limit=limit)
 
     def sample(
         self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
     ) -> Codes:
-        """Synthetic records of the model at the centre."""
-        return self._at_centre.sample(rows, rng=rng, independent=independent)
+        """Return synthetic records of the model at the center."""
+        return self._at_center.sample(rows, rng=rng, independent=independent)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
-        """The model at the centre given that each attribute takes one of the codes listed."""
-        return self._at_centre.condition(evidence)
+        """Return the model at the center given that each attribute takes one of the codes listed."""
+        return self._at_center.condition(evidence)
 
     def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
-        """The rows with the columns that they lack, by the model at the centre."""
-        return self._at_centre.complete(rows, rng=rng)
+        """Return the rows with the columns that they lack, by the model at the center."""
+        return self._at_center.complete(rows, rng=rng)
 
     def posterior(self) -> StoredPosterior:
-        """The draws of θ that came with it."""
+        """Return the draws of θ that came with it."""
         return StoredPosterior(self)
 
     def state(self) -> ModelState:
-        """The centre, the draws and what they rest on."""
+        """Return the center, the draws and what they rest on."""
         canonical = self.canonical
         facts = {
             "total": self._total,
@@ -143,10 +143,17 @@ class MaxEntropyModel:
             "merged": list(self.merged.groups),
             "posterior": self.facts,
         }
-        arrays: dict[str, AnyArray] = {"centre": self.centre, "draws": self.draws, "totals": self.totals}
+        arrays: dict[str, AnyArray] = {
+            "center": self.center,
+            "draws": self.draws,
+            "totals": self.totals,
+        }
         for i, a in enumerate(self.merged.groups):
             arrays[f"groups{i}"] = self.merged.groups[a]
-            arrays[f"counts{i}"], arrays[f"scales{i}"] = self.merged.counts[a], self.merged.scales[a]
+            arrays[f"counts{i}"], arrays[f"scales{i}"] = (
+                self.merged.counts[a],
+                self.merged.scales[a],
+            )
         return ModelState("max-entropy", facts, arrays)
 
 
@@ -158,19 +165,16 @@ class StoredPosterior:
 
     @property
     def method(self) -> str:
-        """How the draws were made."""
+        """The sampler in words."""
         return f"maximum-entropy posterior, {self.model.facts['method']}"
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How the draws were made and how well they mix."""
+        """The sampler's settings and diagnostics."""
         return self.model.facts
 
     def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """``m`` models, no stored draw used twice before all have been used once.
-
-        A ReleaseError where the draws failed their checks.
-        """
+        """Yield ``m`` models; a stored draw repeats only after all have been used."""
         if not self.model.facts.get("good"):
             raise ReleaseError(
                 f"The posterior cannot be drawn from: {self.model.facts.get('why', 'its draws failed their checks')}.",
@@ -186,65 +190,72 @@ class StoredPosterior:
 def load_max_entropy(
     domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> MaxEntropyModel:
-    """The model that ``state`` described; a malformed state is a ReleaseError."""
+    """Return the model that ``state`` described; a malformed state is a ReleaseError."""
+    # Parameters of the largest posterior that is read.
+    max_stored_parameters = 20_000
     cliques, merged = cliques_of(domain, facts), _merged_of(domain, facts, arrays)
     sizes = {a: int(g.max()) + 1 for a, g in merged.groups.items()}
-    coarse = Domain(domain.attributes, tuple(sizes.get(a, domain.size(a)) for a in domain), domain.zeros)
-    if any(len(c) > 12 or coarse.cells(c) > 10 * LARGEST for c in cliques):
+    coarse = Domain(
+        domain.attributes, tuple(sizes.get(a, domain.size(a)) for a in domain), domain.zeros
+    )
+    if any(len(c) > 12 or coarse.cells(c) > 10 * max_stored_parameters for c in cliques):
         raise ReleaseError("The release's model has more parameters than any posterior.")
     canonical = Canonical(coarse, tuple(cliques), _reference_of(coarse, facts))
-    if canonical.size > LARGEST:
+    if canonical.size > max_stored_parameters:
         raise ReleaseError("The release's model has more parameters than any posterior.")
     size = len(canonical.kept)
     drawn = arrays.get("draws")
     rows = len(drawn) if drawn is not None and drawn.ndim == 2 else 0
-    centre, draws = floats_of(arrays, "centre", (size,)), floats_of(arrays, "draws", (rows, size))
+    center, draws = floats_of(arrays, "center", (size,)), floats_of(arrays, "draws", (rows, size))
     totals = floats_of(arrays, "totals", (rows,))
-    total, told = facts.get("total"), _told_of(facts)
-    finite = all(np.isfinite(x).all() for x in (centre, draws, totals))
+    total, posterior = facts.get("total"), _posterior_facts(facts)
+    finite = all(np.isfinite(x).all() for x in (center, draws, totals))
     if not rows or not finite or totals.min() <= 0 or totals.max() > 1e30:
         raise ReleaseError("The release's posterior is malformed.")
     if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= 1e30:
         raise ReleaseError("The release's model does not say how many records it stands for.")
-    if max(np.abs(centre).max(initial=0.0), np.abs(draws).max(initial=0.0)) > 1e6:
+    if max(np.abs(center).max(initial=0.0), np.abs(draws).max(initial=0.0)) > 1e6:
         raise ReleaseError("The release's posterior is malformed.")
-    return MaxEntropyModel(domain, canonical, centre, float(total), draws, totals, merged, told)
+    return MaxEntropyModel(
+        domain, canonical, center, float(total), draws, totals, merged, posterior
+    )
 
 
-LARGEST = 20_000
-"""The most parameters that a posterior is read with."""
-
-
-def _told_of(facts: Mapping[str, object]) -> dict[str, Any]:
-    """What a posterior says of itself: a method, whether its draws are good, and finite numbers."""
-    told = facts.get("posterior")
-    if not isinstance(told, dict) or len(told) > 50:
+def _posterior_facts(facts: Mapping[str, object]) -> dict[str, Any]:
+    posterior = facts.get("posterior")
+    if not isinstance(posterior, dict) or len(posterior) > 50:
         raise ReleaseError("The release's posterior does not say how it was made.")
-    for name, value in told.items():
+    for name, value in posterior.items():
         if name in ("method", "why"):
             fits = isinstance(value, str) and len(value) <= 1000
         elif name == "good":
             fits = isinstance(value, bool)
         else:
-            fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e30
+            fits = (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and 0 <= value <= 1e30
+            )
         if not fits:
-            raise ReleaseError("What the release's posterior says of itself is malformed.")
-    if "method" not in told or "good" not in told:
+            raise ReleaseError("The facts of the release's posterior are malformed.")
+    if "method" not in posterior or "good" not in posterior:
         raise ReleaseError("The release's posterior does not say how it was made.")
-    return told
+    return posterior
 
 
 def _reference_of(domain: Domain, facts: Mapping[str, object]) -> dict[Attribute, int]:
-    told = facts.get("reference")
-    if not isinstance(told, dict) or set(told) != set(domain):
+    codes = facts.get("reference")
+    if not isinstance(codes, dict) or set(codes) != set(domain):
         raise ReleaseError("The release's model does not name a reference code for every column.")
-    for a, code in told.items():
+    for a, code in codes.items():
         if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code < domain.size(a):
             raise ReleaseError("The release's model names a reference code that its column lacks.")
-    return {a: told[a] for a in domain}
+    return {a: codes[a] for a in domain}
 
 
-def _merged_of(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Merged:
+def _merged_of(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> MergedCodes:
     names = facts.get("merged")
     fixed = {a for z in domain.zeros for a in z.clique}
     if not isinstance(names, list) or len(set(map(str, names))) < len(names):
@@ -254,12 +265,23 @@ def _merged_of(domain: Domain, facts: Mapping[str, object], arrays: Mapping[str,
         if not isinstance(a, str) or a not in domain or a in fixed:
             raise ReleaseError("The release's model merges codes of columns that it cannot.")
         size, own = domain.size(a), arrays.get(f"groups{i}")
-        if own is None or own.shape != (size,) or own.dtype != np.int64 or own.min() < 0 or own.max() >= size:
+        if (
+            own is None
+            or own.shape != (size,)
+            or own.dtype != np.int64
+            or own.min() < 0
+            or own.max() >= size
+        ):
             raise ReleaseError("The release's model does not fit its domain.")
         if not np.bincount(own).all():
             raise ReleaseError("The release's model has an empty group of codes.")
         groups[a] = own
-        counts[a], scales[a] = floats_of(arrays, f"counts{i}", (size,)), floats_of(arrays, f"scales{i}", (size,))
-        if not (np.isfinite(counts[a]).all() and np.isfinite(scales[a]).all() and (scales[a] >= 0).all()):
+        counts[a], scales[a] = (
+            floats_of(arrays, f"counts{i}", (size,)),
+            floats_of(arrays, f"scales{i}", (size,)),
+        )
+        if not (
+            np.isfinite(counts[a]).all() and np.isfinite(scales[a]).all() and (scales[a] >= 0).all()
+        ):
             raise ReleaseError("The release's model is malformed.")
-    return Merged(groups, counts, scales)
+    return MergedCodes(groups, counts, scales)

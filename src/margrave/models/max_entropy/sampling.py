@@ -3,65 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from margrave.domain import Domain
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.models.max_entropy.coordinates import coordinates
-from margrave.models.max_entropy.density import Posterior
+from margrave.models.max_entropy.density import LogPosterior
 from margrave.models.max_entropy.diagnostics import mixing
 from margrave.models.max_entropy.laplace import Laplace, laplace
-from margrave.models.max_entropy.model import MaxEntropyModel, Merged
+from margrave.models.max_entropy.model import MaxEntropyModel, MergedCodes
 from margrave.models.max_entropy.nuts import Chains
 from margrave.models.max_entropy.sufficient import sufficient
-from margrave.models.max_entropy.told import Told, part, silent
+from margrave.models.max_entropy.transport import fit_transport
 from margrave.models.max_entropy.tree import layout
+from margrave.models.progress import ShareProgress, no_progress, subprogress
 from margrave.models.terms import Term
-from margrave.schema.domain import Domain
-from margrave.typing import Attribute, FloatArray
+from margrave.types import Attribute, FloatArray
 
-if TYPE_CHECKING:
-    from margrave.models.max_entropy.fit import MaxEntropyFit
-
-BATCH = 200
-"""Draws of each chain between two looks at how they mix."""
-LAPLACE_DRAWS = 1000
-"""Independent draws of a normal distribution that are kept."""
-KEPT = 2000
-"""Draws of chains that are kept, evenly."""
+#: Progress when the mode is found, the coordinates are, and the chains are warm.
 MODE, STRAIGHT, WARM = 0.05, 0.2, 0.7
-"""The shares of the search that are done when the mode is found, the coordinates are, and the chains are warm."""
+
+
+class Settings(Protocol):
+    """Parameters of ``MaxEntropyFit`` that the sampler reads."""
+
+    @property
+    def sampler(self) -> str: ...
+    @property
+    def prior(self) -> float: ...
+    @property
+    def accept(self) -> bool: ...
+    @property
+    def chains(self) -> int: ...
+    @property
+    def warmup(self) -> int: ...
+    @property
+    def max_draws(self) -> int: ...
+    @property
+    def r_hat(self) -> float: ...
+    @property
+    def effective(self) -> float: ...
+    @property
+    def diverged(self) -> float: ...
 
 
 def sample_posterior(
-    fit: MaxEntropyFit,
+    fit: Settings,
     domain: Domain,
     canonical: Canonical,
     terms: Sequence[Term],
-    merged: Merged,
+    merged: MergedCodes,
     public_total: float | None,
     rng: np.random.Generator,
-    told: Told = silent,
+    progress: ShareProgress = no_progress,
 ) -> MaxEntropyModel:
-    """The model with draws of its posterior, and what tells whether they can be believed."""
+    """Return the model with draws of its posterior and their diagnostics."""
+    # Independent draws of a normal distribution that are stored.
+    laplace_draws = 1000
     # matrices are small: threads of the linear algebra would only wait for each other, and for the other chains
     with jax.enable_x64(True), threadpool_limits(1):
-        posterior = Posterior(layout(canonical), sufficient(canonical, terms, public_total), fit.prior)
+        posterior = LogPosterior(
+            layout(canonical), sufficient(canonical, terms, public_total), fit.prior
+        )
         around = laplace(posterior, canonical)
         if fit.sampler == "laplace":
-            draws, facts = around.draws(LAPLACE_DRAWS, rng), _facts_of(around, fit.accept)
+            draws, facts = around.draws(laplace_draws, rng), _facts_of(around, fit.accept)
         else:
-            draws, facts = _walk(fit, posterior, canonical, around, rng, told)
+            draws, facts = _walk(fit, posterior, canonical, around, rng, progress)
         totals = posterior.records(draws)
         total = float(posterior.records(around.mode[None])[0])
     queries = len(canonical.kept)
     back = np.argsort(posterior.layout.order)
     return MaxEntropyModel(
-        domain, canonical, around.mode[:queries][back], total,
-        np.ascontiguousarray(draws[:, :queries][:, back]), totals, merged, facts,
+        domain,
+        canonical,
+        around.mode[:queries][back],
+        total,
+        np.ascontiguousarray(draws[:, :queries][:, back]),
+        totals,
+        merged,
+        facts,
     )
 
 
@@ -69,29 +93,45 @@ def _facts_of(around: Laplace, accept: bool) -> dict[str, Any]:
     good = around.converged and around.curved
     facts: dict[str, Any] = {"method": "Laplace approximation", "good": good or accept}
     if not good:
-        facts["why"] = "the mode was not reached" if not around.converged else "the density is not curved at the mode"
+        facts["why"] = (
+            "the mode was not reached"
+            if not around.converged
+            else "the density is not curved at the mode"
+        )
     return facts
 
 
 def _walk(
-    fit: MaxEntropyFit, posterior: Posterior, canonical: Canonical, around: Laplace, rng: np.random.Generator,
-    told: Told,
+    fit: Settings, posterior: LogPosterior, canonical: Canonical, around: Laplace, rng: np.random.Generator,
+    progress: ShareProgress,
 ) -> tuple[FloatArray, dict[str, Any]]:  # fmt: skip
-    """Chains until they have mixed, or have come to their limit."""
-    straight = coordinates(posterior, around, _shares(posterior, canonical), part(told, MODE, STRAIGHT))
+    # Draws of each chain between two checks of convergence.
+    batch = 200
+    # Draws of chains that are stored, evenly thinned.
+    max_stored_draws = 2000
+    straight = fit_transport(
+        posterior, around, _shares(posterior, canonical), subprogress(progress, MODE, STRAIGHT)
+    )
     chains = Chains(posterior, straight, straight.first_root(), fit.chains, rng)
-    chains.warm_up(fit.warmup, part(told, STRAIGHT, WARM))
+    chains.warm_up(fit.warmup, subprogress(progress, STRAIGHT, WARM))
     at = WARM
     while True:
-        chains.more(BATCH, part(told, at, (1.0 + at) / 2))  # the first batch mostly does; half of the rest, if not
+        chains.extend(
+            batch, subprogress(progress, at, (1.0 + at) / 2)
+        )  # the first batch mostly does; half of the rest, if not
         at = (1.0 + at) / 2
         seen = mixing(chains.draws, chains.diverged)
         good = seen.good(fit.r_hat, fit.effective, fit.diverged)
         if good or chains.draws.shape[1] >= fit.max_draws:
             break
     facts = {
-        "method": "NUTS", "good": good or fit.accept, "chains": fit.chains, "draws": int(chains.draws.shape[1]),
-        "r_hat": min(seen.r_hat, 1e9), "effective": seen.effective, "diverged": seen.diverged,
+        "method": "NUTS",
+        "good": good or fit.accept,
+        "chains": fit.chains,
+        "draws": int(chains.draws.shape[1]),
+        "r_hat": min(seen.r_hat, 1e9),
+        "effective": seen.effective,
+        "diverged": seen.diverged,
         "steps": float(chains.steps.mean()),
     }
     if not good:
@@ -100,12 +140,11 @@ def _walk(
             f" {seen.diverged:.1%} diverged"
         )
     pooled = chains.draws.reshape(-1, posterior.size)
-    every = np.linspace(0, len(pooled) - 1, min(KEPT, len(pooled))).round().astype(int)
+    every = np.linspace(0, len(pooled) - 1, min(max_stored_draws, len(pooled))).round().astype(int)
     return pooled[every], facts
 
 
-def _shares(posterior: Posterior, canonical: Canonical) -> dict[Attribute, FloatArray]:
-    """Each column's shares of its codes by the noisy answers, clipped; equal where its own queries are left out."""
+def _shares(posterior: LogPosterior, canonical: Canonical) -> dict[Attribute, FloatArray]:
     known, domain = posterior.sufficient, canonical.domain
     full = np.full(canonical.size, np.nan)
     full[canonical.kept] = known.mean / known.total
@@ -114,8 +153,8 @@ def _shares(posterior: Posterior, canonical: Canonical) -> dict[Attribute, Float
         share = np.full(domain.size(a), 1.0 / domain.size(a))
         if (a,) in canonical.starts:
             start = canonical.starts[a,]
-            told = np.clip(full[start : start + domain.size(a) - 1], 0.0, 1.0)
-            if np.isfinite(told).all():
-                share[canonical.order(a)] = [max(0.0, 1.0 - told.sum()), *told]
+            shares = np.clip(full[start : start + domain.size(a) - 1], 0.0, 1.0)
+            if np.isfinite(shares).all():
+                share[canonical.order(a)] = [max(0.0, 1.0 - shares.sum()), *shares]
         found[a] = share
     return found

@@ -1,4 +1,4 @@
-"""What noisy marginals say about the canonical queries: the estimate that sums them up, and its covariance."""
+"""The estimate of the canonical queries from noisy marginals, and its covariance."""
 
 from __future__ import annotations
 
@@ -10,31 +10,35 @@ import numpy as np
 from margrave.errors import InputError
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.terms import Term
-from margrave.typing import FloatArray, IntArray
+from margrave.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Sufficient:
-    """ŝ ~ N(s, K): the generalised least-squares estimate of s = a(D) from all noisy marginals, and its covariance.
+    """ŝ ~ N(s, K): the generalized least-squares estimate of s = a(D) from all noisy marginals, and its covariance.
 
     Each marginal is linear in the queries, M_r(D) = A_r (N, s), and y_r ~ N(M_r(D), scale²): so ŝ with
     K = (Σ A_rᵀ A_r / scale²)⁻¹ says all that the measurements say. napsu-mq.txt observes ŝ with K = scale² I; this
     takes in unequal scales, overlapping marginals and the cells that canonical queries leave out.
 
-    ``total`` is the number of records N: ``public``, or itself estimated. In that case ``along`` is Cov(ŝ, N̂) / Var(N̂),
-    and ŝ, K are given N = N̂.
+    ``total`` is the number of records N: ``public``, or itself estimated. In that case ``total_slope`` is
+    Cov(ŝ, N̂) / Var(N̂), and ŝ, K are given N = N̂.
     """
 
     mean: FloatArray
     covariance: FloatArray
     total: float
     total_variance: float
-    along: FloatArray
+    total_slope: FloatArray
     public: bool
 
 
-def sufficient(canonical: Canonical, terms: Sequence[Term], public_total: float | None) -> Sufficient:
-    """The estimate of all kept queries; ``public_total`` is None where the number of records is not public."""
+def sufficient(
+    canonical: Canonical, terms: Sequence[Term], public_total: float | None
+) -> Sufficient:
+    """Return the estimate of all kept queries; ``public_total`` is None where the number of records
+    is not public.
+    """
     p = canonical.size
     precision, weighted = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     for term in terms:
@@ -57,7 +61,6 @@ def sufficient(canonical: Canonical, terms: Sequence[Term], public_total: float 
 
 
 def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
-    """A_rᵀ W A_r and A_rᵀ W y_r, and the positions (0 for the total) that their rows stand for."""
     domain, clique = canonical.domain, term.clique
     if any(set(z.clique) & set(clique) for z in domain.zeros):
         return _constrained_equations(canonical, term)
@@ -74,13 +77,14 @@ def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, Float
     return canonical.columns_of(clique).ravel(), block.reshape(cells, cells), vector.ravel()
 
 
-def _constrained_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
-    """The same where some cells cannot occur: what was measured in those is noise."""
+def _constrained_equations(
+    canonical: Canonical, term: Term
+) -> tuple[IntArray, FloatArray, FloatArray]:
     found = canonical.answers(term.clique)
     if found is None:
         raise InputError(
-            f"The constraints make cells of {', '.join(term.clique)} depend on others in a way this posterior"
-            " cannot tell.",
+            f"The constraints make cells of {', '.join(term.clique)} depend on others in a way that this posterior"
+            " cannot represent.",
             remedy='Draw by the bootstrap instead: draws(method="bootstrap").',
         )
     positions, answers, here = found
@@ -91,9 +95,11 @@ def _constrained_equations(canonical: Canonical, term: Term) -> tuple[IntArray, 
 
 
 def _transposed(table: FloatArray, axis: int) -> FloatArray:
-    """Bᵀ along an axis, where B takes (summed, codes after the first) to the counts of all codes.
+    """Multiply by Bᵀ along an axis, where B takes (summed, codes after the first) to the counts of
+    all codes.
 
-    The first code's count is the sum less the others, so Bᵀ keeps the first and takes it from the others.
+    The first code's count is the sum less the others, so Bᵀ keeps the first and subtracts it from
+    the others.
     """
     first = np.take(table, [0], axis=axis)
     rest = np.take(table, range(1, table.shape[axis]), axis=axis)

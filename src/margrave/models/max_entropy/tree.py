@@ -1,4 +1,4 @@
-"""A junction tree laid out for differentiation: per node a matrix of its queries, and how it meets its neighbours."""
+"""A junction tree laid out for differentiation: per node a matrix of its queries, and how it meets its neighbors."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.max_entropy.canonical import Canonical
-from margrave.schema.zeros import joined
-from margrave.typing import Attribute, Clique, FloatArray, IntArray
+from margrave.structural_zeros import joined
+from margrave.types import Attribute, Clique, FloatArray, IntArray
 
+#: The codes that a query selects.
 Cell = Mapping[Attribute, int]
-"""The codes that a query asks for."""
 
+#: Layouts in the cache.
 REMEMBERED = 8
-"""Layouts."""
-_LAYOUTS: dict[Hashable, Layout] = {}
+_LAYOUTS: dict[Hashable, TreeLayout] = {}
 
 Code = tuple[Attribute, int]
 
+#: Log potential of an impossible cell: its exponential is 0, and derivatives stay finite.
 IMPOSSIBLE = -1e4
-"""The log potential of a cell that cannot occur: its exponential is 0, and derivatives stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """What tells a node's log odds from its own queries, one entry or row for each of them.
+    """The map from a node's own queries to its log odds, one entry or row for each query.
 
-    The log odds of (S, v) are those of cell ``up``, S at v and the rest at reference codes, against cell ``down``,
-    where R is at reference codes too. Where R is one attribute, ``first`` is 1, and queries with the same attribute and
-    the same codes of Q are a group: the codes of one attribute in one place. ``group`` says which one a query is of,
-    ``members`` (groups, queries) marks them, ``within`` the cells of the separator that agree with a group's Q.
-    ``levels`` come with the largest R first.
+    The log odds of (S, v) are those of cell ``up``, S at v and the rest at reference codes, against
+    cell ``down``, where R is at reference codes too. If R is one attribute, ``first`` is 1, and
+    queries with the same attribute and the same codes of Q form a group. ``group`` is the group of
+    a query, ``members`` (groups, queries) marks them, ``within`` the cells of the separator that
+    agree with a group's Q. ``levels`` come with the largest R first.
     """
 
     up: IntArray
@@ -85,7 +85,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """The nodes, root first and parents before children, and the order in which they take the queries.
 
     ``order[k]`` is the kept query that stands at place k: subtrees are contiguous.
@@ -106,14 +106,20 @@ class Layout:
         return sum(len(n.base) * (n.whole.stop - n.whole.start) ** 2 for n in self.nodes)
 
 
-def layout(canonical: Canonical) -> Layout:
-    """The tree of the cliques and the structural zeros, rooted where covariances cost least.
+def layout(canonical: Canonical) -> TreeLayout:
+    """Return the tree of the cliques and the structural zeros, rooted where covariances cost least.
 
     One object for all canonical queries that are alike, so that what is compiled for it serves again.
     """
     domain = canonical.domain
     zeros = tuple((z.clique, z.possible.tobytes()) for z in domain.zeros)
-    key = (domain.attributes, domain.sizes, zeros, canonical.cliques, tuple(canonical.reference[a] for a in domain))
+    key = (
+        domain.attributes,
+        domain.sizes,
+        zeros,
+        canonical.cliques,
+        tuple(canonical.reference[a] for a in domain),
+    )
     if key not in _LAYOUTS:
         while len(_LAYOUTS) >= REMEMBERED:
             _LAYOUTS.pop(next(iter(_LAYOUTS)))
@@ -121,14 +127,14 @@ def layout(canonical: Canonical) -> Layout:
     return _LAYOUTS[key]
 
 
-def _least_work(canonical: Canonical) -> Layout:
+def _least_work(canonical: Canonical) -> TreeLayout:
     domain = canonical.domain
     tree = JunctionTree.of(domain, [*canonical.cliques, *(z.clique for z in domain.zeros)])
     candidates = [_rooted(canonical, tree, root) for root in range(len(tree.cliques))]
-    return min(candidates, key=lambda made: made.work)
+    return min(candidates, key=lambda layout: layout.work)
 
 
-def _rooted(canonical: Canonical, tree: JunctionTree, root: int) -> Layout:
+def _rooted(canonical: Canonical, tree: JunctionTree, root: int) -> TreeLayout:
     links: list[list[int]] = [[] for _ in tree.cliques]
     for i, p in enumerate(tree.parent):
         if p >= 0:
@@ -145,7 +151,9 @@ def _rooted(canonical: Canonical, tree: JunctionTree, root: int) -> Layout:
     home: dict[Clique, int] = {}
     for s in canonical.subsets:
         holds = [i for i in visit if set(s) <= set(tree.cliques[i])]
-        home[s] = min(place[i] for i in holds)  # nearest the root: it then has an attribute outside the separator
+        home[s] = min(
+            place[i] for i in holds
+        )  # nearest the root: it then has an attribute outside the separator
     parents = [place.get(parent[i], -1) for i in visit]
     return _laid_out(canonical, [tree.cliques[i] for i in visit], parents, children, home)
 
@@ -156,7 +164,7 @@ def _laid_out(
     parents: list[int],
     children: list[list[int]],
     home: dict[Clique, int],
-) -> Layout:
+) -> TreeLayout:
     domain = canonical.domain
     kept = np.full(canonical.size, -1)
     kept[canonical.kept] = np.arange(len(canonical.kept))
@@ -168,11 +176,13 @@ def _laid_out(
         separator = () if parents[k] < 0 else tuple(a for a in clique if a in cliques[parents[k]])
         ordered = (*separator, *(a for a in clique if a not in separator))
         matrix, positions = canonical.indicators(ordered, [s for s, i in home.items() if i == k])
-        told = kept[positions] >= 0
-        odds.append(_odds(canonical, ordered, separator, [canonical.query(j) for j in positions[told]]))
+        is_kept = kept[positions] >= 0
+        odds.append(
+            _odds(canonical, ordered, separator, [canonical.query(j) for j in positions[is_kept]])
+        )
         orders.append(ordered)
         separators.append(separator)
-        own.append((matrix[:, told], kept[positions[told]]))
+        own.append((matrix[:, is_kept], kept[positions[is_kept]]))
     starts, at, order = {}, 0, []
     stack = [0]
     while stack:  # depth first: a subtree's queries stand together
@@ -193,15 +203,21 @@ def _laid_out(
         mine = slice(starts[k], starts[k] + len(own[k][1]))
         nodes.append(
             Node(
-                parents[k], domain.cells(separators[k]), base, own[k][0], mine,
-                slice(starts[k], ends[k]), tuple(children[k]), meets, odds[k],
+                parents[k],
+                domain.cells(separators[k]),
+                base,
+                own[k][0],
+                mine,
+                slice(starts[k], ends[k]),
+                tuple(children[k]),
+                meets,
+                odds[k],
             )
         )
-    return Layout(tuple(nodes), np.concatenate(order))
+    return TreeLayout(tuple(nodes), np.concatenate(order))
 
 
 def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: list[Cell]) -> Odds:
-    """The odds of some queries of a node whose cells are those of ``ordered``."""
     domain = canonical.domain
     shape, outer = domain.shape(ordered), domain.shape(separator)
     up, down = [], []
@@ -213,8 +229,13 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
     inside = [frozenset((a, v) for a, v in q.items() if a in separator) for q in queries]
     outside = [frozenset((a, v) for a, v in q.items() if a not in separator) for q in queries]
     rank = {a: (domain.size(a), i) for i, a in enumerate(ordered)}
-    levels = [_level(inside, outside, size, rank) for size in sorted({len(r) for r in outside}, reverse=True)]
-    kinds = [(next(iter(r))[0], q) if len(r) == 1 else None for r, q in zip(outside, inside, strict=True)]
+    levels = [
+        _level(inside, outside, size, rank)
+        for size in sorted({len(r) for r in outside}, reverse=True)
+    ]
+    kinds = [
+        (next(iter(r))[0], q) if len(r) == 1 else None for r, q in zip(outside, inside, strict=True)
+    ]
     groups = list(dict.fromkeys(kind for kind in kinds if kind is not None))
     within = np.zeros((len(groups), *outer))
     for g, (_, place) in enumerate(groups):
@@ -224,8 +245,12 @@ def _odds(canonical: Canonical, ordered: Clique, separator: Clique, queries: lis
         up=np.array(up, dtype=np.int64),
         down=np.array(down, dtype=np.int64),
         first=np.array([float(kind is not None) for kind in kinds]),
-        group=np.array([0 if kind is None else groups.index(kind) for kind in kinds], dtype=np.int64),
-        members=np.array([[float(kind == g) for kind in kinds] for g in groups]).reshape(len(groups), len(kinds)),
+        group=np.array(
+            [0 if kind is None else groups.index(kind) for kind in kinds], dtype=np.int64
+        ),
+        members=np.array([[float(kind == g) for kind in kinds] for g in groups]).reshape(
+            len(groups), len(kinds)
+        ),
         within=within.reshape(len(groups), domain.cells(separator)),
         levels=tuple(levels),
     )
@@ -237,22 +262,28 @@ def _level(
     size: int,
     rank: Mapping[Attribute, tuple[int, int]],
 ) -> Level:
-    """The queries with ``size`` attributes outside the separator.
+    """Return the queries with ``size`` attributes outside the separator.
 
     Averages are over attributes with fewer codes than one of R: their shares are known well enough to be fixed. Were
     averages taken both ways, a rare code's tie to a common one would move the common one's odds.
     """
     own = [i for i, r in enumerate(outside) if len(r) == size]
-    sums = np.array([[float(outside[t] == outside[s] and inside[t] <= inside[s]) for t in own] for s in own])
+    sums = np.array(
+        [[float(outside[t] == outside[s] and inside[t] <= inside[s]) for t in own] for s in own]
+    )
     codes, ties = [], []
     for s in own:
         highest = max(rank[a] for a, _ in outside[s])
         larger = [
             t
             for t, r in enumerate(outside)
-            if r > outside[s] and inside[t] <= inside[s] and all(rank[a] < highest for a, _ in r - outside[s])
+            if r > outside[s]
+            and inside[t] <= inside[s]
+            and all(rank[a] < highest for a, _ in r - outside[s])
         ]
-        choices = list(dict.fromkeys([frozenset[Code](), *(outside[t] - outside[s] for t in larger)]))
+        choices = list(
+            dict.fromkeys([frozenset[Code](), *(outside[t] - outside[s] for t in larger)])
+        )
         codes.append(tuple(tuple(sorted(y)) for y in choices))
         tied = [{t for t in larger if outside[t] - outside[s] <= y} for y in choices]
         ties.append([[float(t in marked) for t in range(len(outside))] for marked in tied])
@@ -261,11 +292,12 @@ def _level(
     for i, marks in enumerate(ties):
         others[i, : len(marks)] = marks
         lacks[i, : len(marks)] = 0.0
-    return Level(np.array(own, dtype=np.int64), sums, np.linalg.inv(sums), others, tuple(codes), lacks)
+    return Level(
+        np.array(own, dtype=np.int64), sums, np.linalg.inv(sums), others, tuple(codes), lacks
+    )
 
 
 def _meets(canonical: Canonical, ordered: Clique, separator: Clique) -> FloatArray:
-    """Which cell of a separator each cell of a clique lies in, as a matrix of 0 and 1."""
     shape = canonical.domain.shape(ordered)
     codes = np.indices(shape).reshape(len(ordered), -1)
     at = np.zeros(codes.shape[1], dtype=np.int64)

@@ -7,24 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ReleaseError
-from margrave.marginal import Marginal
-from margrave.models.completing import Given, joined, nothing_like
+from margrave.models.conditional import Given, joined, nothing_like
+from margrave.models.decode import total_of
 from margrave.models.evidence import allowed_codes
-from margrave.models.loading import total_of
-from margrave.models.mixture.answering import answers_of
-from margrave.models.protocol import ModelState
+from margrave.models.mixture.marginals import answers_of
+from margrave.models.protocol import Model, ModelState
 from margrave.models.sampling import deal, draw, spread_order
-from margrave.schema.domain import Codes, Domain
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray
+from margrave.types import AnyArray, Attribute, Clique, FloatArray
 
 Floats = NDArray[np.float32]
 
-BATCH = 1 << 22
-"""Weights of components, for the combinations of known codes that are looked at together."""
+#: Weights of components that are computed at a time for combinations of known codes.
+CELLS_PER_BATCH = 1 << 22
 
 
-class MixtureModel:
+class MixtureModel(Model):
     """P(x) = Σ_b weight_b Π_a P_b(x_a): a component b is drawn, then every attribute on its own.
 
     ``probabilities`` has one row per component and one column per code, the attributes' blocks side by side in the
@@ -43,13 +42,17 @@ class MixtureModel:
         components = len(probabilities)
         self._domain = domain
         self._total = float(total)
-        self._given = np.ones(components) if weights is None else np.asarray(weights, dtype=np.float64)
+        self._given = (
+            np.ones(components) if weights is None else np.asarray(weights, dtype=np.float64)
+        )
         self.weights: FloatArray = self._given / self._given.sum()
         self.probabilities: Floats = np.ascontiguousarray(probabilities, dtype=np.float32)
         table = self.probabilities.T.astype(np.float64)  # one row per code
         for rows in blocks_of(domain).values():
             sums = table[rows].sum(axis=0)
-            table[rows] = np.where(sums > 0, table[rows], 1.0) / np.where(sums > 0, sums, rows.stop - rows.start)
+            table[rows] = np.where(sums > 0, table[rows], 1.0) / np.where(
+                sums > 0, sums, rows.stop - rows.start
+            )
         self.table: FloatArray = table
 
     @property
@@ -62,10 +65,6 @@ class MixtureModel:
         """The number of records it stands for."""
         return self._total
 
-    def project(self, clique: Clique) -> Marginal:
-        """Expected counts of one marginal."""
-        return Marginal(clique, self.answer([clique])[clique])
-
     def answer(
         self,
         cliques: Iterable[Clique],
@@ -74,22 +73,29 @@ class MixtureModel:
         scale: float = 0.0,
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]:
-        """Expected counts of many marginals at once: exact, and no table in between is larger than the answers."""
+        """Return expected counts of many marginals at once: exact, and no table in between is
+        larger than the answers.
+        """
         shares = answers_of(self.table, self.weights, blocks_of(self._domain), cliques)
         return {c: np.asarray(values * self._total) for c, values in shares.items()}
 
     def sample(
         self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
     ) -> Codes:
-        """Synthetic records: components by their weights, then codes by the component's probabilities.
+        """Return synthetic records: components by their weights, then codes by the component's
+        probabilities.
 
-        Both are dealt out by randomised rounding; ``independent``: each record drawn on its own instead.
+        Both are dealt out by randomized rounding; ``independent``: each record drawn on its own instead.
         """
         n = max(0, round(self._total)) if rows is None else rows
         if n < 0:
             raise InputError(f"{n} records cannot be drawn.", remedy="Ask for 0 or more.")
         alone = np.zeros(n, dtype=np.int64)
-        chosen = draw(alone, self.weights[None], rng) if independent else deal(alone, self.weights[None], rng)
+        chosen = (
+            draw(alone, self.weights[None], rng)
+            if independent
+            else deal(alone, self.weights[None], rng)
+        )
         component = chosen.astype(np.int64)
         columns: dict[Attribute, AnyArray] = {}
         for attribute, block in blocks_of(self._domain).items():
@@ -97,15 +103,14 @@ class MixtureModel:
             if independent:
                 columns[attribute] = draw(component, table, rng)
             else:
-                columns[attribute] = deal(component, table, rng, spread_order(self._domain, columns, n, rng))
+                columns[attribute] = deal(
+                    component, table, rng, spread_order(self._domain, columns, n, rng)
+                )
         return Codes.of(self._domain, columns)
 
-    def posterior(self) -> None:
-        """None: it is one estimate."""
-        return
-
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> MixtureModel:
-        """The model given that each attribute takes one of the codes listed, with the same total.
+        """Return the model given that each attribute takes one of the codes listed, with the same
+        total.
 
         A component's weight is multiplied by its probability of the evidence (Bayes).
         """
@@ -116,20 +121,26 @@ class MixtureModel:
             weights *= table[block].sum(axis=0)
         if not weights.sum() > 0:
             raise InputError(
-                "The model holds no records with these codes.", remedy="Allow more codes of some column."
+                "The model holds no records with these codes.",
+                remedy="Allow more codes of some column.",
             )
-        for block in blocks_of(self._domain).values():  # in 64 bits: rounding to 32 may lose small shares
+        for block in blocks_of(
+            self._domain
+        ).values():  # in 64 bits: rounding to 32 may lose small shares
             sums = table[block].sum(axis=0)
-            table[block] = np.divide(table[block], sums, out=np.zeros_like(table[block]), where=sums > 0)
+            table[block] = np.divide(
+                table[block], sums, out=np.zeros_like(table[block]), where=sums > 0
+            )
         return MixtureModel(self._domain, self._total, table.T, weights)
 
     def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
-        """The rows with the columns that they lack: a component by Bayes' rule, then codes of its own.
+        """Return the rows with the columns that they lack: a component by Bayes' rule, then codes
+        of its own.
 
         O(combinations · components · columns).
         """
         given = Given.of(self._domain, rows)
-        batch = max(1, BATCH // len(self.weights))
+        batch = max(1, CELLS_PER_BATCH // len(self.weights))
         component = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(divide="ignore"):
             weights, table = np.log(self.weights), np.log(self.table)
@@ -151,25 +162,29 @@ class MixtureModel:
         for attribute in given.lacking:
             table = np.ascontiguousarray(self.table[blocks_of(self._domain)[attribute]].T)
             known = {a: rows.column(a) for a in rows.domain} | drawn
-            drawn[attribute] = deal(component, table, rng, spread_order(self._domain, known, len(rows), rng))
+            drawn[attribute] = deal(
+                component, table, rng, spread_order(self._domain, known, len(rows), rng)
+            )
         return joined(self._domain, rows, drawn)
 
     def state(self) -> ModelState:
-        """The probabilities and the weights: what made them is left behind."""
+        """Return the probabilities and the weights: what made them is left behind."""
         arrays: dict[str, AnyArray] = {"probabilities": self.probabilities, "weights": self._given}
         return ModelState("mixture", {"total": self._total}, arrays)
 
 
 def blocks_of(domain: Domain) -> dict[Attribute, slice]:
-    """Where each attribute's codes lie among all codes side by side."""
+    """Return the range of each attribute's codes among all codes side by side."""
     starts = np.cumsum([0, *domain.sizes]).tolist()
-    return {a: slice(start, stop) for a, start, stop in zip(domain, starts, starts[1:], strict=False)}
+    return {
+        a: slice(start, stop) for a, start, stop in zip(domain, starts, starts[1:], strict=False)
+    }
 
 
 def load_mixture(
     domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> MixtureModel:
-    """The model that ``state`` described; a malformed state is a ReleaseError."""
+    """Return the model that ``state`` described; a malformed state is a ReleaseError."""
     table, weights = arrays.get("probabilities"), arrays.get("weights")
     if table is None or weights is None or table.dtype != np.float32 or weights.dtype != np.float64:
         raise ReleaseError("The release's model lacks its probabilities or weights.")
@@ -178,7 +193,7 @@ def load_mixture(
     if domain.zeros:
         raise ReleaseError("The release's model cannot keep its schema's constraints.")
     if not ((table >= 0) & (table <= 1.001)).all():  # blocks that do not sum to one are scaled
-        raise ReleaseError("The release's model holds what are no probabilities.")
+        raise ReleaseError("The release's model holds numbers that are not probabilities.")
     if not ((weights >= 0) & (weights <= 1)).all() or not weights.any():
-        raise ReleaseError("The release's model holds what are no weights.")
+        raise ReleaseError("The release's model holds numbers that are not weights.")
     return MixtureModel(domain, total_of(facts), table, weights)

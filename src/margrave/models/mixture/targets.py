@@ -1,41 +1,43 @@
-"""What noisy answers ask of a mixture, as arrays of few shapes: a loop of many rounds compiles a handful of times.
+"""Noisy answers as training targets of a mixture, in arrays of few shapes: many rounds compile a
+few times.
 
-The mixture's columns are the codes of all attributes side by side, a column of ones, and the sums over the sets of
-codes that queries name. A target is a product of columns, averaged over the components. There are four kinds:
+The mixture's columns are the codes of all attributes side by side, a column of ones, and the sums
+over the sets of codes that queries name. A target is a product of columns, averaged over the
+components. There are four kinds:
 
 - ``columns``: one-way marginals, one number per code;
-- ``pairs``: two-way marginals, cells of the matrix of products of any two codes, which is one multiplication;
-- ``tiles``: larger marginals, cut into tiles of some left by some right columns, one multiplication each;
+- ``pairs``: two-way marginals, cells of the matrix of products of any two codes;
+- ``tiles``: larger marginals, cut into tiles of some left by some right columns;
 - ``queries``: single linear queries, a product of a few columns each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from margrave.domain import Domain
 from margrave.marginal import TOTAL, LinearQuery
 from margrave.models.mixture.model import Floats, blocks_of
 from margrave.models.terms import Term, sets_of, terms_of
-from margrave.schema.domain import Domain
 from margrave.transcript import Measurement, Transcript
-from margrave.typing import AnyArray, Clique, IntArray
+from margrave.types import AnyArray, Clique, IntArray
 
 Ints = NDArray[np.int32]
 
+#: An array of numbers: NumPy's where it is made, JAX's in training.
 Array = Any
-"""An array of numbers: NumPy's where it is made, JAX's where it is learned from."""
 
+#: The size of a tile.
 LEFT, RIGHT = 32, 16
-"""The size of a tile."""
 
+#: Codes beyond which pairs are cut into tiles: the matrix of all pairs would cost more.
 MANY_CODES = 1500
-"""Codes beyond which pairs are cut into tiles: the matrix of all pairs would cost more."""
 
 
 class Part(NamedTuple):
@@ -48,8 +50,9 @@ class Part(NamedTuple):
 class Targets(NamedTuple):
     """All targets, padded to few shapes; a kind of which there are none is None.
 
-    ``members[c, a]`` is 1 where code c is one of attribute a; ``sets`` has a row of 0 and 1 over the codes per set.
-    ``left``, ``right`` and ``factors`` number columns: the factors of a tile's rows and columns, and of queries.
+    ``members[c, a]`` is 1 where code c is one of attribute a; ``sets`` has a row of weights over
+    the codes per set, 1 for those in it. ``left``, ``right`` and ``factors`` number columns: the
+    factors of a tile's rows and columns, and of queries.
     """
 
     members: Array
@@ -64,16 +67,34 @@ class Targets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Known:
-    """A linear query's noisy answer in records, and the standard deviation of its noise."""
+class NoisyQuery:
+    """A noisy answer: ``value`` in records, and the standard deviation of its noise.
 
-    query: LinearQuery
+    The query is a product over the attributes of the clique. ``weights`` has, for each of them, the
+    codes that count with their weights.
+    """
+
+    clique: Clique
+    weights: tuple[tuple[tuple[int, float], ...], ...]
     value: float
     scale: float
 
+    @staticmethod
+    def of(query: LinearQuery, value: float, scale: float) -> NoisyQuery:
+        """Return the answer of a count."""
+        weights = tuple(tuple((code, 1.0) for code in codes) for codes in query.codes)
+        return NoisyQuery(query.clique, weights, value, scale)
+
+    @property
+    def is_count(self) -> bool:
+        """True if all weights are 1, so that the answer is a share of the records."""
+        return all(weight == 1.0 for codes in self.weights for _, weight in codes)
+
 
 def members_of(domain: Domain) -> Floats:
-    """Which code is one of which attribute, padded: so domains of like sizes share what is compiled."""
+    """Return which code belongs to which attribute, padded so that domains of similar size share
+    compiled code.
+    """
     members = np.zeros((_up(sum(domain.sizes), 32), _up(len(domain), 16)), dtype=np.float32)
     for number, block in enumerate(blocks_of(domain).values()):
         members[block, number] = 1.0
@@ -81,22 +102,37 @@ def members_of(domain: Domain) -> Floats:
 
 
 def targets_of(domain: Domain, transcript: Transcript, *, weighted: bool) -> Targets:
-    """All answers of a transcript but the number of records. ``weighted``: by 1 / scale, the least noise weighing 1."""
+    """Return all answers of a transcript but the number of records. ``weighted``: by 1 / scale, the
+    least noise weighing 1.
+    """
     whole = [m for m in transcript.evidence if m.query.is_identity]
-    merged = [m for m in transcript.measurements if not m.query.is_identity]
-    known = [Known(sets_of(a.query), a.value, a.scale) for a in transcript.answers if a.query != TOTAL]
-    known += [k for m in merged for k in _groups(domain, m)]
-    return targets_from(domain, terms_of(domain, whole), known, transcript.total(), weighted=weighted)
+    mapped = [m for m in transcript.measurements if not m.query.is_identity]
+    known = [
+        NoisyQuery.of(sets_of(a.query), a.value, a.scale)
+        for a in transcript.answers
+        if a.query != TOTAL
+    ]
+    known += [k for m in mapped for k in _of_map(domain, m)]
+    return targets_from(
+        domain, terms_of(domain, whole), known, transcript.total(), weighted=weighted
+    )
 
 
 def targets_from(
-    domain: Domain, terms: Sequence[Term], known: Sequence[Known], total: float, *, weighted: bool
+    domain: Domain,
+    terms: Sequence[Term],
+    known: Sequence[NoisyQuery],
+    total: float,
+    *,
+    weighted: bool,
 ) -> Targets:
-    """The targets of whole marginals and of single queries."""
+    """Return the targets of whole marginals and of single queries."""
     least = min([*(float(t.scales.min()) for t in terms), *(k.scale for k in known)], default=1.0)
     if not weighted:
-        terms = [Term(t.clique, t.values, np.where(np.isfinite(t.scales), 1.0, np.inf)) for t in terms]
-        known, least = [Known(k.query, k.value, 1.0) for k in known], 1.0
+        terms = [
+            Term(t.clique, t.values, np.where(np.isfinite(t.scales), 1.0, np.inf)) for t in terms
+        ]
+        known, least = [replace(k, scale=1.0) for k in known], 1.0
     terms = [Term(t.clique, t.values / total, least / t.scales) for t in terms]
     found = Targets(members_of(domain))
     wide = sum(domain.sizes) > MANY_CODES
@@ -111,27 +147,38 @@ def targets_from(
         left, right, tiles = _tiles(domain, large)
         found = found._replace(left=left, right=right, tiles=tiles)
     if known:
-        shares = [Known(k.query, min(max(k.value / total, 0.0), 1.0), least / k.scale) for k in known]
+        shares = [replace(k, value=_share(k, total), scale=least / k.scale) for k in known]
         sets, factors, queries = _queries(domain, shares)
         found = found._replace(sets=sets, factors=factors, queries=queries)
     return found
 
 
-def _groups(domain: Domain, m: Measurement) -> Iterable[Known]:
-    """A marginal of merged codes, as one query per group."""
-    sets = []
-    for attribute in m.clique:
-        groups = m.query.groups.get(attribute, np.arange(domain.size(attribute)))
-        sets.append([tuple(np.flatnonzero(groups == g).tolist()) for g in range(int(groups.max()) + 1)])
+def _share(query: NoisyQuery, total: float) -> float:
+    share = query.value / total
+    return min(max(share, 0.0), 1.0) if query.is_count else share
+
+
+def _of_map(domain: Domain, m: Measurement) -> Iterable[NoisyQuery]:
+    rows = [
+        [
+            tuple((int(code), float(row[code])) for code in np.flatnonzero(row))
+            for row in m.query.rows(a, domain.size(a))
+        ]
+        for a in m.clique
+    ]
     for at in np.ndindex(m.values.shape):
-        query = LinearQuery(m.clique, tuple(sets[i][g] for i, g in enumerate(at)))
-        yield Known(query, float(m.values[at]), m.scale)
+        weights = tuple(rows[i][row] for i, row in enumerate(at))
+        if all(weights):
+            yield NoisyQuery(m.clique, weights, float(m.values[at]), m.scale)
 
 
 def _columns(domain: Domain, terms: Sequence[Term]) -> Part:
     part, blocks = _part(_up(sum(domain.sizes), 32)), blocks_of(domain)
     for term in terms:
-        part.values[blocks[term.clique[0]]], part.weights[blocks[term.clique[0]]] = term.values, term.scales
+        part.values[blocks[term.clique[0]]], part.weights[blocks[term.clique[0]]] = (
+            term.values,
+            term.scales,
+        )
     return part
 
 
@@ -145,7 +192,6 @@ def _pairs(domain: Domain, terms: Sequence[Term]) -> Part:
 
 
 def _tiles(domain: Domain, terms: Sequence[Term]) -> tuple[Ints, Ints, Part]:
-    """Rows that multiply the same columns lie together, of whatever marginals they are."""
     longest = max(len(t.clique) for t in terms)
     rights, lefts = max(1, longest // 2), max(2, longest - longest // 2)
     stacks: dict[Clique, list[tuple[IntArray, AnyArray, AnyArray]]] = {}
@@ -176,19 +222,19 @@ def _tiles(domain: Domain, terms: Sequence[Term]) -> tuple[Ints, Ints, Part]:
 
 
 def _right(domain: Domain, clique: Clique, rights: int, lefts: int) -> Clique:
-    """The attributes whose codes are a tile's columns: those that fill them best."""
 
     def fill(right: Clique) -> tuple[float, int]:
         cells = domain.cells(right)
         return cells / _up(cells, RIGHT), cells
 
     fewest = max(1, len(clique) - lefts)
-    options = [c for k in range(fewest, min(rights, len(clique) - 1) + 1) for c in combinations(clique, k)]
+    options = [
+        c for k in range(fewest, min(rights, len(clique) - 1) + 1) for c in combinations(clique, k)
+    ]
     return max(options, key=fill)
 
 
 def _products(domain: Domain, clique: Clique, factors: int) -> IntArray:
-    """The columns that each combination of codes is the product of, the last attribute changing fastest."""
     blocks = blocks_of(domain)
     grid = np.indices(domain.shape(clique)).reshape(len(clique), -1).T
     rows = np.full((len(grid), factors), _up(sum(domain.sizes), 32))
@@ -196,22 +242,29 @@ def _products(domain: Domain, clique: Clique, factors: int) -> IntArray:
     return rows
 
 
-def _queries(domain: Domain, known: Sequence[Known]) -> tuple[Floats | None, Ints, Part]:
+def _queries(domain: Domain, known: Sequence[NoisyQuery]) -> tuple[Floats | None, Ints, Part]:
     blocks, one = blocks_of(domain), _up(sum(domain.sizes), 32)
-    numbers: dict[tuple[int, ...], int] = {}
-    factors = np.full((_doubled(len(known), 16), max(3, *(len(k.query.clique) for k in known))), one, dtype=np.int32)
+    numbers: dict[tuple[tuple[int, float], ...], int] = {}
+    factors = np.full(
+        (_doubled(len(known), 16), max(3, *(len(k.clique) for k in known))),
+        one,
+        dtype=np.int32,
+    )
     part = _part(len(factors))
     for row, k in enumerate(known):
         part.values[row], part.weights[row] = k.value, k.scale
-        for place, (attribute, codes) in enumerate(zip(k.query.clique, k.query.codes, strict=True)):
-            columns = tuple(blocks[attribute].start + c for c in codes)
-            single = len(columns) == 1
-            factors[row, place] = columns[0] if single else one + 1 + numbers.setdefault(columns, len(numbers))
+        for place, (attribute, codes) in enumerate(zip(k.clique, k.weights, strict=True)):
+            columns = tuple((blocks[attribute].start + c, weight) for c, weight in codes)
+            if len(columns) == 1 and columns[0][1] == 1.0:
+                factors[row, place] = columns[0][0]
+            else:
+                factors[row, place] = one + 1 + numbers.setdefault(columns, len(numbers))
     if not numbers:
         return None, factors, part
     sets = np.zeros((_doubled(len(numbers), 16), one), dtype=np.float32)
     for columns, number in numbers.items():
-        sets[number, list(columns)] = 1.0
+        for column, weight in columns:
+            sets[number, column] = weight
     return sets, factors, part
 
 
@@ -224,5 +277,4 @@ def _up(number: int, multiple: int) -> int:
 
 
 def _doubled(number: int, least: int) -> int:
-    """The least of ``least``, twice that, and so on that is not below."""
     return least << max(0, (-(-number // least) - 1).bit_length())

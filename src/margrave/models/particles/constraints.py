@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import HalfSpace, project_array
 from margrave.models.particles.embedding import Embedding
+from margrave.models.particles.moment_penalty import Statistic
 from margrave.models.particles.penalties import Penalty, on_lines
-from margrave.models.particles.statistic import Statistic
 from margrave.models.particles.targets import column_counts
 from margrave.models.terms import Term, terms_of
-from margrave.schema.domain import Domain
 from margrave.transcript import Transcript
-from margrave.typing import Attribute, Clique
+from margrave.types import Attribute, Clique
 
 
-class Constraint(ABC):
+class ConstraintPenalty(ABC):
     """A penalty that finds its target in the noisy answers: ``PrivPGD(constraints=...)`` asks what it needs.
 
     **Privacy:** none is spent here; the target is a function of answers that were paid for.
@@ -41,36 +41,40 @@ class Constraint(ABC):
         on_lines(embedding, self.attributes)
 
     def question(self, domain: Domain) -> HalfSpace | None:
-        """What must be asked for it; None where marginals tell it."""
+        """Return the query that must be measured for it; None if marginals determine the target."""
         return None
 
     def needs(self, domain: Domain) -> Iterable[Clique]:
-        """The marginals that tell it, each of which must be part of one that is measured, or asked about."""
+        """Return the marginals that determine its target. Each must be part of a measured or
+        queried one.
+        """
         return [(a,) for a in self.attributes]
 
     @abstractmethod
-    def told(self, embedding: Embedding, transcript: Transcript) -> Statistic:
-        """The penalty with its target."""
+    def with_target(self, embedding: Embedding, transcript: Transcript) -> Statistic:
+        """Return the penalty with its target."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeepShare(Constraint):
-    """The share of the records beyond a threshold, as it is in the private table: those with
+class KeepShare(ConstraintPenalty):
+    """The share of the records beyond a threshold, kept as in the private table. A record counts if
 
         Σ_a coefficient_a · z_a > threshold,    z_a = (2x + 1) / 2k for code x of k
 
-    for instance 0.6 · age + 0.4 · cost > 0.7, where 0 is the low end of a column's range and 1 the high end. A record
-    that misses one of the columns is not among them.
+    for instance 0.6 · age + 0.4 · cost > 0.7, where 0 is the low end of a column's range and 1 the
+    high end. A record with a missing value in one of the columns does not count.
 
-    What is asked of the rows is the smooth share, the mean of sigmoid(slope · (score − threshold)), and that of the
-    particles is drawn to it. The paper's slope is 5; then records far from the threshold move as well, and the smooth
-    share may come right while the share itself does not. A steeper one moves those near the threshold.
-    ``slope=None`` asks for the share itself, and draws the particles' smooth one, of slope ``STEEP``, to it.
+    The rows are asked for the smooth share, the mean of sigmoid(slope · (score − threshold)), and
+    the particles' smooth share is fitted to it. The paper's slope is 5. Records far from the
+    threshold then move too, and the smooth share may be right while the share is not. A steeper one
+    moves records near the threshold. ``slope=None`` asks for the share itself and fits a smooth one
+    of a steep slope.
 
-    **Privacy:** none is spent by it; see ``Constraint``.
+    Privacy:
+        None spent by it; see ``ConstraintPenalty``.
 
     >>> kept = KeepShare(coefficients={"age": 0.6, "cost": 0.4}, threshold=0.7)
-    >>> kept.question(Domain.of({"age": 9, "cost": 5})).words
+    >>> kept.question(Domain.of({"age": 9, "cost": 5})).describe
     '0.6 age + 0.4 cost > 0.7, smoothly with slope 20'
     """
 
@@ -83,39 +87,44 @@ class KeepShare(Constraint):
 
     def __post_init__(self) -> None:
         if not self.coefficients:
-            raise InputError("A share needs columns with coefficients.", remedy="Name at least one column.")
+            raise InputError(
+                "A share needs columns with coefficients.", remedy="Name at least one column."
+            )
 
     def check(self, embedding: Embedding) -> None:
-        """Its columns are on lines, and its question can be asked."""
+        """Raise ``InputError`` unless its columns are numeric and its query can be measured."""
         super().check(embedding)
         self.question(embedding.domain)
 
     def question(self, domain: Domain) -> HalfSpace:
-        """The count of its records."""
+        """Return the count of its records."""
         return HalfSpace.of(domain, self.coefficients, self.threshold, self.slope)
 
     def needs(self, domain: Domain) -> Iterable[Clique]:
-        """The marginal of its columns."""
+        """Return the marginal of its columns."""
         return [domain.clique(self.attributes)]
 
-    def told(self, embedding: Embedding, transcript: Transcript) -> Statistic:
-        """The penalty with the noisy answer for its target."""
+    def with_target(self, embedding: Embedding, transcript: Transcript) -> Statistic:
+        """Return the penalty with the noisy answer for its target."""
+        # Slope of the particles' share if the share itself was measured.
+        particle_slope = 50.0
         return Statistic(
             coefficients=self.coefficients,
             target=share_of(self.question(embedding.domain), embedding.domain, transcript),
             weight=self.weight,
             threshold=self.threshold,
-            slope=STEEP if self.slope is None else self.slope,
+            slope=particle_slope if self.slope is None else self.slope,
             hidden=self.hidden,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HideShare(KeepShare):
-    """The share of the records beyond a threshold, far from what it is in the private table: see ``KeepShare``.
+    """The share of the records beyond a threshold, kept away from its private value: see
+    ``KeepShare``.
 
-    Records alone do not tell it. The release file does: the noisy answer from which they are kept away is among its
-    answers. Who must not learn the share may be given the rows, not the file.
+    The records alone do not reveal it. The release file does: the noisy answer is in its
+    transcript. Who must not know the share may get the rows, not the file.
     """
 
     weight: float = 1e-5
@@ -124,55 +133,65 @@ class HideShare(KeepShare):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HideMean(Constraint):
-    """The mean of Σ_a coefficient_a · z_a, far from what the noisy marginals say: nothing more is asked for it.
+class HideMean(ConstraintPenalty):
+    """The mean of Σ_a coefficient_a · z_a, kept away from its noisy value. It needs no further
+    query.
 
-    z_a is a place in the unit interval as in ``KeepShare``; what is missing lies in its middle. ``HideShare`` tells who
-    may see what.
+    z_a is a position in the unit interval as in ``KeepShare``; missing values lie in its middle.
+    See ``HideShare`` for who may see what.
     """
 
     coefficients: Mapping[Attribute, float]
     weight: float = 1e-5
 
-    def told(self, embedding: Embedding, transcript: Transcript) -> Statistic:
-        """The penalty with the mean of the noisy marginals for its target."""
+    def with_target(self, embedding: Embedding, transcript: Transcript) -> Statistic:
+        """Return the penalty with the mean of the noisy marginals for its target."""
         whole = _whole(embedding.domain, transcript)
         means = {a: _mean(embedding, whole, a) for a in self.attributes}
         target = sum(c * means[a] for a, c in self.coefficients.items())
-        return Statistic(coefficients=self.coefficients, target=target, weight=self.weight, hidden=True)
+        return Statistic(
+            coefficients=self.coefficients, target=target, weight=self.weight, hidden=True
+        )
 
 
-STEEP = 50.0
-"""The slope of the particles' share where the share itself was asked for."""
-
-
-def check_told(penalties: Iterable[Penalty | Constraint], domain: Domain, cliques: Iterable[Clique]) -> None:
-    """Raise an InputError for a constraint that none of the marginals tells."""
+def check_targets(
+    penalties: Iterable[Penalty | ConstraintPenalty], domain: Domain, cliques: Iterable[Clique]
+) -> None:
+    """Raise ``InputError`` for a constraint whose target none of the marginals determines."""
     known = [set(c) for c in cliques]
     for penalty in penalties:
-        if isinstance(penalty, Constraint):
+        if isinstance(penalty, ConstraintPenalty):
             for clique in penalty.needs(domain):
                 if not any(set(clique) <= c for c in known):
                     raise _untold(clique)
 
 
 def with_targets(
-    penalties: Iterable[Penalty | Constraint], embedding: Embedding, transcript: Transcript
+    penalties: Iterable[Penalty | ConstraintPenalty], embedding: Embedding, transcript: Transcript
 ) -> list[Penalty]:
-    """The penalties, constraints with their targets; half-spaces that none of them is about are kept."""
+    """Return the penalties, constraints with their targets. Half-spaces of no constraint remain."""
     given, domain = list(penalties), embedding.domain
-    about = {p.question(domain) for p in given if isinstance(p, Constraint)}
+    about = {p.question(domain) for p in given if isinstance(p, ConstraintPenalty)}
     asked = dict.fromkeys(a.query for a in transcript.answers if isinstance(a.query, HalfSpace))
     given += [
-        KeepShare(coefficients=dict(zip(q.clique, q.coefficients, strict=True)), threshold=q.threshold, slope=q.slope)
+        KeepShare(
+            coefficients=dict(zip(q.clique, q.coefficients, strict=True)),
+            threshold=q.threshold,
+            slope=q.slope,
+        )
         for q in asked
         if q not in about
     ]
-    return [p.told(embedding, transcript) if isinstance(p, Constraint) else p for p in given]
+    return [
+        p.with_target(embedding, transcript) if isinstance(p, ConstraintPenalty) else p
+        for p in given
+    ]
 
 
 def share_of(query: HalfSpace, domain: Domain, transcript: Transcript) -> float:
-    """A share of the records, by the noisy answers to its query; without any, by the best marginal measured."""
+    """Return a share of the records by the noisy answers to its query, else by the best measured
+    marginal.
+    """
     known = [(float(a.value), a.scale**2) for a in transcript.answers if a.query == query]
     if not known:
         known = sorted((_counted(query, t) for t in _whole(domain, transcript) if set(query.clique) <= set(t.clique)),
@@ -180,32 +199,41 @@ def share_of(query: HalfSpace, domain: Domain, transcript: Transcript) -> float:
     if not known:
         raise _untold(query.clique)
     weight = sum(1.0 / variance for _, variance in known)
-    share = sum(value / variance for value, variance in known) / weight / query.most / transcript.total()
+    share = (
+        sum(value / variance for value, variance in known)
+        / weight
+        / query.max_contribution
+        / transcript.total()
+    )
     return min(max(share, 0.0), 1.0)
 
 
 def _counted(query: HalfSpace, term: Term) -> tuple[float, float]:
-    """The query's answer on a noisy marginal, and its variance."""
-    values, variances = (project_array(v, term.clique, query.clique) for v in (term.values, term.scales**2))
+    values, variances = (
+        project_array(v, term.clique, query.clique) for v in (term.values, term.scales**2)
+    )
     inside = tuple(slice(k) for k in query.lines)
     return float(query.count(values)), float((query.counted() ** 2 * variances[inside]).sum())
 
 
 def _whole(domain: Domain, transcript: Transcript) -> list[Term]:
-    """The marginals that were measured with every code."""
     return terms_of(domain, [m for m in transcript.measurements if m.query.is_identity])
 
 
 def _mean(embedding: Embedding, whole: Sequence[Term], attribute: Attribute) -> float:
-    """A column's mean place, by all noisy marginals that hold it."""
     if not any(attribute in term.clique for term in whole):
         raise _untold((attribute,))
-    counts, places = column_counts(embedding.domain, whole, attribute), embedding.points[attribute][:, 0]
-    return float(counts @ places / counts.sum() if counts.any() else places.mean())  # noise may leave no count above 0
+    counts, places = (
+        column_counts(embedding.domain, whole, attribute),
+        embedding.points[attribute][:, 0],
+    )
+    return float(
+        counts @ places / counts.sum() if counts.any() else places.mean()
+    )  # noise may leave no count above 0
 
 
 def _untold(clique: Clique) -> InputError:
     return InputError(
-        f"No answer tells the statistic of {', '.join(clique)} that a constraint is about.",
+        f"No answer determines the statistic of {', '.join(clique)} that a constraint is about.",
         remedy="Give it to PrivPGD(constraints=...), which asks for it, or measure a marginal of all its columns.",
     )

@@ -1,4 +1,4 @@
-"""Codes as points: every column's codes in a space of its own, where neighbours are alike."""
+"""Codes as points: every column's codes in a space of its own, where neighbors are alike."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError
-from margrave.marginal.half_space import centres
-from margrave.schema.domain import Codes, Domain
-from margrave.typing import AnyArray, Attribute, Clique, FloatArray, IntArray
+from margrave.marginal.half_space import centers
+from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 Nominal = Literal["ordered", "equidistant"]
 
+#: Distances computed at a time.
 AT_ONCE = 1 << 22
-"""Distances that are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,12 @@ class Embedding:
 
     @staticmethod
     def of(domain: Domain, nominal: str = "ordered") -> Embedding:
-        """The embedding of a domain; an InputError unless ``nominal`` is one of ``Nominal``."""
+        """Return the embedding of a domain; an InputError unless ``nominal`` is one of ``Nominal``."""
         check_nominal(nominal)
         apart = domain.unordered if nominal == "equidistant" else frozenset()
-        return Embedding(domain, {a: points_of(domain.size(a), a in apart, a in domain.missing) for a in domain})
+        return Embedding(
+            domain, {a: points_of(domain.size(a), a in apart, a in domain.missing) for a in domain}
+        )
 
     @cached_property
     def starts(self) -> dict[Attribute, int]:
@@ -56,27 +58,34 @@ class Embedding:
         return sum(p.shape[1] for p in self.points.values())
 
     def coordinates(self, clique: Iterable[Attribute]) -> IntArray:
-        """The coordinates of some columns."""
+        """Return the coordinates of some columns."""
         each = [self.starts[a] + np.arange(self.points[a].shape[1]) for a in clique]
         return np.concatenate([np.empty(0, dtype=np.int64), *each])
 
     def cells(self, clique: Clique, cells: IntArray) -> FloatArray:
-        """The points of some cells of a marginal, numbered as its values are: one row a coordinate."""
+        """Return the points of some cells of a marginal, numbered as its values are: one row a
+        coordinate.
+        """
         codes = np.unravel_index(cells, self.domain.shape(clique))
         return np.concatenate([self.points[a][c].T for a, c in zip(clique, codes, strict=True)])
 
     def embed(self, codes: Codes) -> FloatArray:
-        """Records as points: one row a coordinate, one column a record."""
+        """Return records as points: one row a coordinate, one column a record."""
         return np.concatenate([self.points[a][codes.column(a)].T for a in self.domain])
 
     def nearest(self, particles: AnyArray) -> Codes:
-        """The record of the nearest codes to each particle."""
+        """Return the record of the nearest codes to each particle."""
         return Codes.of(self.domain, {a: self._nearest(a, particles) for a in self.domain})
 
     def distances(self, attribute: Attribute, particles: AnyArray) -> FloatArray:
-        """The squared distances of particles to a column's codes: one row a particle."""
-        points, own = self.points[attribute], particles[self.coordinates([attribute])].T.astype(np.float64)
-        found: FloatArray = (own**2).sum(axis=1)[:, None] - 2.0 * own @ points.T + (points**2).sum(axis=1)
+        """Return the squared distances of particles to a column's codes: one row a particle."""
+        points, own = (
+            self.points[attribute],
+            particles[self.coordinates([attribute])].T.astype(np.float64),
+        )
+        found: FloatArray = (
+            (own**2).sum(axis=1)[:, None] - 2.0 * own @ points.T + (points**2).sum(axis=1)
+        )
         return found
 
     def _nearest(self, attribute: Attribute, particles: AnyArray) -> IntArray:
@@ -85,33 +94,39 @@ class Embedding:
             line = particles[self.starts[attribute]]
             return np.asarray(np.clip(np.floor(line * size), 0, size - 1), dtype=np.int64)
         step = max(1, AT_ONCE // size)
-        parts = [self.distances(attribute, particles[:, i : i + step]) for i in range(0, count, step)]
+        parts = [
+            self.distances(attribute, particles[:, i : i + step]) for i in range(0, count, step)
+        ]
         return np.concatenate([np.empty(0, dtype=np.int64), *(p.argmin(axis=1) for p in parts)])
 
 
 def check_nominal(nominal: str) -> None:
     """Raise an InputError for anything but one of ``Nominal``."""
     if nominal not in get_args(Nominal):
-        raise InputError(f"Names cannot be embedded {nominal!r}.", remedy='Embed them "ordered" or "equidistant".')
+        raise InputError(
+            f"Names cannot be embedded {nominal!r}.",
+            remedy='Embed them "ordered" or "equidistant".',
+        )
 
 
 def points_of(size: int, apart: bool, missing: bool) -> FloatArray:
-    """The points of one column's codes."""
+    """Return the points of one column's codes."""
     if size == 1:
         return np.empty((1, 0))
     if apart:
         return simplex(size)
     values = size - missing
-    line = centres(values)
+    line = centers(values)
     if not missing:
         return line[:, None]
     return np.stack([np.append(line, 0.5), np.append(np.zeros(values), 1.0)], axis=1)
 
 
 def simplex(corners: int) -> FloatArray:
-    """So many points, each two of them at distance 1, in one dimension less; they lie in the unit cube.
+    """Return points with all distances 1, in one dimension less than their number, within the unit
+    cube.
 
-    The unit vectors, √2 apart, seen in an orthonormal basis of the directions in which their sum does not change.
+    They are the unit vectors, √2 apart, in an orthonormal basis of the directions of constant sum.
     """
     basis = np.zeros((corners, corners - 1))
     for i in range(1, corners):

@@ -1,9 +1,10 @@
-"""The compiled loops of the descent: ranks by a histogram, gradients and steps for the particles that are moved.
+"""Compiled loops of the descent: ranks by a histogram, gradients and steps for the moved particles.
 
-On a line the transport from m particles to a target depends on ranks alone. A histogram of ``BUCKETS`` equal buckets
-gives them in O(m): a particle's rank is the number of particles in the buckets below its own, and inside its own the
-share that lies before it. The target's atoms fall into the same buckets, where a bucket stands for the mean of its
-atoms. Every rank counts all particles; the transport is computed for those alone that the step moves.
+On a line the transport from m particles to a target depends on ranks alone. A histogram of
+``BUCKETS`` equal buckets gives them in O(m): a particle's rank is the number of particles in lower
+buckets, plus a share within its own. The target's points fall into the same buckets, each of which
+stands for the mean of its points. Ranks count all particles; the transport is computed only for
+those that the step moves.
 """
 
 from __future__ import annotations
@@ -11,38 +12,37 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+#: Buckets over the range of the points on a line and a margin.
 BUCKETS = 4096
-"""A bucket is 1/4096 of the range of the atoms on a line, and a margin: an eightieth of one of 32 codes and less."""
 
+#: Particles that a step moves, or leaves, together. They are exchangeable, so a common draw is
+#: enough.
 BLOCK = 16
-"""Particles that a step moves, or leaves, together. They are alike, so that chance alone decides either way."""
-
-MARGIN = 0.25
-"""How far beyond the atoms ranks are told apart, as a share of their range; beyond, particles are in one bucket."""
-
-RUN = 512
-"""Particles whose buckets are found in one go."""
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
 def transport(start, stop, particles, coordinates, dims, directions, atoms, shares, places, plan):  # type: ignore[no-untyped-def]
-    """Plan the transport on lines ``start`` to ``stop``: what ranks and destinations are read from.
+    """Plan the transport on lines ``start`` to ``stop``: the tables from which ranks and
+    destinations follow.
 
-    Line t is along ``directions[t]`` of the ``dims[t]`` coordinates ``coordinates[t]``; its ``places[t, 2]`` atoms are
-    coordinate by coordinate in ``atoms[places[t, 0]:]``, their shares in ``shares[places[t, 1]:]``. The plan:
-    ``edges[t]``, the lower end of the buckets and how many of them a unit holds; ``below[t, b]``, the particles below
-    bucket b; ``masses[t, i]`` and ``means[t, i]``, the share of the atoms up to the i-th bucket that holds any, and
-    their mean there; ``first[t, b]``, the i at which the ranks of bucket b begin.
+    Line t is along ``directions[t]`` of the ``dims[t]`` coordinates ``coordinates[t]``. Its
+    ``places[t, 2]`` points are coordinate by coordinate in ``atoms[places[t, 0]:]``, their shares
+    in ``shares[places[t, 1]:]``. The plan: ``edges[t]``, the lower end of the buckets and their
+    number per unit; ``below[t, b]``, the particles below bucket b; ``masses[t, i]`` and ``means[t,
+    i]``, the share of the points up to the i-th non-empty bucket, and their mean there; ``first[t,
+    b]``, the i at which the ranks of bucket b begin.
     """
+    # Particles whose buckets are found at once.
+    run = 512
     edges, below, first, masses, means = plan
     m = particles.shape[1]
     for t in range(start, stop):
         _lay(t, dims, directions, atoms, shares, places, edges, masses, means)
         counts = np.zeros(BUCKETS, np.int32)
-        position = np.empty(RUN, np.float32)
-        bucket = np.empty(RUN, np.int32)
-        for i in range(0, m, RUN):
-            n = min(RUN, m - i)
+        position = np.empty(run, np.float32)
+        bucket = np.empty(run, np.int32)
+        for i in range(0, m, run):
+            n = min(run, m - i)
             position[:] = np.float32(-edges[t, 0] * edges[t, 1])
             for k in range(dims[t]):
                 along = np.float32(directions[t, k] * edges[t, 1])
@@ -50,7 +50,9 @@ def transport(start, stop, particles, coordinates, dims, directions, atoms, shar
                 for j in range(n):
                     position[j] += along * row[j]
             for j in range(n):
-                bucket[j] = np.int32(min(np.float32(BUCKETS - 1), max(np.float32(0.0), position[j])))
+                bucket[j] = np.int32(
+                    min(np.float32(BUCKETS - 1), max(np.float32(0.0), position[j]))
+                )
             for j in range(n):
                 counts[bucket[j]] += 1
         running, at = 0, 0
@@ -68,14 +70,16 @@ def transport(start, stop, particles, coordinates, dims, directions, atoms, shar
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
 def _lay(t, dims, directions, atoms, shares, places, edges, masses, means):  # type: ignore[no-untyped-def]
-    """Put the atoms of line t into buckets; the last mass is 2, so that no rank lies beyond it."""
+    """Put the points of line t into buckets; the last mass is 2, so that no rank lies beyond it."""
+    # Distance beyond the points up to which ranks are resolved, as a share of their range.
+    margin_share = 0.25
     count = places[t, 2]
     line = np.zeros(count)
     for k in range(dims[t]):
         for i in range(count):
             line[i] += directions[t, k] * atoms[places[t, 0] + k * count + i]
     low, high = line.min(), line.max()
-    margin = MARGIN * (high - low) + 1e-6
+    margin = margin_share * (high - low) + 1e-6
     low -= margin
     scale = BUCKETS / (high + margin - low)
     edges[t, 0], edges[t, 1] = low, scale
@@ -96,11 +100,15 @@ def _lay(t, dims, directions, atoms, shares, places, edges, masses, means):  # t
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
-def pull(start, stop, particles, blocks, coordinates, dims, directions, factors, slots, plan, gradients):  # type: ignore[no-untyped-def]
-    """Add m times the gradient of Σ_t factor_t · W2²(particles, atoms) on line t, for ``blocks[start:stop]``.
+def pull(  # type: ignore[no-untyped-def]
+    start, stop, particles, blocks, coordinates, dims, directions, factors, slots, plan, gradients
+):
+    """Add m times the gradient of Σ_t factor_t · W2²(particles, points) on line t, for
+    ``blocks[start:stop]``.
 
-    ``gradients`` has a row for each coordinate of the step (``slots`` says which is a line's), and ``BLOCK`` columns
-    for each block. The sum is by lines first, so that one line's plan stays in the cache.
+    ``gradients`` has a row for each coordinate of the step (``slots`` maps a line's coordinates to
+    them), and ``BLOCK`` columns for each block. The sum is by lines first, so that one line's plan
+    stays cached.
     """
     edges, below, first, masses, means = plan
     m = particles.shape[1]
@@ -148,9 +156,9 @@ def step(start, stop, particles, blocks, rows, gradients, rate):  # type: ignore
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def adam(start, stop, particles, moments, squares, blocks, rows, gradients, rate, fades):  # type: ignore[no-untyped-def]
-    """The same by Adam; the moments of all other entries stay as they are.
+    """Move the blocks by Adam; the moments of all other entries stay.
 
-    ``fades`` are what the two moments are divided by for having begun at 0.
+    ``fades`` are the bias corrections of the two moments.
     """
     m = particles.shape[1]
     for q in range(start, stop):
@@ -162,4 +170,6 @@ def adam(start, stop, particles, moments, squares, blocks, rows, gradients, rate
                 mean = np.float32(0.9) * moments[row, at + i] + np.float32(0.1) * g
                 square = np.float32(0.999) * squares[row, at + i] + np.float32(0.001) * g * g
                 moments[row, at + i], squares[row, at + i] = mean, square
-                particles[row, at + i] -= rate * (mean / fades[0]) / (np.sqrt(square / fades[1]) + np.float32(1e-8))
+                particles[row, at + i] -= (
+                    rate * (mean / fades[0]) / (np.sqrt(square / fades[1]) + np.float32(1e-8))
+                )

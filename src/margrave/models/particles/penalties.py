@@ -16,16 +16,16 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.models.particles.embedding import Embedding
-from margrave.models.particles.possible import Nearest
-from margrave.typing import Attribute, FloatArray, IntArray
+from margrave.models.particles.feasible import Nearest
+from margrave.types import Attribute, FloatArray, IntArray
 
 
 class Checked(Protocol):
-    """What a penalty is before there need be a target for it."""
+    """The part of a penalty that does not need a target yet."""
 
     @property
     def weight(self) -> float:
-        """What R is multiplied by in the loss."""
+        """The factor of R in the loss."""
         ...
 
     @property
@@ -39,15 +39,17 @@ class Checked(Protocol):
 
 
 class Penalty(Checked, Protocol):
-    """A function R of some columns' coordinates that is to be small.
+    """A function R of some columns' coordinates to be minimized.
 
-    **Privacy:** none is spent. What it is told of the private table must be public, or have been paid for.
+    **Privacy:** none spent. Its facts about the private table must be public, or have been paid
+    for.
     """
 
     def value(self, embedding: Embedding, particles: FloatArray) -> tuple[float, FloatArray]:
-        """R, and its gradient, of the shape of ``particles``.
+        """Return R, and its gradient, of the shape of ``particles``.
 
-        They have a row for each coordinate of the columns, in the order of ``attributes``, and a column a particle.
+        ``particles`` has a row for each coordinate of ``attributes``, in order, and a column per
+        particle.
         """
         ...
 
@@ -58,7 +60,9 @@ def check_penalty(penalty: Checked, embedding: Embedding) -> None:
         embedding.domain.index(attribute)
     penalty.check(embedding)
     if not (penalty.weight >= 0.0 and np.isfinite(penalty.weight)):
-        raise InputError(f"A penalty has the weight {penalty.weight}.", remedy="Weights are 0 or more.")
+        raise InputError(
+            f"A penalty has the weight {penalty.weight}.", remedy="Weights are 0 or more."
+        )
 
 
 class Prepared:
@@ -72,7 +76,7 @@ class Prepared:
         self._places = np.searchsorted(self.coordinates, own)
 
     def __call__(self, particles: FloatArray) -> tuple[float, FloatArray]:
-        """R and its gradient, of particles with their rows in the order of ``coordinates``."""
+        """Return R and its gradient for particles with rows in the order of ``coordinates``."""
         value, gradient = self.penalty.value(self.embedding, particles[self._places])
         found = np.empty_like(gradient)
         found[self._places] = gradient
@@ -89,7 +93,9 @@ class Repulsion:
 
     clique: tuple[Attribute, ...]
     weight: float = 1.0
-    _kept: list[tuple[Embedding, Nearest]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _kept: list[tuple[Embedding, Nearest]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -97,7 +103,9 @@ class Repulsion:
         return self.clique
 
     def check(self, embedding: Embedding) -> None:
-        """They are in the domain's order, and some constraint is within them."""
+        """Raise ``InputError`` unless its columns are in the domain's order and contain a
+        constraint.
+        """
         if embedding.domain.clique(self.clique) != self.clique or not self._within(embedding):
             raise InputError(
                 f"No constraint lies within {', '.join(self.clique)}.",
@@ -105,7 +113,7 @@ class Repulsion:
             )
 
     def value(self, embedding: Embedding, particles: FloatArray) -> tuple[float, FloatArray]:
-        """R and its gradient, with p held fast."""
+        """Return R and its gradient, with p held fixed."""
         if not self._kept or self._kept[0][0] is not embedding:
             self._kept[:] = [(embedding, Nearest(embedding, self.clique))]
         wrong, points = self._kept[0][1](particles)
@@ -132,7 +140,7 @@ class Differentiable:
     name: str = "a function"
 
     def check(self, embedding: Embedding) -> None:
-        """JAX is there."""
+        """Raise ``InputError`` if JAX is missing."""
         from importlib.util import find_spec
 
         if find_spec("jax") is None:
@@ -142,7 +150,7 @@ class Differentiable:
             )
 
     def value(self, embedding: Embedding, particles: FloatArray) -> tuple[float, FloatArray]:
-        """R and its gradient."""
+        """Return R and its gradient."""
         import jax
 
         value, gradient = jax.value_and_grad(self.function)(particles.astype(np.float32))
@@ -153,7 +161,10 @@ def on_lines(embedding: Embedding, attributes: tuple[Attribute, ...]) -> None:
     """Raise an InputError unless each of the columns is on a line, with more than one code."""
     for attribute in attributes:
         size = embedding.domain.size(attribute)
-        if embedding.points[attribute].shape[1] != 1 + (attribute in embedding.domain.missing) or size < 2:
+        if (
+            embedding.points[attribute].shape[1] != 1 + (attribute in embedding.domain.missing)
+            or size < 2
+        ):
             raise InputError(
                 f"Column {attribute!r} does not lie on a line, which this penalty needs.",
                 remedy='Name columns with an order, or embed names "ordered".',
@@ -161,13 +172,13 @@ def on_lines(embedding: Embedding, attributes: tuple[Attribute, ...]) -> None:
 
 
 def line_rows(embedding: Embedding, attributes: tuple[Attribute, ...]) -> list[int]:
-    """Which of the columns' coordinates are their places on their lines: the first of each."""
+    """Return the first coordinate of each column: its position on the column's line."""
     widths = [embedding.points[a].shape[1] for a in attributes]
     return [int(sum(widths[:i])) for i in range(len(widths))]
 
 
 def present(embedding: Embedding, attributes: tuple[Attribute, ...], particles: FloatArray) -> Any:
-    """Which particles are nearer to some value than to missing, in all of the columns."""
+    """Return which particles are nearer to some value than to missing, in all of the columns."""
     there = np.ones(particles.shape[1], dtype=np.bool_)
     for attribute, row in zip(attributes, line_rows(embedding, attributes), strict=True):
         if attribute in embedding.domain.missing:

@@ -12,47 +12,42 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margrave.typing import AnyArray, FloatArray
+from margrave.marginal.simplex import clip_and_rescale
+from margrave.types import AnyArray, FloatArray
 
+#: Positions of points on lines that are stored: larger marginals use fewer directions.
 ENTRIES = 4_000_000
-"""Places of points on lines that are kept: marginals of more than 20,000 cells are seen from fewer directions."""
 
-FEWEST = 12
-"""Directions that a marginal is seen from at least, whatever its size."""
+#: Directions of a marginal at least.
+MIN_DIRECTIONS = 12
 
-AT_ONCE = 20
-"""Directions of one step, in turn."""
 
+#: Steps of Adam.
 STEPS = 5000
-"""Steps of Adam."""
-
-MOST = 2e10
-"""Places that a projection reads at most, about: a marginal of a million cells takes fewer steps, and a minute."""
-
-FLOOR = 1e-9
-"""The least share of the mass that a cell begins with: logits cannot begin at none."""
 
 
 @dataclass(frozen=True)
-class Lines:
+class ProjectedLines:
     """Points on some lines: ``order[p]`` sorts them along direction p, ``gaps[p, j]`` is from the j-th to the next."""
 
     order: AnyArray
     gaps: AnyArray
 
     @staticmethod
-    def of(points: FloatArray, directions: FloatArray) -> Lines:
-        """``points`` have a row for each coordinate, ``directions`` a column."""
+    def of(points: FloatArray, directions: FloatArray) -> ProjectedLines:
+        """Return the lines; ``points`` has a row for each coordinate, ``directions`` a column."""
         order = np.empty((len(directions), points.shape[1]), dtype=np.int32)
         gaps = np.zeros(order.shape)
         for p, direction in enumerate(directions):
             line = direction @ points
             order[p] = np.argsort(line, kind="stable")
             gaps[p, :-1] = np.diff(line[order[p]])
-        return Lines(order, gaps)
+        return ProjectedLines(order, gaps)
 
     def distance(self, one: FloatArray, other: FloatArray) -> float:
-        """SW1 of two measures on the points: the mean over the directions of Σ_j |F(j) − G(j)| · gap_j."""
+        """Return SW1 of two measures on the points: the mean over the directions of Σ_j |F(j) −
+        G(j)| · gap_j.
+        """
         total = 0.0
         for order, gaps in zip(self.order, self.gaps, strict=True):
             total += float(np.abs(np.cumsum((one - other)[order])) @ gaps)
@@ -60,29 +55,24 @@ class Lines:
 
 
 def directions_of(dimensions: int, count: int, rng: np.random.Generator) -> FloatArray:
-    """Directions drawn evenly from the sphere; of a line the one that there is."""
+    """Return directions drawn evenly from the sphere; in one dimension the only one."""
     if dimensions == 1:
         return np.ones((1, 1))
     found = rng.standard_normal((count, dimensions))
     return np.asarray(found / np.linalg.norm(found, axis=1)[:, None], dtype=np.float64)
 
 
-def positive(shares: FloatArray) -> FloatArray:
-    """The positive part of a signed measure, scaled to sum to one; equal shares if there is none."""
-    kept = np.maximum(shares, 0.0)
-    top = float(kept.max())
-    if not top > 0.0:
-        return np.full(len(shares), 1.0 / len(shares))
-    kept /= top
-    return np.asarray(kept / kept.sum(), dtype=np.float64)
-
-
 def projected(
-    points: FloatArray, shares: FloatArray, rng: np.random.Generator, *, directions: int = 200, steps: int = STEPS
+    points: FloatArray,
+    shares: FloatArray,
+    rng: np.random.Generator,
+    *,
+    directions: int = 200,
+    steps: int = STEPS,
 ) -> FloatArray:
-    """The probability measure on ``points`` nearest to signed ``shares`` that sum to one.
+    """Return the probability measure on ``points`` nearest to signed ``shares`` that sum to one.
 
-    minimise SW1(w, shares) over w >= 0, Σ w = 1, the integral over the sphere by ``directions`` drawn from it
+    minimize SW1(w, shares) over w >= 0, Σ w = 1, the integral over the sphere by ``directions`` drawn from it
 
     On a line it is exact: a monotone regression of the distribution function. Else Adam on logits, from the positive
     part of the shares, each step by some of the directions in turn. Of d points, 200 · d places are kept.
@@ -90,27 +80,36 @@ def projected(
     Source: Donhauser, Abad, Hulkund, Yang (2024), PrivPGD, Section 3.2, equation 5; they take 1750 steps of all
     directions, each of which costs ten of these.
     """
+    # Directions of one step, in turn.
+    directions_at_once = 20
+    # Positions that a projection reads at most, about: larger marginals take fewer steps.
+    max_positions = 2e10
+    # Least share of the mass at the start of a cell, because its logit must be finite.
+    min_share = 1e-9
     if len(shares) == 1:
         return np.ones(1)
     if len(points) == 1:
         return on_a_line(points[0], shares)
-    count = min(directions, max(FEWEST, ENTRIES // len(shares)))
-    lines = Lines.of(points, directions_of(len(points), count, rng))
-    at_once = min(count, AT_ONCE)
-    taken = max(1, min(steps, int(MOST / (at_once * len(shares)))))
-    start = positive(shares) + FLOOR
-    found: FloatArray = _descend(lines.order, lines.gaps, shares, start / start.sum(), taken, at_once)
+    count = min(directions, max(MIN_DIRECTIONS, ENTRIES // len(shares)))
+    lines = ProjectedLines.of(points, directions_of(len(points), count, rng))
+    at_once = min(count, directions_at_once)
+    taken = max(1, min(steps, int(max_positions / (at_once * len(shares)))))
+    start = clip_and_rescale(shares) + min_share
+    found: FloatArray = _descend(
+        lines.order, lines.gaps, shares, start / start.sum(), taken, at_once
+    )
     return found
 
 
 def on_a_line(line: FloatArray, shares: FloatArray) -> FloatArray:
-    """The same, exact, for points on one line: the distribution function nearest in L1 among those that rise.
-
-    minimise Σ_j gap_j |F_j − G_j| over 0 <= F_1 <= F_2 <= … <= 1, by the slopes of the minimum over all but the last
+    """Return the exact projection for points on one line: the nearest monotone distribution
+    function in L1.
     """
     order = np.argsort(line, kind="stable")
     gaps, wanted = np.diff(line[order]), np.cumsum(shares[order])[:-1]
-    heap: list[tuple[float, float]] = []  # where the slope of that minimum changes, the highest first, and by how much
+    heap: list[
+        tuple[float, float]
+    ] = []  # where the slope of that minimum changes, the highest first, and by how much
     best = np.empty(len(wanted))
     for j, (value, gap) in enumerate(zip(wanted, gaps, strict=True)):
         heapq.heappush(heap, (-float(value), 2.0 * float(gap)))
@@ -155,7 +154,11 @@ def _descend(order, gaps, shares, start, steps, at_once):  # type: ignore[no-unt
             g = weights[k] * (gradient[k] - middle) / at_once
             mean[k] = 0.9 * mean[k] + 0.1 * g
             square[k] = 0.999 * square[k] + 0.001 * g * g
-            logits[k] -= rate * (mean[k] / (1.0 - fade)) / (np.sqrt(square[k] / (1.0 - fade_squares)) + 1e-15)
+            logits[k] -= (
+                rate
+                * (mean[k] / (1.0 - fade))
+                / (np.sqrt(square[k] / (1.0 - fade_squares)) + 1e-15)
+            )
             top = max(top, logits[k])
         total = 0.0
         for k in range(n):

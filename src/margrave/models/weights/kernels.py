@@ -1,6 +1,6 @@
 """Compiled loops over weights that lie in one run of memory: of a grid's cells, or of records.
 
-A box is the cells that a linear query selects. On a grid it is walked as a product of axes: neighbouring attributes
+A box is the cells that a linear query selects. On a grid it is walked as a product of axes: neighboring attributes
 that the query does not name are one long axis, so nothing outside the box is touched and nothing is copied.
 """
 
@@ -12,10 +12,12 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def _lay(one, other, named, sizes, starts, counts, strides, lists, codes):  # type: ignore[no-untyped-def]
-    """The axes of the cells in both boxes, outermost first, into the last four arrays; how many axes, 0 for no cells.
+    """Write the axes of the cells in both boxes, outermost first; return their number, 0 for no
+    cells.
 
-    ``one`` and ``other`` say for every code of every attribute whether it is inside. Axis k has ``counts[k]`` steps of
-    ``strides[k]``, or, where ``lists[k]`` is not negative, the places ``codes[lists[k]:]`` in units of that.
+    ``one`` and ``other`` mark for every code of every attribute whether it is inside. Axis k has
+    ``counts[k]`` steps of ``strides[k]``, or, if ``lists[k]`` is not negative, the positions
+    ``codes[lists[k]:]`` in units of that.
     """
     axes, filled, stride = 0, 0, 1
     for a in range(len(sizes)):
@@ -49,7 +51,6 @@ def _lay(one, other, named, sizes, starts, counts, strides, lists, codes):  # ty
 
 @njit(cache=True, nogil=True)
 def _walk(weights, axes, counts, strides, lists, codes, factor):  # type: ignore[no-untyped-def]
-    """The sum of a box; with a factor other than 1, each of its cells is multiplied by it after it was read."""
     place = np.zeros(axes, np.int64)
     total = 0.0
     while True:
@@ -88,9 +89,13 @@ def _walk(weights, axes, counts, strides, lists, codes, factor):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def box_sums(weights, inside, named, sizes, starts, box):  # type: ignore[no-untyped-def]
-    """The sum of every box; of its part in ``box``, if that is not negative."""
+    """Return the sum of every box; of its part in ``box``, if that is not negative."""
     most = len(sizes) + 2
-    counts, strides, lists = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    counts, strides, lists = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
     codes, both = np.empty(inside.shape[1], np.int64), np.empty(len(sizes), np.bool_)
     found = np.zeros(len(inside))
     for j in range(len(inside)):
@@ -107,7 +112,11 @@ def box_sums(weights, inside, named, sizes, starts, box):  # type: ignore[no-unt
 def scale_box(weights, inside, named, sizes, starts, box, factor):  # type: ignore[no-untyped-def]
     """Multiply the cells of one box; their sum before."""
     most = len(sizes) + 2
-    counts, strides, lists = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    counts, strides, lists = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
     codes = np.empty(inside.shape[1], np.int64)
     axes = _lay(inside[box], inside[box], named[box], sizes, starts, counts, strides, lists, codes)
     return _walk(weights, axes, counts, strides, lists, codes, factor)
@@ -115,7 +124,6 @@ def scale_box(weights, inside, named, sizes, starts, box, factor):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _in_range(weights, mass):  # type: ignore[no-untyped-def]
-    """The sum of all weights; they are scaled to one where it has grown or shrunk so far that floats might end."""
     if 1e-100 < mass < 1e100:
         return mass
     for i in range(len(weights)):
@@ -125,9 +133,15 @@ def _in_range(weights, mass):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def weigh_boxes(weights, inside, named, sizes, starts, answers, tolerances, step, mass):  # type: ignore[no-untyped-def]
-    """One pass of multiplicative updates, box after box; the mass after it, and whether any box was updated."""
+    """Update multiplicatively, box after box; return the mass afterwards and whether any box was
+    updated.
+    """
     most = len(sizes) + 2
-    counts, strides, lists = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    counts, strides, lists = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
     codes, moved = np.empty(inside.shape[1], np.int64), False
     for j in range(len(answers)):
         axes = _lay(inside[j], inside[j], named[j], sizes, starts, counts, strides, lists, codes)
@@ -139,25 +153,6 @@ def weigh_boxes(weights, inside, named, sizes, starts, answers, tolerances, step
             mass = _in_range(weights, mass + (factor - 1.0) * held)
             moved = True
     return mass, moved
-
-
-@njit(cache=True, nogil=True)
-def sum_out(values, summed):  # type: ignore[no-untyped-def]
-    """Add up the middle axis of three: ``summed[i, k] = Σ_j values[i, j, k]``."""
-    outer, middle, inner = values.shape
-    if inner == 1:
-        for i in range(outer):
-            total = 0.0
-            for j in range(middle):
-                total += values[i, j, 0]
-            summed[i, 0] = total
-        return
-    for i in range(outer):
-        for k in range(inner):
-            summed[i, k] = values[i, 0, k]
-        for j in range(1, middle):
-            for k in range(inner):
-                summed[i, k] += values[i, j, k]
 
 
 @njit(cache=True, nogil=True)
@@ -194,7 +189,7 @@ def spread_factors(weights, factors, counts, steps):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def cells_of(values, members, sizes, cells):  # type: ignore[no-untyped-def]
-    """The cell of a marginal that each record lies in."""
+    """Return the cell of a marginal that each record lies in."""
     for i in range(len(cells)):
         cells[i] = 0
     for k in range(len(members)):
@@ -215,7 +210,9 @@ def tally(weights, values, members, sizes, sums):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def list_sums(weights, starts, rows, one):  # type: ignore[no-untyped-def]
-    """The sum of the records of every list; of those also in list ``one``, if that is not negative."""
+    """Return the sum of the records of every list; of those also in list ``one``, if that is not
+    negative.
+    """
     marked = np.zeros(len(weights) if one >= 0 else 0, np.bool_)
     if one >= 0:
         for i in range(starts[one], starts[one + 1]):
@@ -230,7 +227,9 @@ def list_sums(weights, starts, rows, one):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def weigh_lists(weights, starts, rows, answers, tolerances, step, mass):  # type: ignore[no-untyped-def]
-    """One pass of multiplicative updates, list after list; the mass after it, and whether any list was updated."""
+    """Update multiplicatively, list after list; return the mass afterwards and whether any list was
+    updated.
+    """
     moved = False
     for j in range(len(answers)):
         held = 0.0

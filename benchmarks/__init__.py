@@ -1,0 +1,1 @@
+"""Benchmarks of margrave: papers' experiments, other libraries, speed. See README.md."""

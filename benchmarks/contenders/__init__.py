@@ -1,0 +1,1 @@
+"""Scripts that run one library each, in an environment of its own."""

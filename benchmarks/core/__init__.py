@@ -1,0 +1,1 @@
+"""The core of every benchmark: tasks, contenders, cells, the store, the runner, pages."""

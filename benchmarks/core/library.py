@@ -1,0 +1,83 @@
+"""All that the benchmarks take from margrave: a name that moves there is changed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+import margrave
+from margrave import (
+    AddRemoveRow,
+    Budget,
+    MemoryTable,
+    PublicTable,
+    Release,
+    ReplaceRow,
+    Schema,
+    Workload,
+    protect,
+    read_table,
+    synthesize,
+)
+from margrave.account import Account, Debit
+from margrave.accounting import Unit
+from margrave.bounds import Bound
+from margrave.domain import Codes, Domain
+from margrave.errors import MargraveError, ModelTooLargeError
+from margrave.evaluation import evaluate, geometry_errors
+from margrave.inference import Analysis, Fitted, Logistic, analyze
+from margrave.inference.fitted import estimable
+from margrave.marginal import HalfSpace, LinearQuery
+from margrave.marginal.counting import count_cliques
+from margrave.marginal.half_space import centers
+from margrave.mechanisms import (
+    AIM,
+    FEM,
+    GEM,
+    JAMPGM,
+    MST,
+    MWEM,
+    MWEMPGM,
+    NAPSUMQ,
+    PEP,
+    RAP,
+    AIMMixture,
+    AIMPub,
+    DualQuery,
+    GaussianMechanism,
+    GEMPub,
+    Independent,
+    Mechanism,
+    PEPPub,
+    PMWPub,
+    PrivateGSD,
+    PrivPGD,
+)
+from margrave.models import (
+    Answerer,
+    AnswersFit,
+    GeneratorFit,
+    GraphicalFit,
+    MaxEntropyFit,
+    Model,
+    ParticleFit,
+    RelaxedFit,
+)
+from margrave.models.particles import HideShare
+from margrave.models.progress import ShareProgress, no_progress
+from margrave.privacy import Gaussian
+from margrave.provenance import Provenance
+from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.schema import Allowed
+from margrave.transcript import Measurement, PublicTotal, Transcript
+
+VERSION: str = margrave.__version__
+
+
+def workload_error(real: Codes, synthetic: Codes, cliques: Iterable[tuple[str, ...]]) -> float:
+    """Return the mean over marginals of Σ|p_real − p_synthetic|: 0 is equal, 2 is disjoint."""
+    cliques = list(cliques)
+    left, right = count_cliques(real, cliques), count_cliques(synthetic, cliques)
+    gaps = [np.abs(left[c] / len(real) - right[c] / len(synthetic)).sum() for c in cliques]
+    return float(np.mean(gaps))

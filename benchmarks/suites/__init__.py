@@ -1,0 +1,1 @@
+"""Suites: data and the specifics of a paper, one file each."""

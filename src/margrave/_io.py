@@ -1,0 +1,147 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from margrave.errors import InputError
+
+#: Bytes of a schema, policy or workload.
+MAX_INPUT_BYTES = 64 << 20
+
+#: SQLite's application ID of the files that no output may replace.
+APPLICATION_ID = {"ledger": 0x6D674C67, "journal": 0x6D674A6E}
+
+
+def read_input(path: str | Path) -> bytes:
+    """Return the content of a small file that a person wrote, such as a schema. Raise ``OSError`` beyond a limit.
+
+    A device such as /dev/zero has no end.
+    """
+    with open(path, "rb") as file:
+        content = file.read(MAX_INPUT_BYTES + 1)
+    if len(content) > MAX_INPUT_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_INPUT_BYTES >> 20} MiB")
+    return content
+
+
+def check_output(path: str | Path, *, overwrite: bool) -> Path:
+    """Return the path after checking that it can be written. Called before anything is spent.
+
+    The folder must exist and be writable, and no file may exist there unless ``overwrite``. A
+    ledger or journal is never replaced.
+    """
+    # The longest file name: file systems take 255 bytes, and the temporary file beside it has a
+    # longer name.
+    max_name_bytes = 200
+    target = Path(path)
+    if len(os.fsencode(target.name)) > max_name_bytes or "\0" in str(target):
+        raise InputError(
+            f"The file name {target.name[:40]!r}... is not usable.",
+            remedy=f"Name a file in at most {max_name_bytes} bytes, without the character NUL.",
+        )
+    if os.path.isdir(target):
+        raise InputError(f"{target} is a folder.", remedy="Name a file.")
+    if not os.path.isdir(target.parent):
+        raise InputError(f"The folder {target.parent} does not exist.", remedy="Make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(
+            f"The folder {target.parent} cannot be written to.", remedy="Name another."
+        )
+    if target.exists() and not overwrite:
+        raise InputError(
+            f"{target} exists already.",
+            remedy="Name another file, or ask to overwrite it: --overwrite, in Python overwrite=True.",
+        )
+    if target.exists():
+        _check_replaceable(target)
+    return target
+
+
+def check_ending(path: str | Path, ending: str, option: str | None = None) -> None:
+    """Raise ``InputError`` unless a file name has the ending of its kind."""
+    if Path(path).suffix.lower() != ending:
+        said = path if option is None else f"{option} {path}"
+        raise InputError(
+            f"{said} does not end in {ending}.", remedy=f"Name it so: {Path(path).stem}{ending}."
+        )
+
+
+def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
+    """Return True if two names lead to one file, also by links and if it does not exist yet."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # one of the two is not there
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def path_of(table: Any) -> Path | None:
+    """Return the path that a table is read from; None for a frame."""
+    return Path(table) if isinstance(table, str | PathLike) else None
+
+
+def _check_replaceable(target: Path) -> None:
+    if not target.is_file():  # a pipe would not let go of its reader
+        raise InputError(f"{target} is not a regular file.", remedy="Name a file.")
+    try:
+        with target.open("rb") as handle:
+            start = handle.read(72)
+    except OSError:
+        raise InputError(
+            f"{target} cannot be looked into, so it is not replaced.", remedy="Name another."
+        ) from None
+    for what, number in APPLICATION_ID.items():
+        if start.startswith(b"SQLite format 3\0") and start[68:] == number.to_bytes(4, "big"):
+            raise InputError(
+                f"{target} is a {what} of margrave's, which no output replaces: what it says was spent would be"
+                " forgotten.",
+                remedy="Name another file.",
+            )
+
+
+@contextmanager
+def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; move it onto ``path`` on success, and remove it on
+    failure.
+
+    A reader sees the old file or the whole new one, also after a power cut: the content reaches the
+    disk before the name does.
+    """
+    target = check_output(path, overwrite=overwrite)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    try:
+        yield temporary
+        _sync(temporary, os.O_RDWR)
+        os.replace(temporary, target)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise InputError(
+            f"{target} could not be written ({why}).", remedy="Nothing of it was kept."
+        ) from None
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder reach the disk, so that a file made in it is there after a power cut."""
+    _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:  # some systems do not open folders
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,109 @@
+"""The account of a run: its budget, its debits, and where they stand in a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from margrave.errors import InputError
+from margrave.unit import Unit, rows_per_person, unit_name, unit_of
+
+
+@dataclass(frozen=True)
+class Debit:
+    """One line of the ledger: a question in words, and its price (zCDP)."""
+
+    what: str
+    rho: Fraction
+
+
+@dataclass(frozen=True)
+class LedgerHead:
+    """The position in a ledger of the last line of a run: a witness of all lines up to it.
+
+    Attributes:
+        id: The random identity of the ledger.
+        dataset: The data set that the run is charged to.
+        lines: The number of lines, this one included.
+        head: The SHA-256 of the chain of these lines.
+        charged: What they charge against the data set's cap (zCDP), reservations of open runs included, as an exact
+            fraction ``n/d``. It may have thousands of digits.
+    """
+
+    id: str
+    dataset: str
+    lines: int
+    head: str
+    charged: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of one run: its budget and its debits.
+
+    Args:
+        unit: The unit of privacy.
+        rho_budget: The budget (zCDP).
+        epsilon: The budget as (epsilon, delta).
+        delta: The budget as (epsilon, delta).
+        debits: The price of every question, in order.
+        private: False if the noise did not come from the operating system's randomness, as in tests.
+        sampler: The sampler of the noise, in words.
+        ledger: The last line of the run in the data set's ledger; None for a run without one.
+        preflight: Who checked the rows before: "custodian", by the schema's preconditions; "sealed", if no
+            table was refused for its rows; "source", the class of another distribution that read them.
+
+    Raises:
+        InputError: ``unit`` is not a unit of privacy, or ``preflight`` is unknown.
+    """
+
+    unit: Unit
+    rho_budget: Fraction
+    epsilon: float
+    delta: float
+    debits: tuple[Debit, ...]
+    private: bool
+    sampler: str = ""
+    ledger: LedgerHead | None = None
+    preflight: str = "custodian"
+
+    def __post_init__(self) -> None:
+        if self.preflight not in ("custodian", "sealed", "source"):
+            raise InputError(f"The rows were checked by {self.preflight!r}, which is unknown.")
+        object.__setattr__(self, "unit", unit_of(self.unit))
+
+    @property
+    def rho_spent(self) -> Fraction:
+        """The sum of the debits."""
+        return sum((d.rho for d in self.debits), Fraction(0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON: the unit by its name, fractions as text that ``Fraction`` reads.
+
+        >>> from margrave.unit import AddRemoveRow
+        >>> debits = (Debit("measure sex", Fraction(1, 8)),)
+        >>> Account(AddRemoveRow(), Fraction(1), 6.2, 1e-9, debits, private=True).to_dict()["debits"]
+        [{'what': 'measure sex', 'rho': '1/8'}]
+        """
+        return {
+            "unit": unit_name(self.unit),
+            "rho_budget": str(self.rho_budget),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "debits": [{"what": d.what, "rho": str(d.rho)} for d in self.debits],
+            "private": self.private,
+            "sampler": self.sampler,
+            **({} if self.ledger is None else {"ledger": dict(vars(self.ledger))}),
+            **({} if self.preflight == "custodian" else {"preflight": self.preflight}),
+        }
+
+    @property
+    def left_out(self) -> str:
+        """A sentence on the rows that were not counted; empty if all were."""
+        if rows_per_person(self.unit) is None:
+            return ""
+        return (
+            "Before anything was counted, each person's rows beyond the unit's limit were left out at random"
+            f" ({self.unit}): counts, intervals and bounds are of the rows that were kept."
+        )

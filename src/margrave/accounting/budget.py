@@ -1,0 +1,227 @@
+"""The privacy budget, and the two ways of stating it: (epsilon, delta) and rho (zero-concentrated)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+from margrave.errors import InputError
+
+# Fifty digits: the rounding of the few operations below is thirty orders of magnitude under that of the last step.
+_EXACT = Context(prec=50)
+
+#: The relative distance within which the best t lies from the one that floating point finds.
+_RELATIVE_TOLERANCE = Decimal("1e-6")
+
+MIN_EPSILON, MAX_EPSILON = 1e-6, 1e12
+MIN_RHO, MAX_RHO = 1e-15, 1e12
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A bound on all that is spent: rho-zCDP, and the (epsilon, delta) that it implies.
+
+    Make one with ``Budget.approx`` or ``Budget.zcdp``. A budget built by hand raises ``InputError``
+    if ``rho`` is more than ``epsilon`` and ``delta`` allow.
+    """
+
+    rho: Fraction
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _number("rho", self.rho, MIN_RHO, MAX_RHO)
+        plain = (
+            Fraction(self.rho),
+            _number("epsilon", self.epsilon, 0.0, 1e300),
+            _probability(self.delta),
+        )
+        for name, value in zip(
+            ("rho", "epsilon", "delta"), plain, strict=True
+        ):  # what a release can be saved with
+            object.__setattr__(self, name, value)
+        implied = epsilon_for(self.rho, self.delta)
+        if not (implied <= self.epsilon or _implies(self.rho, self.epsilon, self.delta)):
+            raise InputError(
+                f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {self.delta:g}, not"
+                f" {self.epsilon:g}.",
+                remedy="Make the budget with Budget.approx(epsilon, delta) or Budget.zcdp(rho, delta).",
+            )
+
+    @staticmethod
+    def approx(epsilon: float, delta: float) -> Budget:
+        """Return the largest rho whose zCDP implies (epsilon, delta)-differential privacy, rounded
+        down.
+
+        **Privacy:** none spent. Raises ``InputError`` for epsilon outside [1e-6, 1e12] or delta outside (0, 1).
+        Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+
+        >>> budget = Budget.approx(epsilon=1.0, delta=1e-9)
+        >>> round(float(budget.rho), 6)
+        0.014973
+        """
+        epsilon = _number("epsilon", epsilon, MIN_EPSILON, MAX_EPSILON)
+        delta = _probability(delta)
+        return Budget(Fraction(rho_for(epsilon, delta)), epsilon, delta)
+
+    @staticmethod
+    def zcdp(rho: Fraction | float, delta: float = 1e-9) -> Budget:
+        """Return a budget of rho-zCDP; ``epsilon`` restates it at this delta, rounded up.
+
+        A float counts as the exact binary fraction that it is. **Privacy:** none spent. Raises ``InputError`` for
+        rho outside [1e-15, 1e12] or delta outside (0, 1).
+
+        >>> Budget.zcdp(Fraction(1, 10)).rho
+        Fraction(1, 10)
+        """
+        _number("rho", rho, MIN_RHO, MAX_RHO)
+        delta = _probability(delta)
+        return Budget(Fraction(rho), epsilon_for(Fraction(rho), delta), delta)
+
+
+# rho-zCDP implies (epsilon, delta) for every alpha > 1 with
+#     delta = exp((alpha − 1)(alpha rho − epsilon)) / (alpha − 1) · (1 − 1/alpha)^alpha.
+# With t = alpha − 1 the logarithm of the right-hand side is
+#     t((1 + t) rho − epsilon) − t log(1 + 1/t) − log(1 + t),
+# which is linear in rho and in epsilon: each t gives one in terms of the other, and EVERY t gives a true statement.
+# So t is searched for in floating point (it only decides how tight the answer is), and the answer at that t is
+# computed in fifty digits and rounded once, in the safe direction. The logarithm is convex in t, so epsilon(t) is
+# quasi-convex and rho(t) quasi-concave, also as functions of log t, and golden section finds the optimum.
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """Return ``max_t (log delta + t epsilon + t log(1 + 1/t) + log(1 + t)) / (t (1 + t))``, rounded
+    down.
+    """
+    log_delta = math.log(delta)
+
+    def negated(log_t: float) -> float:
+        t = math.exp(log_t)
+        return -(log_delta + t * epsilon + t * math.log1p(1 / t) + math.log1p(t)) / t / (1 + t)
+
+    with localcontext(_EXACT):
+        t = Decimal(math.exp(_argmin(negated)))
+        return _float_down((Decimal(delta).ln() + t * Decimal(epsilon) + _gain(t)) / (t * (1 + t)))
+
+
+def epsilon_for(rho: Fraction, delta: float) -> float:
+    """Return ``min_t (1 + t) rho − (log delta + t log(1 + 1/t) + log(1 + t)) / t``, rounded up; at
+    least 0.
+    """
+    best = _best_log_t(float(rho), math.log(delta))
+    with localcontext(_EXACT):
+        t = Decimal(math.exp(best))
+        exact_rho = Decimal(rho.numerator) / Decimal(rho.denominator)
+        lowest = (1 + t) * exact_rho - (Decimal(delta).ln() + _gain(t)) / t
+        return max(0.0, -_float_down(-lowest))
+
+
+def _best_log_t(rho: float, log_delta: float) -> float:
+    """Return the log t at which ``epsilon_for`` is smallest."""
+
+    def objective(log_t: float) -> float:
+        t = math.exp(log_t)
+        return (1 + t) * rho - (log_delta + math.log1p(t)) / t - math.log1p(1 / t)
+
+    return _argmin(objective)
+
+
+def _implies(rho: Fraction, epsilon: float, delta: float) -> bool:
+    """Return whether the best t proves, in fifty digits, that rho-zCDP implies (epsilon, delta)."""
+    if not 0 < epsilon <= MAX_EPSILON:
+        return False
+    with localcontext(_EXACT):
+        exact_rho, log_delta = (
+            Decimal(rho.numerator) / Decimal(rho.denominator),
+            Decimal(delta).ln(),
+        )
+
+        def excess(t: Decimal) -> Decimal:
+            return (1 + t) * exact_rho - (log_delta + _gain(t)) / t - Decimal(epsilon)
+
+        about = Decimal(math.exp(_best_log_t(float(rho), math.log(delta))))
+        low, high = about * (1 - _RELATIVE_TOLERANCE), about * (1 + _RELATIVE_TOLERANCE)
+        for _ in range(60):
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if excess(left) < excess(right) else (left, high)
+        return excess((low + high) / 2) <= 0
+
+
+def max_epsilon(rho: Fraction, delta: float) -> float:
+    """Return an epsilon of three digits that rho is enough for at this delta, about the largest; 0
+    if there is none.
+
+    >>> Budget.approx(max_epsilon(Fraction(1, 10), 1e-9), 1e-9).rho <= Fraction(1, 10)
+    True
+    """
+    if rho < MIN_RHO:
+        return 0.0
+    most = Decimal(epsilon_for(rho, delta))
+    step = Decimal(1).scaleb(most.adjusted() - 2) if most else Decimal(1)
+    for digits in (int(most / step), int(most / step) - 1):  # epsilon_for rounds up
+        epsilon = float(digits * step)
+        if epsilon >= MIN_EPSILON and Fraction(rho_for(epsilon, delta)) <= rho:
+            return epsilon
+    return 0.0
+
+
+def _gain(t: Decimal) -> Decimal:
+    return t * (1 + 1 / t).ln() + (1 + t).ln()
+
+
+def _argmin(function: Callable[[float], float], low: float = -60.0, high: float = 60.0) -> float:
+    step = (math.sqrt(5) - 1) / 2
+    left, right = high - step * (high - low), low + step * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(80):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - step * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + step * (high - low)
+            at_right = function(right)
+    return (low + high) / 2
+
+
+def _float_down(value: Decimal) -> float:
+    # One part in 10^30 towards the safe side covers the rounding of all the operations before.
+    safe = value - abs(value) * Decimal("1e-30")
+    nearest = float(safe)
+    return nearest if Decimal(nearest) <= safe else math.nextafter(nearest, -math.inf)
+
+
+def _number(name: str, value: Fraction | float, low: float, high: float) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | Fraction)
+        or not low <= value <= high
+    ):
+        raise InputError(
+            f"{name} is {_words(value)}.", remedy=f"Give a number from {low:g} to {high:g}."
+        )
+    nearest = float(value)
+    return nearest if nearest <= value else math.nextafter(nearest, 0.0)
+
+
+def _probability(delta: Fraction | float) -> float:
+    if (
+        isinstance(delta, bool)
+        or not isinstance(delta, int | float | Fraction)
+        or not 1e-300 <= delta < 1
+    ):
+        raise InputError(
+            f"delta is {_words(delta)}.",
+            remedy="Give a number between 0 and 1 (at least 1e-300), chosen without looking at the table: 1e-9, say.",
+        )
+    return _number("delta", delta, 1e-300, 1)
+
+
+def _words(value: object) -> str:
+    if isinstance(value, int | Fraction):
+        return f"{float(value):g}" if -(10**300) < value < 10**300 else "far out of range"
+    return repr(value)

@@ -1,0 +1,119 @@
+"""Checks of an open ledger: names, units, room under the cap, and releases that contradict it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unicodedata import normalize
+
+from margrave.account import Account
+from margrave.accounting.budget import max_epsilon
+from margrave.accounting.ledger_state import DatasetState
+from margrave.accounting.open_ledger import OpenLedger
+from margrave.errors import BudgetError, InputError
+from margrave.unit import Unit, parse_unit, unit_name
+
+
+def dataset_of(books: OpenLedger, dataset: str | None) -> DatasetState:
+    """Return a data set that has a cap, without its runs, or raise ``InputError``."""
+    names = ", ".join(repr(n) for n in books.state.datasets) or "none"
+    if dataset is None:
+        raise InputError(
+            f"A ledger is given without saying which data set of it this is: {names}.",
+            remedy="Name the data set.",
+        )
+    if dataset not in books.state.datasets:
+        raise InputError(
+            f"{books.path} has no data set {dataset!r}; it has: {names}.",
+            remedy="Set its cap first, with margrave ledger init.",
+        )
+    return books.state.datasets[dataset]
+
+
+def contradiction(books: OpenLedger, account: Account) -> str:
+    """Return a sentence if the ledger lacks the lines that a release was made under, else an empty text."""
+    if account.ledger is None:
+        return "It was made without a ledger."
+    identity, lines = account.ledger.id, account.ledger.lines
+    if identity != books.identity:
+        return f"It was made under another ledger, {identity}: this one is {books.identity}."
+    if lines > books.lines:
+        return (
+            f"It was made when the ledger had {lines} lines, and the ledger ends at {books.lines}: it was cut or put"
+            " back to an older state."
+        )
+    event, head = books.line(lines)
+    if head != account.ledger.head:
+        return f"Line {lines} is not the one that it was made under: the ledger was rewritten."
+    run = books.state.runs.get(event.get("run", ""))
+    if run is None or run.debits[: len(account.debits)] != account.debits:
+        return f"Its debits are not those of the run that line {lines} is of."
+    return ""
+
+
+def check_new(books: OpenLedger, name: str, *, replace: bool) -> None:
+    """Refuse a second cap, unless nothing was charged against the first and ``replace`` asks for it."""
+    if name not in books.state.datasets:
+        alike = next((n for n in books.state.datasets if _folded(n) == _folded(name)), None)
+        if alike is not None:
+            raise InputError(
+                f"{books.path} has a cap for {alike!r}, which differs from {name!r} only by case, blanks or the form of"
+                " its letters.",
+                remedy=f"Two caps for one table bound nothing: name it {alike!r}, or give another table another name.",
+            )
+        return
+    if books.state.charged[name]:
+        raise InputError(
+            f"{books.path} has a cap for {name!r} already, and runs are charged against it.",
+            remedy="From its first run on a cap stays as it is.",
+        )
+    if not replace:
+        raise InputError(
+            f"{books.path} has a cap for {name!r} already; nothing is charged against it.",
+            remedy="To set another in its place, say so: --replace, in Python replace=True.",
+        )
+
+
+def check_room(
+    books: OpenLedger, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None
+) -> str:
+    """Return the data set's name if it has a cap for this unit that leaves room."""
+    state = dataset_of(books, dataset)
+    if state.unit != unit_name(unit):
+        replaceable = "" if books.state.charged[state.dataset] else (
+            " Nothing is charged yet: --replace sets one for this unit instead."
+        )  # fmt: skip
+        raise InputError(
+            f"The cap of {dataset!r} is for the unit to {parse_unit(state.unit)}; this run's unit is to {unit}.",
+            remedy="Keep to that unit. A cap for this one under another name (margrave ledger init) does not bound the"
+            " two together: both are spent on the same rows, and docs/ledger.md gives what they come to."
+            + replaceable,
+        )
+    if rho > state.cap.rho - books.state.charged[state.dataset]:
+        raise _no_room(books.state.dataset(state.dataset), rho, delta or state.cap.delta)
+    return state.dataset
+
+
+def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:
+    unfinished = state.unfinished
+    fits = max_epsilon(state.remaining, delta)
+    largest = (
+        f"at delta {delta:g} that is epsilon {fits:g} at most"
+        if fits
+        else "that is too little for any run"
+    )
+    waiting = (
+        f" Of that, {float(sum(r.reserved for r in unfinished)):.6g} is held by unfinished runs"
+        f" ({', '.join(r.run for r in unfinished[:3])}{', …' if len(unfinished) > 3 else ''})."
+    )
+    return BudgetError(
+        f"The cap of {state.dataset!r} is rho = {float(state.cap.rho):.6g}, of which {float(state.charged):.6g} is"
+        f" charged; this run needs {float(rho):.6g} and {float(state.remaining):.6g} remains: {largest}."
+        f"{waiting if unfinished else ''}",
+        remedy="Spend less, or resume or close the unfinished runs."
+        if unfinished
+        else "Spend less.",
+    )
+
+
+def _folded(name: str) -> str:
+    return normalize("NFKC", name).strip().casefold()

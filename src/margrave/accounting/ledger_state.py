@@ -1,0 +1,283 @@
+"""The state that the lines of a ledger add up to: data sets with their caps, runs with what they reserved and spent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from margrave.account import Debit
+from margrave.accounting.budget import Budget, epsilon_for
+from margrave.errors import InputError
+from margrave.unit import parse_unit, unit_name
+
+
+@dataclass(frozen=True)
+class RunState:
+    """One run: its reservation, its debits, and the hash of each answer that was given.
+
+    Attributes:
+        run: The run's random name.
+        dataset: The data set that it is charged to.
+        day: The UTC day on which it began.
+        reserved: Its whole budget (zCDP), held until the run is closed.
+        journal: The path of its journal, if it has one.
+        debits: One debit a question, in order.
+        answers: The SHA-256 of each answer, written before the answer was given.
+        closed: Whether the rest of the reservation was given back.
+        debited: The sum of the debits.
+    """
+
+    run: str
+    dataset: str
+    day: str
+    reserved: Fraction
+    journal: str | None = None
+    debits: tuple[Debit, ...] = ()
+    answers: tuple[str, ...] = ()
+    closed: bool = False
+    debited: Fraction = Fraction(0)
+
+    @property
+    def charged(self) -> Fraction:
+        """The amount that counts against the cap: the reservation of an open run, the debits of a closed one."""
+        return self.debited if self.closed else self.reserved
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON."""
+        return {
+            "run": self.run,
+            "day": self.day,
+            "state": "closed" if self.closed else "open",
+            "reserved": _amount(self.reserved),
+            "debited": _amount(self.debited),
+            "journal": self.journal,
+            "debits": [{"what": d.what, "rho": str(d.rho)} for d in self.debits],
+        }
+
+
+@dataclass(frozen=True)
+class SealedAttempt:
+    """A run of a sealed gate that was tried on ``day``, refused ones included, and its ``outcome``."""
+
+    day: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class DatasetState:
+    """One data set: its unit of privacy, its cap, and its runs in the order in which they began.
+
+    ``schemas`` are the SHA-256 of the schemas registered for a sealed gate; ``attempts`` are its runs.
+    """
+
+    dataset: str
+    unit: str
+    cap: Budget
+    day: str
+    runs: tuple[RunState, ...] = ()
+    schemas: tuple[str, ...] = ()
+    attempts: tuple[SealedAttempt, ...] = ()
+
+    @property
+    def charged(self) -> Fraction:
+        """The sum over the runs (zCDP adds up): never above the cap."""
+        return sum((r.charged for r in self.runs), Fraction(0))
+
+    @property
+    def remaining(self) -> Fraction:
+        """The largest budget of a further run."""
+        return self.cap.rho - self.charged
+
+    @property
+    def unfinished(self) -> tuple[RunState, ...]:
+        """The runs that hold a reservation: in progress now, or killed."""
+        return tuple(r for r in self.runs if not r.closed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON; amounts exactly, and as decimals."""
+        spent = epsilon_or_zero(self.charged, self.cap.delta)
+        return {
+            "dataset": self.dataset,
+            "unit": self.unit,
+            "since": self.day,
+            "cap": {**_amount(self.cap.rho), "epsilon": self.cap.epsilon, "delta": self.cap.delta},
+            "charged": {**_amount(self.charged), "epsilon": spent},
+            "remaining": _amount(self.remaining),
+            "runs": [r.to_dict() for r in self.runs],
+            "schemas": list(self.schemas),
+            "attempts": [{"day": a.day, "outcome": a.outcome} for a in self.attempts],
+        }
+
+
+@dataclass
+class LedgerState:
+    """All data sets and runs, as of the last line applied. ``charged`` is the running sum of each data set."""
+
+    datasets: dict[str, DatasetState] = field(default_factory=dict)
+    runs: dict[str, RunState] = field(default_factory=dict)
+    charged: dict[str, Fraction] = field(default_factory=dict)
+    attempts: dict[str, list[SealedAttempt]] = field(default_factory=dict)
+
+    def dataset(self, name: str) -> DatasetState:
+        """Return a data set with its runs and attempts, which are kept apart so that a line is applied quickly."""
+        runs = tuple(r for r in self.runs.values() if r.dataset == name)
+        attempts = tuple(self.attempts.get(name, ()))
+        return replace(self.datasets[name], runs=runs, attempts=attempts)
+
+    def apply(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """Apply the event of one line, and return the running sum that the line has to state, if any.
+
+        Raises:
+            ValueError: No ledger could hold this line; the text completes "line 7 ...".
+        """
+        match event.get("event"):
+            case "dataset":
+                return self._sum(self._dataset(event))
+            case "open":
+                return self._sum(self._open(event))
+            case "debit":
+                self._debit(event)
+            case "answer":
+                self._answer(event)
+            case "close":
+                run = self._running(event)
+                self.runs[run.run] = replace(run, closed=True)
+                self.charged[run.dataset] -= run.reserved - run.debited
+                return self._sum(run.dataset)
+            case "schema":
+                state = self._of_dataset(event)
+                schemas = (*state.schemas, _sha256(event))
+                self.datasets[state.dataset] = replace(state, schemas=schemas)
+            case "attempt":
+                attempt = SealedAttempt(_text(event, "day"), _text(event, "outcome"))
+                self.attempts.setdefault(self._of_dataset(event).dataset, []).append(attempt)
+            case _:
+                raise ValueError("is of an unknown kind")
+        return {}
+
+    def _sum(self, dataset: str) -> dict[str, str]:
+        return {"charged": exact_sum(self.charged[dataset])}
+
+    def _dataset(self, event: Mapping[str, Any]) -> str:
+        name, day = _text(event, "dataset"), _text(event, "day")
+        rho, epsilon, delta = _fraction(event), _number(event, "epsilon"), _number(event, "delta")
+        if self.charged.get(name):
+            raise ValueError("sets a cap a second time")
+        try:
+            cap = Budget(rho, epsilon, delta)
+        except InputError:
+            raise ValueError("sets a cap that contradicts itself") from None
+        try:
+            unit = unit_name(parse_unit(_text(event, "unit")))
+        except InputError:
+            raise ValueError("has no unit of privacy") from None
+        before = self.datasets.get(name, DatasetState(name, unit, cap, day))
+        self.datasets[name] = replace(before, unit=unit, cap=cap, day=day)
+        self.charged[name] = Fraction(0)
+        return name
+
+    def _open(self, event: Mapping[str, Any]) -> str:
+        name, run = self._of_dataset(event).dataset, _text(event, "run")
+        journal = event.get("journal")
+        if run in self.runs:
+            raise ValueError("begins a run twice")
+        if journal is not None and not isinstance(journal, str):
+            raise ValueError("names a journal that is not text")
+        self.runs[run] = RunState(run, name, _text(event, "day"), _fraction(event), journal)
+        self.charged[name] += self.runs[run].reserved
+        if self.charged[name] > self.datasets[name].cap.rho:
+            raise ValueError("exceeds the cap")
+        return name
+
+    def _debit(self, event: Mapping[str, Any]) -> None:
+        run, debit = self._running(event), Debit(_text(event, "what"), _fraction(event))
+        debited = run.debited + debit.rho
+        if event.get("number") != len(run.debits) or debited > run.reserved:
+            raise ValueError("is out of order, or spends more than was reserved")
+        self.runs[run.run] = replace(run, debits=(*run.debits, debit), debited=debited)
+
+    def _answer(self, event: Mapping[str, Any]) -> None:
+        run, number = self._running(event), event.get("number")
+        if number != len(run.answers) or number >= len(run.debits):
+            raise ValueError("is out of order, or gives an answer that was not debited")
+        self.runs[run.run] = replace(run, answers=(*run.answers, _sha256(event)))
+
+    def _running(self, event: Mapping[str, Any]) -> RunState:
+        run = self.runs.get(_text(event, "run"))
+        if run is None or run.closed:
+            raise ValueError("is about a run that is closed or unknown")
+        return run
+
+    def _of_dataset(self, event: Mapping[str, Any]) -> DatasetState:
+        state = self.datasets.get(_text(event, "dataset"))
+        if state is None:
+            raise ValueError("is about an unknown data set")
+        return state
+
+
+def epsilon_or_zero(rho: Fraction, delta: float) -> float:
+    """Return ``epsilon_for(rho, delta)``, or 0 if nothing was spent."""
+    return epsilon_for(rho, delta) if rho else 0.0
+
+
+def exact_text(rho: Fraction) -> str:
+    """Return an amount as text that can be read back. Raise ``InputError`` for one of more than 4,000 digits."""
+    if max(rho.numerator, rho.denominator) >= 10**4000:
+        raise InputError("An amount of rho has more than 4,000 digits.", remedy="Round it down.")
+    return str(rho)
+
+
+def exact_sum(rho: Fraction) -> str:
+    """Return a sum of amounts exactly, however many digits it has."""
+    return "/".join(f"{Decimal(part):f}" for part in rho.as_integer_ratio())
+
+
+def dataset_name(name: object) -> str:
+    """Return a usable name of a data set, or raise ``InputError``."""
+    if not isinstance(name, str) or not name.strip() or len(name) > 300 or not name.isprintable():
+        raise InputError(
+            "The name of the data set is not usable.",
+            remedy="Give 1 to 300 printable characters, not blank.",
+        )
+    return name
+
+
+def _amount(rho: Fraction) -> dict[str, Any]:
+    return {"rho": str(rho), "decimal": float(rho)}
+
+
+def _text(event: Mapping[str, Any], key: str) -> str:
+    if not isinstance(text := event.get(key), str):
+        raise ValueError(f"has no {key}")
+    return text
+
+
+def _sha256(event: Mapping[str, Any]) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text := _text(event, "sha256")):
+        raise ValueError("has no SHA-256")
+    return text
+
+
+def _fraction(event: Mapping[str, Any]) -> Fraction:
+    fraction = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+    text = _text(event, "rho")
+    if not fraction.fullmatch(text):  # Fraction itself would expand 1e999999999
+        raise ValueError("has an amount that is not an exact fraction")
+    try:
+        rho = Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError("divides by zero") from None
+    if rho <= 0:
+        raise ValueError("has an amount that is not above zero")
+    return rho
+
+
+def _number(event: Mapping[str, Any], key: str) -> float:
+    value = event.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e300:
+        raise ValueError(f"has no {key}")
+    return float(value)

@@ -1,0 +1,63 @@
+"""Budgets that protect next to nothing: one place refuses them, and says in words how weak the others are."""
+
+from __future__ import annotations
+
+from margrave.accounting.budget import Budget
+from margrave.errors import InputError
+
+#: Above these a run is refused.
+MAX_STATED_EPSILON, MAX_STATED_DELTA = 1e4, 1e-2
+#: Above these a budget is worth a warning.
+WEAK_EPSILON, WEAK_DELTA = 20.0, 1e-4
+
+
+def check_strength(
+    budget: Budget, *, rows: int | None = None, allow_large_delta: bool = False
+) -> None:
+    """Raise ``InputError`` for a budget that protects next to nothing. Reads no private number.
+
+    Args:
+        budget: The budget of a run.
+        rows: A row count that is public: stated by the user, or public under the unit of privacy.
+        allow_large_delta: Accept a delta of 1 / ``rows`` or more. A delta above 0.01 is refused all the same.
+
+    Raises:
+        InputError: epsilon is above 10,000, delta is above 0.01, or delta is at least 1 / ``rows``.
+
+    Privacy:
+        None spent.
+    """
+    if budget.epsilon > MAX_STATED_EPSILON:
+        raise InputError(
+            f"epsilon is {budget.epsilon:.6g}, and at most {MAX_STATED_EPSILON:g} is accepted.",
+            remedy="Lower epsilon: 1 is a strong promise, 10 a weak one. Nothing was spent.",
+        )
+    if budget.delta > MAX_STATED_DELTA:
+        raise InputError(
+            f"delta is {budget.delta:g}, and at most {MAX_STATED_DELTA:g} is accepted: it is about the chance that"
+            " the promise fails.",
+            remedy="Choose a delta far below 1 in the number of rows: 1e-9, say. Nothing was spent.",
+        )
+    if not allow_large_delta and rows is not None and rows >= 1 / budget.delta:
+        raise InputError(
+            f"delta is {budget.delta:g}, which is at least 1 in {rows:,} rows: that allows publishing one"
+            " whole row.",
+            remedy="Choose a delta far below 1 in the number of rows: 1e-9, say. Or accept it with --allow-large-delta"
+            " (in Python allow_large_delta=True). Nothing was spent.",
+        )
+
+
+def weaknesses(budget: Budget) -> list[str]:
+    """Return a sentence for each number of a budget that is accepted and weak."""
+    found = []
+    if budget.epsilon > WEAK_EPSILON:
+        found.append(
+            f"epsilon {budget.epsilon:g} protects little: what is published may be exp({budget.epsilon:g})"
+            " times as likely with a row as without it. 1 is a strong promise, 10 a weak one."
+        )
+    if budget.delta > WEAK_DELTA:
+        found.append(
+            f"delta {budget.delta:g} is large: it is about the chance that the promise fails. Choose one far"
+            " below one in the number of rows: 1e-9, say."
+        )
+    return found

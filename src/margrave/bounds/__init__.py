@@ -1,0 +1,6 @@
+"""Error bounds of marginals, and the equivalent sample size, from a transcript alone."""
+
+from margrave.bounds.equivalent_sample import EquivalentSample
+from margrave.bounds.error_bounds import Bound, Intervals
+
+__all__ = ["Bound", "Intervals", "EquivalentSample"]

@@ -1,0 +1,161 @@
+"""Analyses of the command line: built from the options of their commands, run together, and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from margrave.cli.estimate_table import show_estimates
+from margrave.cli.output import console, escape, progress_bar
+from margrave.cli.where import conditions
+from margrave.errors import InputError
+from margrave.inference import (
+    OLS,
+    Analysis,
+    By,
+    Correlation,
+    Count,
+    Estimand,
+    Estimate,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    WaldTest,
+    analyze_several,
+)
+from margrave.inference.datasets import Source
+from margrave.release import Release
+
+
+@dataclass(frozen=True)
+class AnalysisRequest:
+    """An analysis to run, names to test together, and pairs to subtract.
+
+    Attributes:
+        fit: The estimand.
+        tests: Estimates or terms whose joint hypothesis of 0 is tested.
+        contrasts: Pairs of estimates, the first less the second.
+        title: The words that asked for it.
+    """
+
+    fit: Estimand
+    tests: tuple[str, ...] = ()
+    contrasts: tuple[tuple[str, str], ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class AnalysisAnswer:
+    """An analysis with its test and contrasts."""
+
+    request: AnalysisRequest
+    found: Analysis
+    test: WaldTest | None
+    contrasts: tuple[Estimate, ...]
+
+    @staticmethod
+    def of(request: AnalysisRequest, found: Analysis) -> AnalysisAnswer:
+        """Return an analysis with the test and contrasts of its request."""
+        test = found.test(request.tests) if request.tests else None
+        contrasts = tuple(found.contrast({a: 1, b: -1}) for a, b in request.contrasts)
+        return AnalysisAnswer(request, found, test, contrasts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, with test and contrasts if there are any."""
+        plain = self.found.to_dict()
+        if self.test is not None:
+            plain["test"] = self.test.to_dict()
+        if self.contrasts:
+            plain["contrasts"] = [e.to_dict(self.found.level) for e in self.contrasts]
+        return plain
+
+
+def _by(model: Any, column: str | None) -> Estimand:
+    return model if column is None else By(model, column)
+
+
+def _value(value: str | None, missing: bool) -> str | None:
+    if (value is None) != missing:
+        raise InputError(
+            "Give either a VALUE or --missing.",
+            remedy="Such as: proportion visits.margrave smokes true.",
+        )
+    return value
+
+
+#: Estimands, from the options of each command.
+ESTIMANDS: Mapping[str, Callable[..., Any]] = {
+    "mean": lambda column, by: _by(Mean(column), by),
+    "proportion": lambda column, value, missing, by: _by(
+        Proportion(column, _value(value, missing)), by
+    ),
+    "quantile": lambda column, p, by: _by(Quantile(column, p), by),
+    "total": lambda column, by: _by(Total(column), by),
+    "count": lambda column, value, missing, by: _by(Count(column, _value(value, missing)), by),
+    "correlation": Correlation,
+    "ols": OLS,
+    "logistic": Logistic,
+}
+
+SHARED = (
+    "release_path", "m", "level", "rows", "seed", "method", "no_bias_correct", "drop_unstable", "as_json", "plot",
+    "overwrite", "max_release_mb",
+)  # fmt: skip
+
+
+def request_of(
+    name: str, own: Mapping[str, Any], title: str = "", where: Sequence[str] = ()
+) -> AnalysisRequest:
+    """Return the analysis of a command with its options; its own conditions override ``where``."""
+    # Options of single commands that are not parameters of an estimand.
+    besides = ("tests", "contrasts", "where")
+    fit: Any = ESTIMANDS[name](**{k: v for k, v in own.items() if k not in besides})
+    combined = conditions(where) | conditions(own.get("where", ()))
+    if combined:
+        fit = (
+            replace(fit, model=replace(fit.model, where=combined))
+            if isinstance(fit, By)
+            else replace(fit, where=combined)
+        )
+    return AnalysisRequest(fit, tuple(own.get("tests", ())), tuple(own.get("contrasts", ())), title)
+
+
+def answers(
+    release_path: str,
+    requests: Sequence[AnalysisRequest],
+    *,
+    quiet: bool,
+    no_bias_correct: bool,
+    drop_unstable: bool,
+    max_release_mb: float,
+    **options: Any,
+) -> list[AnalysisAnswer]:
+    """Return all analyses, of data sets that are drawn once."""
+    release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
+    with progress_bar(quiet=quiet) as progress:
+        found = analyze_several(
+            release,
+            [r.fit for r in requests],
+            bias_correct=not no_bias_correct,
+            on_unstable="drop" if drop_unstable else "report",
+            progress=progress,
+            **options,
+        )
+    return [AnalysisAnswer.of(r, f) for r, f in zip(requests, found, strict=True)]
+
+
+def show(answer: AnalysisAnswer) -> None:
+    """Print estimates, contrasts, the test and the notes."""
+    found, out = answer.found, console()
+    out.print(escape(found.words()))
+    out.print(f"[dim]Data sets: {escape(found.method)}.[/]")
+    show_estimates(out, [*found, *answer.contrasts], found.level)
+    if answer.test is not None:
+        out.print(escape(f"Test of {', '.join(answer.test.names)}: {answer.test}"))
+    for line in found.footnotes:
+        out.print(escape(line))
+    for caveat in found.caveats:
+        out.print(f"[{'bold' if caveat.decisive else 'dim'}]Note: {escape(str(caveat))}[/]")

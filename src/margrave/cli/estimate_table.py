@@ -1,0 +1,76 @@
+"""Estimates in a table that fits the terminal: names are folded, columns left out, and no number is ever cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from margrave.cli.output import escape
+from margrave.inference import Estimate
+from margrave.ratios import percent
+
+COLUMNS = ("estimate", "s.e.", "low", "high", "df", "p", "privacy", "used")
+GAP = 2
+
+
+def show_estimates(out: Console, estimates: Sequence[Estimate], level: float) -> None:
+    """Print one row for each estimate, and a legend of the columns."""
+    # Characters of a name in a line, at least.
+    min_name_width = 12
+    names = [e.label for e in estimates]
+    cells = [cells_of(e, level) for e in estimates]
+    widths = {c: max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(COLUMNS)}
+    longest = max(map(len, names))
+    shown = fitting(widths, out.width - min(longest, min_name_width))
+    room = max(out.width - _needed(widths, shown), min(longest, min_name_width))
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    table.add_column("", overflow="fold", width=min(longest, room))
+    for column in shown:
+        table.add_column(column, justify="right", no_wrap=True, width=widths[column])
+    for name, row in zip(names, cells, strict=True):
+        table.add_row(escape(name), *(row[COLUMNS.index(c)] for c in shown))
+    needed = min(longest, room) + _needed(widths, shown) + GAP
+    wide = Console(
+        highlight=False, width=max(out.width, needed)
+    )  # a narrow one would cut numbers off
+    wide.print(table, crop=False)
+    out.print(f"[dim]{_legend(shown)}[/]")
+
+
+def fitting(widths: dict[str, int], room: int) -> list[str]:
+    """Return the columns that there is room for."""
+    # Columns that are left out if there is no room, the first one first.
+    droppable = ("used", "privacy", "df", "s.e.")
+    shown = list(COLUMNS)
+    for column in droppable:
+        if _needed(widths, shown) <= room:
+            break
+        shown.remove(column)
+    return shown
+
+
+def cells_of(e: Estimate, level: float) -> list[str]:
+    """Return the cells of an estimate in the order of the columns, a dash for an unknown number."""
+    numbers = (e.estimate, e.bse, *e.conf_int(level))
+    share = percent(e.fmi_privacy, ".0f").replace(" ", "")
+    shown = [*(f"{v:.4g}" for v in numbers), f"{e.df:.3g}", f"{e.pvalue():.2g}", share]
+    used = str(e.used) if e.used == e.data_sets else f"{e.used}/{e.data_sets}"
+    return ["-" if text in ("nan", "unknown") else text for text in shown] + [used]
+
+
+def _needed(widths: dict[str, int], columns: Sequence[str]) -> int:
+    return sum(GAP + widths[c] for c in columns)
+
+
+def _legend(columns: Sequence[str]) -> str:
+    words = {
+        "df": "degrees of freedom",
+        "privacy": "share of the variance due to it",
+        "used": "data sets",
+    }
+    legend = "; ".join(f"{column}: {text}" for column, text in words.items() if column in columns)
+    lacking = ", ".join(c for c in COLUMNS if c not in columns)
+    parts = [legend, f"No room for {lacking}" if lacking else "", "All: --json."]
+    return ". ".join(part for part in parts if part)

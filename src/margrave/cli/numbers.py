@@ -1,0 +1,87 @@
+"""``margrave numbers``: means, totals, quantiles and shares of a release, with intervals and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from rich.table import Table
+
+from margrave.cli.options import echo_json, json_option, release_size_option
+from margrave.cli.output import console, escape
+from margrave.errors import InputError
+from margrave.ratios import percent
+from margrave.release import ColumnNumber, Release
+from margrave.release.numbers import headlines, numbers_of
+
+
+@click.command("numbers")
+@click.argument("release_path", metavar="RELEASE")
+@click.option("--columns", metavar="A,B", help="These columns only (default: all).")
+@click.option(
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The probability with which each interval holds.",
+)
+@click.option(
+    "--rows", type=int, default=200, show_default=True, help="Number of numbers to show at most."
+)
+@release_size_option
+@json_option
+def numbers_command(
+    release_path: str,
+    columns: str | None,
+    level: float,
+    rows: int,
+    max_release_mb: float,
+    as_json: bool,
+) -> None:
+    """Show means, totals, quantiles and shares of RELEASE with intervals. Nothing is spent."""
+    if rows < 0:
+        raise InputError("--rows is negative.", remedy="Ask for 0 or more.")
+    release = Release.load(release_path, max_mb=max_release_mb)
+    names = None if columns is None else [n.strip() for n in columns.split(",") if n.strip()]
+    wanted = (
+        release.schema.domain.attributes if names is None else release.schema.domain.clique(names)
+    )
+    found = numbers_of(release.schema, release.transcript, release.model, level)
+    chosen = [n for n in found if n.column in wanted]
+    if as_json:
+        echo_json([n.to_dict() for n in chosen])
+        return
+    show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
+    if len(chosen) > rows:
+        console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
+
+
+def show_headlines(release: Release) -> None:
+    """Print the mean or the most common category of every column, and how many are not reliable."""
+    level, max_rows = 0.95, 40
+    found = headlines(numbers_of(release.schema, release.transcript, release.model, level))
+    marked = [n for n in found if not n.reliable]
+    ordered = found if len(found) <= max_rows else [*marked, *(n for n in found if n.reliable)]
+    show_numbers(
+        f"Means and most common categories with {percent(level, 'g')} intervals", ordered[:max_rows]
+    )
+    out = console()
+    if len(found) > max_rows:
+        out.print(f"And {len(found) - max_rows:,} more columns.")
+    if marked:
+        out.print(
+            f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may"
+            " move them by more than 5 % and 0.05 standard deviations, or the synthetic rows differ."
+        )
+
+
+def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
+    """Print one line per number, with a mark if it is not reliable."""
+    console().print(f"[bold]{escape(title)}[/]")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("column", "statistic", "estimate and interval", ""):
+        table.add_column(heading, overflow="fold")
+    for n in numbers:
+        mark = "" if n.reliable else "[bold]not reliable[/]"
+        table.add_row(escape(n.column), escape(n.statistic), escape(n.words), mark)
+    console().print(table)

@@ -1,0 +1,103 @@
+"""About how much memory and time a run takes: runs that were measured, scaled by public sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.mechanisms import Mechanism
+from margrave.mechanisms.common import PlannedMeasurement, SelectionLoad
+from margrave.models import Cost, FitLoad
+from margrave.types import Clique
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCost:
+    """The estimate for a run. It rests on public inputs, and ``rows``, a guess."""
+
+    domain: Domain
+    mechanism: Mechanism
+    reads: Sequence[Clique]
+    steps: Sequence[PlannedMeasurement]
+    rho: Fraction
+    unit: Unit
+    rows: int
+    max_model_mb: float
+
+    @cached_property
+    def cells(self) -> int:
+        """The number of cells that are counted behind the gate."""
+        return sum(map(self.domain.cells, self.reads))
+
+    @property
+    def samples_posterior(self) -> bool:
+        """True if a posterior is sampled at the end. ``seconds`` does not include that."""
+        fit = self.mechanism.estimator()
+        return fit is not None and fit.samples_posterior
+
+    def total(self) -> tuple[float | None, float]:
+        """Return processor seconds and MB, at most, about: None for a time that cannot be foretold."""
+        base_seconds = 5.0  # the libraries, reading, writing
+        seconds_per_tried_code = 1e-8  # one code of one record, for one query
+        base_mb = 350.0  # the libraries, and code compiled
+        bytes_per_value = 22.0  # reading a column, encoding it, and its codes
+        bytes_per_query = (
+            120.0  # a candidate that is a single query: its number, its score, its chance
+        )
+        selection = self.mechanism.selection(self.domain, self.rho, max(self.rows, 1), self.unit)
+        fit = self._fit(selection)
+        table = self.rows * len(self.domain) * bytes_per_value + self.cells * 8
+        queries = self.cells * bytes_per_query * selection.queries
+        mb = base_mb + (table + queries) / 2**20 + fit.mb
+        if selection.codes_tried is None:
+            return None, mb
+        tried = selection.codes_tried * seconds_per_tried_code
+        parts = (base_seconds, self._counting(), self._selecting(selection), fit.seconds, tried)
+        return float(sum(parts)), mb
+
+    def _counting(self) -> float:
+        seconds_per_count = 2.5e-9  # one row in one marginal
+        seconds_per_noise = 15e-6  # one cell, by the exact sampler
+        noisy = sum(s.marginals * median_cells(self.domain, s) for s in self.steps)
+        return self.rows * len(self.reads) * seconds_per_count + noisy * seconds_per_noise
+
+    def _selecting(self, selection: SelectionLoad) -> float:
+        seconds_per_candidate = 60e-6  # in a round: its score, and the size of the model with it
+        seconds_per_query = 130e-9  # the same where single queries are candidates
+        repeated_share = 0.15  # of it, for each further selection by the same scores
+        if selection.queries:
+            repeated = 1 + repeated_share * (selection.per_round - 1)
+            return selection.rounds * self.cells * seconds_per_query * repeated
+        adaptive = [s for s in self.steps if s.adaptive]
+        among = max((len(s.cliques) for s in adaptive), default=0)
+        trees = [
+            s for s in self.steps if not (s.adaptive or s.single) and s.marginals < len(s.cliques)
+        ]
+        scored = selection.rounds * among + sum(s.marginals * len(s.cliques) for s in trees)
+        return seconds_per_candidate * scored
+
+    def _fit(self, selection: SelectionLoad) -> Cost:
+        fit = self.mechanism.estimator()
+        if fit is None:
+            return Cost()
+        adaptive = any(s.adaptive for s in self.steps)
+        load = FitLoad(
+            candidates=self.reads,
+            cells=self.cells,
+            measured=sum(s.marginals for s in self.steps),
+            rounds=selection.rounds if adaptive else 0,
+            rows=self.rows,
+            max_model_mb=self.max_model_mb,
+        )
+        return fit.cost(self.domain, load)
+
+
+def median_cells(domain: Domain, step: PlannedMeasurement) -> float:
+    """Return how many counts the median marginal has; 1 for single queries."""
+    return 1.0 if step.single else float(np.median([domain.cells(c) for c in step.cliques]))

@@ -1,0 +1,335 @@
+"""CSV and Parquet files, read strictly: what is not clean is an error that shows none of it.
+
+Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows,
+so none is passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+
+from margrave.data import duckdb_reader
+from margrave.data.csv_records import count_records
+from margrave.data.duckdb_reader import MemoryLimitError
+from margrave.error_sanitizer import hide_rows
+from margrave.errors import DataError
+
+DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
+#: Remedy for files that a spreadsheet wrote.
+EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
+GZIP = b"\x1f\x8b"
+"""Programs that compress files, by the first bytes of what they write. Gzip is read, these are not."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A CSV or Parquet file that exists: its columns, for CSV the separator of its header and whether it is gzip."""
+
+    path: Path
+    columns: tuple[str, ...]
+    separator: str | None = None
+    compressed: bool = False
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some of its columns, some rows at a time; those of CSV as text."""
+        expected = None if self.separator is None else self._rows(self.separator)
+        rows = 0
+        try:
+            for batch in duckdb_reader.batches(self.path, self._call, columns):
+                rows += batch.num_rows
+                yield batch
+            if expected in (rows, None):
+                return
+            failure = _unread(self.path)
+        except MemoryLimitError:
+            failure = _too_large(self.path)
+        except Exception as error:  # a damaged file makes the engine raise whatever it has
+            failure = _told(self.path, str(error))
+        raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
+
+    @property
+    def _call(self) -> str:
+        if self.separator is None:
+            return duckdb_reader.PARQUET
+        return duckdb_reader.csv_call(self.columns, self.separator, compressed=self.compressed)
+
+    def _rows(self, separator: str) -> int:
+        """Return how many rows a CSV file has; ``DataError`` for a quote without an end and for too long a record."""
+        try:
+            records = count_records(self.path, separator, compressed=self.compressed)
+        except (OSError, EOFError, zlib.error):
+            records = None
+        if records is None:
+            raise _damaged(self.path)
+        if records.longest > duckdb_reader.MAX_RECORD_BYTES:
+            raise _too_long(self.path, f"line {records.long_line}")
+        if records.unclosed is not None:
+            raise _unclosed(self.path, f"line {records.unclosed}")
+        return records.rows(len(self.columns))
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return some or all of its columns at once."""
+        wanted = self.columns if columns is None else columns
+        batches = list(self.batches(wanted))
+        return (
+            pa.Table.from_batches(batches)
+            if batches
+            else pa.table({c: pa.nulls(0, pa.string()) for c in wanted})
+        )
+
+
+def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File:
+    """Return a file by its path. ``expected`` column names decide the separator of an ambiguous CSV
+    header.
+    """
+    path = Path(source)
+    try:
+        if path.is_dir():
+            raise DataError(
+                f"{path} is a folder.",
+                remedy="Name a CSV or Parquet file. For several Parquet files, in Python:"
+                " duckdb.read_parquet('folder/*.parquet', hive_partitioning=False).",
+            )
+        if path.exists() and not path.is_file():
+            raise DataError(
+                f"{path} is a pipe or a device, and a table is read more than once.",
+                remedy="Write the rows to a CSV or Parquet file, and name that.",
+            )
+        with path.open("rb") as handle:
+            magic = handle.read(64)
+    except OSError as error:
+        raise DataError(
+            f"The table {path} cannot be read: {error.strerror or 'no such file'}."
+        ) from None
+    except ValueError:
+        raise DataError("The path of the table is not a path.") from None
+    if magic[:4] == b"PAR1":
+        return _parquet(path)
+    foreign = _foreign(path, magic)
+    if foreign is not None:
+        raise foreign
+    return _csv(path, expected, compressed=magic[:2] == GZIP)
+
+
+def _foreign(path: Path, magic: bytes) -> DataError | None:
+    ole = b"\xd0\xcf\x11\xe0"
+    utf_16 = (b"\xff\xfe", b"\xfe\xff")
+    workbooks = (".xlsx", ".xlsm", ".xlsb", ".ods")
+    packers = {
+        b"\x28\xb5\x2f\xfd": "zstd",
+        b"\xfd7zXZ": "xz",
+        b"BZh": "bzip2",
+        b"\x04\x22\x4d\x18": "lz4",
+    }
+    if magic[:2] in utf_16:
+        return DataError(
+            f'{path} is not text in UTF-8, but in UTF-16 (as Excel\'s "Unicode text").',
+            remedy=f"{EXCEL} Elsewhere: iconv -f UTF-16 -t UTF-8",
+        )
+    if magic[8:12] == DUCKDB and b"\0" in magic[12:20]:  # a version, where a header of CSV has text
+        return DataError(
+            f"{path} is a DuckDB database, and no single table.",
+            remedy="In Python: duckdb.connect(file, read_only=True).table(name) is one."
+            " For the command line: COPY name TO 'name.parquet' in DuckDB.",
+        )
+    if magic[:16] == SQLITE:
+        return DataError(
+            f"{path} is an SQLite database, and no single table.",
+            remedy="In DuckDB: COPY (SELECT * FROM sqlite_scan('file', 'name')) TO 'name.parquet'."
+            ' In Python: pandas.read_sql("SELECT * FROM name", sqlite3.connect(file)) is one.',
+        )
+    workbook = path.suffix.lower() in workbooks or b"[Content_Types].xml" in magic
+    if magic[:4] == ole or (magic[:2] == b"PK" and workbook):
+        return DataError(
+            f"{path} is a workbook of a spreadsheet, and no CSV or Parquet file.", remedy=EXCEL
+        )
+    if magic[:2] == b"PK":
+        return DataError(
+            f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it."
+        )
+    packer = next((name for start, name in packers.items() if magic.startswith(start)), None)
+    if packer is not None:
+        return DataError(
+            f"{path} is compressed with {packer}, which margrave does not read.",
+            remedy="Unpack it, or compress it with gzip.",
+        )
+    return None
+
+
+@hide_rows
+def read_frame(path: str | PathLike[str]) -> pa.Table:
+    """Return a whole CSV (all text) or Parquet file as an Arrow table, for drafting and for
+    evaluation.
+
+    Privacy:
+        NOT private; these are the rows.
+    """
+    return open_file(path).read()
+
+
+def _parquet(path: Path) -> File:
+    failure = None
+    try:
+        columns, written = duckdb_reader.parquet_columns(path)
+    except MemoryLimitError:
+        failure = _too_large(path)
+    except Exception:  # an engine's own, which may quote the file
+        failure = _told(path, "")
+    if failure is not None:
+        raise failure
+    if not columns:
+        raise _told(path, "")
+    _named(
+        path, written or columns, "Rename one of the two."
+    )  # as in the file: DuckDB calls the second of two a_1
+    return File(path, _named(path, columns))
+
+
+def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
+    separators = ",;\t|"
+    header = _first_line(path, compressed)
+    if not header.strip():
+        raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
+    splits = {s: _split(header, s) for s in separators}
+    separator = max(splits, key=lambda s: (len(set(splits[s]) & set(expected)), len(splits[s])))
+    return File(path, _named(path, splits[separator]), separator, compressed)
+
+
+def _first_line(path: Path, compressed: bool) -> str:
+    try:
+        with gzip.open(path) if compressed else path.open("rb") as handle:
+            return handle.readline(1 << 20).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        failure = _not_utf8(path, 1)
+    except (OSError, EOFError, zlib.error):
+        failure = _damaged(path)
+    raise failure
+
+
+def _split(header: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([header.rstrip("\r\n")], delimiter=separator, strict=True))
+    except (csv.Error, StopIteration):
+        return []
+
+
+HEADERLESS = (
+    "Rename one of the two; or has the file no header? Its first line must name the columns."
+)
+
+
+def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    for i, name in enumerate(columns, 1):
+        if not name.strip():
+            raise DataError(f"Column {i} of {path} has no name.", remedy="Name it in the header.")
+        if name.lower() in seen:
+            raise DataError(  # not by name: without a header, it would be a value
+                f"Columns {seen[name.lower()]} and {i} of {path} have the same name.",
+                remedy=remedy,
+            )
+        seen[name.lower()] = i
+    if not columns:
+        raise DataError(
+            f"The header of {path} cannot be read.", remedy="Its first line must name the columns."
+        )
+    return tuple(columns)
+
+
+def _unread(path: Path) -> DataError:
+    return DataError(
+        f"{path}: not all of its records could be read.",
+        remedy="Write it by RFC 4180, with one kind of line end, or as a Parquet file.",
+    )
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(
+        f"{path} is damaged or not compressed as its beginning says.", remedy="Compress it anew."
+    )
+
+
+def _too_long(path: Path, where: str) -> DataError:
+    return DataError(
+        f"{path}: {where} begins a record longer than {duckdb_reader.MAX_RECORD_BYTES:,} bytes.",
+        remedy="If a quote there is never closed, close it or double it; otherwise shorten the record, or write the"
+        " table as a Parquet file.",
+    )
+
+
+def _unclosed(path: Path, where: str) -> DataError:
+    return DataError(
+        f"{path}: a quote opened in {where} is never closed.", remedy="Close it, or double it."
+    )
+
+
+def _too_large(path: Path) -> DataError:
+    return DataError(
+        f"{path} needs more memory to read than there is.",
+        remedy="Give the machine more memory, or write the table as a Parquet file with smaller row groups.",
+    )
+
+
+def _told(path: Path, message: str) -> DataError:
+    found = re.search(r"CSV Error on Line: (\d+)", message)
+    line = int(found[1]) if found else None
+    if "unicode" in message.lower() or "utf-8" in message.partition("\n")[0].lower():
+        return _not_utf8(path, line)
+    if line is None and "CSV" in message:
+        line = _odd_line_end(path)
+    where = "a line" if line is None else f"line {line}"
+    if "Maximum line size" in message:
+        return _too_long(path, where)
+    if "Expected Number of Columns" in message:
+        return DataError(
+            f"{path}: {where} does not have as many fields as the header.",
+            remedy="Complete it; a field that contains the separator or a line break must be quoted.",
+        )
+    if "quote" in message.partition("Possible")[0]:
+        return _unclosed(path, where)
+    if line is not None or "CSV" in message:
+        return DataError(
+            f"{path}: {where} is not clean CSV.",
+            remedy="Write it by RFC 4180, with one kind of line end.",
+        )
+    return DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
+
+
+def _odd_line_end(path: Path) -> int | None:
+    """Return the first line that ends in another way than the header, if a file has several kinds
+    of line end.
+
+    Line breaks within quotes are part of a field, and count only as lines.
+    """
+    first, line, quoted = b"", 0, False
+    try:
+        with path.open("rb") as handle:
+            packed = handle.read(2) == GZIP
+        with gzip.open(path) if packed else path.open("rb") as rows:
+            for row in rows:
+                for piece in row.splitlines(keepends=True):
+                    line, quoted = line + 1, quoted ^ (piece.count(b'"') % 2 == 1)
+                    end = piece[len(piece.rstrip(b"\r\n")) :]
+                    first = first or end
+                    if end and end != first and not quoted:
+                        return line
+    except (OSError, EOFError, zlib.error):
+        pass
+    return None
+
+
+def _not_utf8(path: Path, line: int | None) -> DataError:
+    where = "" if line is None else f" (line {line})"
+    return DataError(
+        f"{path} is not text in UTF-8{where}.",
+        remedy=f"{EXCEL} Elsewhere: iconv -f WINDOWS-1252 -t UTF-8, or from whatever encoding it is in.",
+    )

@@ -1,0 +1,69 @@
+"""The two sides of a comparison, however they are given: tables that were read, releases, frames and files."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+from margrave.data import MemoryTable, Table, read_synthetic, read_table
+from margrave.domain import Codes, Domain
+from margrave.errors import InputError
+from margrave.release import Release
+from margrave.schema import Schema
+
+Real = Table | Any
+#: Either side may be a frame or the path of a file if the other side has a schema.
+Synthetic = Release | Table | Codes | Any
+
+
+def comparison_sides(
+    real: Real, synthetic: Synthetic, rows: int | None, seed: int | None
+) -> tuple[Table, Table]:
+    """Return the real table and the synthetic one; a release draws ``rows`` records with ``seed``.
+
+    By default a release draws its estimated row count, or else as many as there are real rows.
+    """
+    read = real_table(real, getattr(synthetic, "schema", None))
+    if rows is None and isinstance(synthetic, Release) and not synthetic.row_count_is_known:
+        rows = read.rows()
+    return read, _synthetic_table(synthetic, read.schema, rows, seed)
+
+
+def real_table(real: Real, schema: object = None) -> Table:
+    """Return the real table; a frame or file is read with the schema, where there is one."""
+    if is_table(real):
+        return real
+    if isinstance(real, Release | Codes) or not isinstance(schema, Schema):
+        raise InputError(
+            f"The real table is a {type(real).__name__}, and no table that was read.",
+            remedy="Give margrave.read_table(rows, schema).",
+        )
+    return read_table(real, schema)
+
+
+def check_codes(what: str, codes: object) -> None:
+    """Raise ``InputError`` for anything but codes; ``what`` is what they are called."""
+    if not isinstance(codes, Codes):
+        raise InputError(
+            f"{what} is a {type(codes).__name__}, and no codes.",
+            remedy="Give release.codes(seed=1), or margrave.data.synthetic_codes(rows, schema) of a table.",
+        )
+
+
+def _synthetic_table(
+    synthetic: Synthetic, schema: Schema, rows: int | None, seed: int | None
+) -> Table:
+    if isinstance(synthetic, Release):
+        return MemoryTable(synthetic.schema, synthetic.codes(rows, seed=seed))
+    if rows is not None or seed is not None:
+        raise InputError(
+            "rows and seed are about records drawn from a release, and this table has its own.",
+            remedy="Leave them out, or give the release.",
+        )
+    if isinstance(synthetic, Codes):
+        return MemoryTable(schema, synthetic)
+    return synthetic if is_table(synthetic) else read_synthetic(synthetic, schema)
+
+
+def is_table(value: object) -> TypeGuard[Table]:
+    """Return True if it is a table that was read."""
+    return isinstance(getattr(value, "domain", None), Domain) and not isinstance(value, Codes)

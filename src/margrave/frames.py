@@ -1,0 +1,181 @@
+"""Columns of any data frame, as Arrow arrays. Frames of every kind that narwhals reads come through here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from narwhals.exceptions import DuplicateError
+
+from margrave.errors import DataError
+from margrave.schema.parsing import arrow_of, chunks
+
+T = TypeVar("T")
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+"""So many columns of a query are held at a time where each is looked at by itself: it is run once for all of these."""
+
+STREAM = "A stream can be read once only. Read it first: reader.read_all()."
+#: Remedies by the name of a type that holds a table but is not a data frame.
+NOT_YET = {
+    "RecordBatchReader": STREAM,
+    "RecordBatch": "Make it a table: pyarrow.Table.from_batches([batch]).",
+    "Dataset": "Read it first: dataset.to_table().",
+    "Scanner": "Read it first: scanner.to_table().",
+    "DuckDBPyConnection": 'Name a table or a query of it: connection.table("visits") or connection.sql("...").',
+    "SparkSession": 'Name a table or a query of it: spark.table("visits") or spark.sql("...").',
+}
+
+
+def names_of(frame: Any) -> list[str]:
+    """Return the names of a frame's columns, each of which is there once."""
+    return _sealed(lambda: _names(_wrapped(frame)), frame)
+
+
+def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
+    """Return the named columns, each in one or more pieces. Their rows stay in order."""
+    found = names_of(frame)
+    absent = [n for n in names if n not in found]
+    if absent:
+        raise DataError(
+            f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
+            remedy="Add it to the table, or take it out of the schema.",
+        )
+    return _sealed(lambda: _read(_wrapped(frame), names), frame)
+
+
+def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa.Array]]]:
+    """Yield the named columns in turn; those of a query ``TOGETHER`` at a time: it is run each
+    time.
+    """
+    columns_at_once = 16
+    size = (
+        columns_at_once if _sealed(lambda: isinstance(_wrapped(frame), nw.LazyFrame), frame) else 1
+    )
+    for start in range(0, len(names), size):
+        yield from columns_of(frame, names[start : start + size]).items()
+
+
+def collected(frame: Any, names: Sequence[str]) -> pa.Table:
+    """Return the named columns, read once: a frame that is a query may give its rows in another
+    order the next time.
+    """
+    pieces = columns_of(frame, names)
+    return pa.Table.from_arrays([pa.chunked_array(p) for p in pieces.values()], names=list(pieces))
+
+
+def _wrapped(frame: Any) -> Frame:
+    try:
+        wrapped: Frame = nw.from_native(frame)
+        return wrapped
+    except TypeError:
+        raise _NoFrame from None
+
+
+def _names(frame: Frame) -> list[str]:
+    if _places(nw.to_native(frame)) is not None:
+        raise DuplicateError
+    return list(frame.collect_schema().names())
+
+
+def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
+    spark = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
+    _names(frame)
+    chosen = frame.select(list(names))
+    if (
+        frame.implementation in spark
+    ):  # its times are moments, which it shows in the zone of the session
+        zoned = [
+            n
+            for n, kind in chosen.collect_schema().items()
+            if getattr(kind, "time_zone", None) is not None
+        ]
+        chosen = chosen.with_columns(nw.col(n).dt.replace_time_zone(None) for n in zoned)
+    eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    return {name: _pieces(eager[name]) for name in names}
+
+
+def _pieces(series: nw.Series[Any]) -> list[pa.Array]:
+    if _objects(getattr(series.to_native(), "dtype", None)):
+        return [_of_objects(series.to_list())]
+    try:
+        return chunks(series.to_arrow())
+    except (pa.ArrowException, TypeError, ValueError):
+        return [_of_objects(series.to_list())]
+
+
+def _objects(kind: Any) -> bool:
+    inner = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return bool(kind == np.dtype(object)) or str(inner).startswith(("period", "interval"))
+
+
+def _of_objects(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string(), from_pandas=True)  # quick, where all are text
+    except (pa.ArrowException, TypeError, ValueError):
+        return arrow_of(values)
+
+
+def _places(native: Any, *, blind: bool = False) -> tuple[int, int] | None:
+    if nw.dependencies.is_polars_lazyframe(
+        native
+    ):  # has no two, and would have to work out its names
+        return None
+    names = getattr(native, "column_names", None)
+    names = list(native.columns if names is None else names)
+    names = [str(n).lower() for n in names] if blind else names
+    first: dict[Any, int] = {}
+    for i, name in enumerate(names, 1):
+        if first.setdefault(name, i) != i:
+            return first[name], i
+    return None
+
+
+def _twice(frame: Any, *, blind: bool = False) -> str:
+    try:
+        found = _places(nw.to_native(frame, pass_through=True), blind=blind)
+    except Exception:  # an engine's own
+        return ""
+    return "" if found is None else f": columns {found[0]} and {found[1]} have the same"
+
+
+class _NoFrame(Exception):
+    """The argument is not a table."""
+
+
+def _sealed(work: Callable[[], T], frame: Any) -> T:
+    try:
+        return work()
+    except DuplicateError:
+        failure = _duplicate(_twice(frame))
+    except _NoFrame:
+        failure = _no_table(frame)
+    except Exception:
+        twice = _twice(frame, blind=True)
+        failure = (
+            _duplicate(f"{twice}, but for case")
+            if twice
+            else DataError(
+                "The table could not be read by its engine.",
+                remedy="Try to read all of it there first.",
+            )
+        )
+    raise failure
+
+
+def _duplicate(where: str) -> DataError:
+    return DataError(
+        f"This is not a table with distinct column names{where}.",
+        remedy="Rename one of the two, or leave it out.",
+    )
+
+
+def _no_table(frame: Any) -> DataError:
+    remedy = next((NOT_YET[c.__name__] for c in type(frame).__mro__ if c.__name__ in NOT_YET), None)
+    return DataError(
+        f"This is not a table that can be read: its type is {type(frame).__name__}.",
+        remedy=remedy
+        or "Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow, DuckDB or Spark.",
+    )

@@ -1,0 +1,46 @@
+"""Caveats: checks of an analysis. Each check yields records from the context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from margrave.inference.caveats import (
+    bins,
+    clipping,
+    measured,
+    merged_codes,
+    numbers,
+    small_cells,
+)
+from margrave.inference.caveats.context import Context
+from margrave.inference.estimate import Caveat, Estimate
+
+
+def flagged(context: Context) -> tuple[Estimate, ...]:
+    """Return the estimates with the columns whose relations, noise, bins or bounds they rest on."""
+    pairs, wholes = context.once(measured.by_pair), context.once(measured.by_interaction)
+    codes, ends = context.once(merged_codes.by_merged_codes), context.once(bins.ends_of)
+    shifts, excesses = context.once(bins.shifts), context.once(clipping.excesses)
+    small = context.once(small_cells.below_noise)
+    return tuple(
+        replace(
+            e,
+            unmeasured=tuple(dict.fromkeys([*pairs[e.name], *wholes[e.name], *codes[e.name]])),
+            below_noise=small[e.name],
+            binned=tuple(s.name for s, names in shifts if e.name in names),
+            ends=ends.get(e.name),
+            clipped=tuple(dict.fromkeys(x.column.name for x, n in excesses if e.name in n)),
+        )
+        for e in context.estimates
+    )
+
+
+def caveats_of(context: Context) -> tuple[Caveat, ...]:
+    """Return the caveats of all checks, the decisive ones first."""
+    # The checks, in the order in which their caveats are printed; decisive ones come first.
+    checks = (
+        measured.check, merged_codes.check, small_cells.check, clipping.check, numbers.bias, bins.check,
+        *numbers.CHECKS,
+    )  # fmt: skip
+    found = (caveat for check in checks for caveat in check(context))
+    return tuple(sorted(found, key=lambda caveat: not caveat.decisive))

@@ -1,0 +1,226 @@
+"""Columns used more finely than their bins, within which the data sets spread values evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.inference.caveats.clipping import cell_shares, numeric_columns
+from margrave.inference.caveats.context import Context
+from margrave.inference.caveats.merged_codes import valued
+from margrave.inference.columns import date_text, days_of, is_date, some
+from margrave.inference.datasets import Frames
+from margrave.inference.estimate import Caveat, Estimate
+from margrave.inference.probe import Names, Trial
+from margrave.ratios import percent
+from margrave.release.draws import Draws
+from margrave.schema import Real
+from margrave.schema.numeric import Numeric
+from margrave.schema.parsing import plain
+from margrave.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """A column with bins, on the scale of an analysis: dates are days since 1970.
+
+    Attributes:
+        low: Low end of every code.
+        high: High end of every code.
+    """
+
+    column: Numeric
+    low: FloatArray
+    high: FloatArray
+    dates: bool
+
+    @staticmethod
+    def of(column: Numeric, frames: Frames) -> Binned | None:
+        """Return the column; None if every code is a single value."""
+        (low, dates), (high, _) = (_scaled(column, p, frames) for p in column.cells.extremes)
+        return Binned(column, low, high, dates) if (high > low).any() else None
+
+    @property
+    def widest(self) -> str:
+        """The widest bin, with its share of the column's range."""
+        widths = self.high - self.low
+        share = widths.max() / (self.high.max() - self.low.min())
+        first = int((widths >= widths.max() * (1 - 1e-9)).argmax())  # whatever rounding did
+        return f"{self.column.labels()[first]}, {percent(share)} of the column's range"
+
+    def codes(self, table: pa.Table) -> IntArray:
+        """Return the codes of a data set's values."""
+        return self.column.encode(plain(table[self.column.name].combine_chunks())).codes
+
+    def hidden(self, table: pa.Table) -> float:
+        """Return the share of a data set's variance within bins, for values spread evenly."""
+        min_positive = float(np.finfo(np.float64).tiny)
+        counts = np.bincount(self.codes(table), minlength=self.column.size)[: len(self.low)]
+        shares = counts / max(int(counts.sum()), 1)
+        middle, within = (self.low + self.high) / 2, (self.high - self.low) ** 2 / 12
+        between = float(shares @ (middle - shares @ middle) ** 2)
+        inside = float(shares @ within)
+        return inside / max(inside + between, min_positive)
+
+    def at_ends(self, table: pa.Table) -> list[pa.Table]:
+        """Return the data set with the column at the low, and at the high ends of its bins."""
+        name, codes = self.column.name, self.codes(table)
+        null, at = codes >= len(self.low), table.column_names.index(name)
+        ends = (points[np.where(null, 0, codes)] for points in self.column.cells.extremes)
+        return [table.set_column(at, name, self.column.written(points, null)) for points in ends]
+
+    def words(self, value: float) -> str:
+        """Return one of its values as text."""
+        return date_text(value) if self.dates else f"{value:.4g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Shifts:
+    """The change of one data set's estimates if a column moves to the ends of its bins."""
+
+    binned: Binned
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+    hidden: float
+
+    @staticmethod
+    def of(binned: Binned, trial: Trial) -> Shifts:
+        """Return the shifts of a fit on its data set."""
+        low, high = (
+            {n: by for n, (by, _) in trial.moves(partial(trial.of, t)).items()}
+            for t in binned.at_ends(trial.table)
+        )
+        return Shifts(binned, low, high, binned.hidden(trial.table))
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.binned.column.name
+
+    @property
+    def real(self) -> bool:
+        """True for real numbers, whose bins are always wide."""
+        return isinstance(self.binned.column, Real)
+
+    def ends(self, e: Estimate) -> tuple[float, float]:
+        """Return what an estimate would be."""
+        low, high = self.low.get(e.name, np.inf), self.high.get(e.name, np.inf)
+        return e.estimate + low, e.estimate + high
+
+    def in_std_errors(self, e: Estimate) -> float:
+        """Return the larger shift of an estimate, in standard errors."""
+        most = max(abs(self.low.get(e.name, np.inf)), abs(self.high.get(e.name, np.inf)))
+        return most / e.bse if e.has_interval else np.inf
+
+    def affected(self, context: Context) -> Names:
+        """Return the estimates that a caveat on the column is about; none if it cannot matter."""
+        # Share of a real column's variance within its bins that matters: a slope is too small by
+        # it.
+        min_variance_hidden = 0.01
+        # Standard errors that values at the ends of real bins may move an estimate without a
+        # caveat.
+        max_shift = 0.5
+        estimates = context.estimates
+        kind = context.basis.kind if context.basis is not None else "function"
+        if kind == "function":
+            limit = max_shift if self.real else 0.0
+            return frozenset(e.name for e in estimates if self.in_std_errors(e) > limit)
+        about = [e for e in estimates if context.term(e.name).depends_on((self.name,))]
+        if kind == "quantity":
+            chosen = (e for e in about if not self.real or self._leaves(e, context.settings.level))
+            return frozenset(e.name for e in chosen)
+        moved = any(self.low.values()) or any(self.high.values())
+        slopes = any(self.in_std_errors(e) > max_shift for e in estimates if e.name != "Intercept")
+        matters = moved and (not self.real or self.hidden > min_variance_hidden or slopes)
+        return frozenset(e.name for e in about) if matters else frozenset()
+
+    def _leaves(self, e: Estimate, level: float) -> bool:
+        (low, high), ends = e.conf_int(level), self.ends(e)
+        return not (low <= min(ends) and max(ends) <= high)
+
+
+def wide_columns(context: Context) -> list[Binned]:
+    """Return the release's columns with bins of several values."""
+    lines = numeric_columns(context)
+    return [b for b in (Binned.of(c, context.trial.frames) for c in lines) if b is not None]
+
+
+def shifts(context: Context) -> tuple[tuple[Shifts, Names], ...]:
+    """Return the binned columns that an analysis takes by value, with the estimates affected."""
+    if context.basis is None or context.release is None:
+        return ()
+    names = valued(context.basis, context.release.schema)
+    wide = [b for b in context.once(wide_columns) if b.column.name in names]
+    found = [Shifts.of(b, context.trial) for b in wide]
+    return tuple((s, s.affected(context)) for s in found)
+
+
+def ends_of(context: Context) -> dict[str, tuple[float, float]]:
+    """Return what means and totals would be with values at the low, at the high ends of bins."""
+    basis, release = context.basis, context.release
+    if basis is None or release is None or not basis.ends:
+        return {}
+    found = {}
+    for s, names in (own for own in context.once(shifts) if own[0].name == basis.columns[0]):
+        exact = basis.ends == "shares"
+        for e in (e for e in context.estimates if e.name in names):
+            found[e.name] = (
+                _ends_by_shares(s.binned, release, context.settings.bias_correct)
+                if exact
+                else s.ends(e)
+            )
+    return found
+
+
+def check(context: Context) -> Iterator[Caveat]:
+    """Yield caveats on the columns that an analysis uses more finely than their bins."""
+    if context.basis is None and (wide := context.once(wide_columns)):
+        widest = some([f"{b.column.name} ({b.widest})" for b in wide], "; ")
+        yield Caveat(
+            "binned", (), False,
+            "Of some columns the release knows the bin of a value and nothing finer, and within a bin values are drawn"
+            f" evenly; their widest bins: {widest}. Whatever this fit takes from them by value rests on that.",
+        )  # fmt: skip
+    for s, names in context.once(shifts):
+        about = [e for e in context.estimates if e.name in names]
+        if about:
+            text = _text(s.binned, about, context.once(ends_of))
+            yield Caveat("binned", tuple(e.name for e in about), False, text)
+
+
+def _text(
+    binned: Binned, about: Sequence[Estimate], ends: Mapping[str, tuple[float, float]]
+) -> str:
+    names = some([e.name for e in about])
+    text = (
+        f"{binned.column.name}: the release knows the bin of a value and nothing finer (the widest is {binned.widest}),"
+        " and within a bin values are drawn evenly."
+    )
+    if about[0].name not in ends:
+        one = len(about) == 1
+        return f"{text} The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth."
+    low, high = (binned.words(end) for end in ends[about[0].name])
+    return (
+        f"{text} The interval of {names} takes that for the truth: with all values at the low ends of their bins it"
+        f" would be about {low}, at the high ends {high}."
+    )
+
+
+def _ends_by_shares(binned: Binned, draws: Draws, bias_correct: bool) -> tuple[float, float]:
+    """Return the mean at either end of the bins, by the shares of codes in all distributions."""
+    shares = np.mean([cell_shares(binned.column, model) for model in draws.models()], axis=0)
+    own = draws.released() if bias_correct else None
+    if own is not None:
+        shares = 2 * cell_shares(binned.column, next(own.models())) - shares
+    return float(shares @ binned.low), float(shares @ binned.high)
+
+
+def _scaled(column: Numeric, points: FloatArray, frames: Frames) -> tuple[FloatArray, bool]:
+    values = column.written(points, np.zeros(len(points), dtype=np.bool_))
+    series = frames.of(pa.table({column.name: values}))[column.name]
+    dates = is_date(series)
+    return (days_of(series) if dates else series).to_numpy(dtype=np.float64), dates

@@ -1,0 +1,134 @@
+"""Records at the end of a column's range, where the schema may have clipped values from beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.inference.caveats.context import Context
+from margrave.inference.columns import some
+from margrave.inference.estimate import Caveat
+from margrave.inference.probe import Names
+from margrave.models.protocol import Model
+from margrave.ratios import percent
+from margrave.release.draws import Draws
+from margrave.release.end_cells import (
+    MIN_EXCESS_FACTOR,
+    MIN_EXCESS_SHARE,
+    has_natural_end,
+    last_cell,
+)
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.numeric import Numeric
+from margrave.schema.parsing import plain
+from margrave.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """An end of a column that may hold values from beyond, with its ``share`` of the records.
+
+    Values outside the bounds are counted in the nearest cell if the schema says
+    ``outside = "clip"``. With d_0 the density of the last cell and d_1, d_2 those of the bins
+    before it, an excess is d_0 far above d_1 · min(d_1 / d_2, 2), the trend of the column. A lower
+    bound of 0 is taken for a natural one, and of whole numbers 1. The ends of a short scale do
+    not count, unless it falls towards one and that is far above d_1.
+    """
+
+    column: Numeric
+    top: bool
+    share: float
+
+    @staticmethod
+    def of(columns: Iterable[Numeric], draws: Draws) -> tuple[Excess, ...]:
+        """Return the excesses of some columns."""
+        # Draws that are examined.
+        max_draws_examined = 20
+        able = [c for c in columns if c.outside == "clip"]
+        models = islice(draws.models(), max_draws_examined) if able else ()
+        each = [[cell_shares(c, model) for c in able] for model in models]
+        found = (
+            _excess(column, [shares[i] for shares in each], top)
+            for i, column in enumerate(able)
+            for top in (False, True)
+        )
+        return tuple(excess for excess in found if excess is not None)
+
+    @property
+    def cell(self) -> int:
+        """The code of the last cell."""
+        return self.column.cells.count - 1 if self.top else 0
+
+    def beyond(self, table: pa.Table) -> pa.Table:
+        """Return a data set with the last cell's values as far outside as the range is wide."""
+        name, values = self.column.name, plain(table[self.column.name].combine_chunks())
+        points, empty = self.column.points(values)
+        extremes = self.column.cells.extremes
+        low, high = float(extremes[0][0]), float(extremes[1][-1])
+        span = max(high - low, 1.0)
+        outside = high + span if self.top else low - span
+        moved = np.where(self.column.encode(values).codes == self.cell, outside, points)
+        at = table.column_names.index(name)
+        return table.set_column(at, name, self.column.written(np.where(empty, low, moved), empty))
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the caveat on the estimates named."""
+        end, beyond = ("last", "above") if self.top else ("first", "below")
+        label = self.column.labels()[self.cell]
+        return (
+            f"{self.column.name}: {percent(self.share)} of the records are in its {end} cell, {label}, far more"
+            f" than the cells beside it lead to expect. By the schema (outside = 'clip') values {beyond} it were"
+            f" counted there. If there were such, {some(names)} may be off by any amount, which no interval includes."
+            " Declare wider bounds in the schema of the next release."
+        )
+
+
+def excesses(context: Context) -> tuple[tuple[Excess, Names], ...]:
+    """Return the excesses, each with the estimates that values beyond it would change."""
+    release, basis, trial = context.release, context.basis, context.trial
+    if release is None:
+        return ()
+    columns = [c for c in numeric_columns(context) if basis is None or c.name in basis.exposed]
+
+    def changed(excess: Excess) -> Names:
+        return trial.changed(lambda: trial.of(excess.beyond(trial.table)))
+
+    found = Excess.of(columns, release)
+    return tuple((e, frozenset() if basis is None else changed(e)) for e in found)
+
+
+def check(context: Context) -> Iterator[Caveat]:
+    """Yield the ends of columns that may hold clipped values."""
+    for excess, names in context.once(excesses):
+        if context.basis is None:
+            yield Caveat("clipped", (), False, excess.text(["any result of this fit"]))
+        elif names:
+            chosen = tuple(sorted(names))
+            yield Caveat("clipped", chosen, True, excess.text(chosen))
+
+
+def _excess(column: Numeric, each: Sequence[FloatArray], top: bool) -> Excess | None:
+    # Share of the draws in which the excess may be smaller, so that it is not noise.
+    excess_quantile = 0.05
+    if has_natural_end(column, top):
+        return None
+    last, expected = np.array([last_cell(column, shares, top) for shares in each]).T
+    large = np.quantile(last - expected, excess_quantile) > MIN_EXCESS_SHARE
+    large &= last.mean() > MIN_EXCESS_FACTOR * expected.mean()
+    return Excess(column, top, float(last.mean())) if large else None
+
+
+def cell_shares(column: Numeric, model: Model) -> FloatArray:
+    """Return the share of each cell of a column in a distribution, without missing values."""
+    counts = model.project((column.name,)).values[: column.cells.count]
+    return np.asarray(counts / max(float(counts.sum()), np.finfo(np.float64).tiny))
+
+
+def numeric_columns(context: Context) -> list[Numeric]:
+    """Return the release's columns of numbers, dates and times."""
+    columns = () if context.release is None else context.release.schema.columns
+    return [c for c in columns if isinstance(c, NUMERIC_KINDS)]

@@ -1,0 +1,85 @@
+"""The context that the checks of an analysis read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from margrave.inference.datasets import DataSets
+from margrave.inference.estimate import Estimate
+from margrave.inference.fitted import Basis, EstimateTerm
+from margrave.inference.probe import Trial
+from margrave.inference.replicates import OnUnstable, Replicates, Runs
+from margrave.release.draws import Draws
+
+T = TypeVar("T")
+Columns = Sequence[str] | Literal["probe"] | None
+
+_NO_TERM = EstimateTerm((), ())
+
+
+@dataclass(frozen=True)
+class AnalysisSettings:
+    """Arguments of `analyze` that concern results, not the drawing of data sets."""
+
+    level: float
+    max_std_error: float
+    on_unstable: OnUnstable
+    bias_correct: bool
+    bounds: Any
+    columns: Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """An analysis whose estimates are combined and whose caveats are not yet known.
+
+    Attributes:
+        estimates: The estimates, within their bounds.
+        uncut: The estimates before they were moved to their bounds.
+        basis: The columns that the fit uses; None if unknown.
+        draws: The data sets.
+        trial: The fit, its first data set and result there.
+        runs: The runs on the data sets, and on those of the release's own distribution.
+        places: The data sets that are used.
+        replicates: The aligned results, one entry for each of ``runs``.
+        settings: The arguments of `analyze`.
+    """
+
+    estimates: tuple[Estimate, ...]
+    uncut: tuple[Estimate, ...]
+    basis: Basis | None
+    draws: DataSets
+    trial: Trial
+    runs: Sequence[Runs]
+    places: Sequence[int]
+    replicates: Sequence[Replicates]
+    settings: AnalysisSettings
+    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the estimates."""
+        return tuple(e.name for e in self.estimates)
+
+    @property
+    def release(self) -> Draws | None:
+        """The data sets if a release drew them; other tables do not say what was measured."""
+        return self.draws if isinstance(self.draws, Draws) else None
+
+    @property
+    def is_function(self) -> bool:
+        """True if the fit is a function of the caller's, with variances of its own."""
+        return self.basis is None or self.basis.kind == "function"
+
+    def term(self, name: str) -> EstimateTerm:
+        """Return the columns that an estimate is about; none if unknown."""
+        return _NO_TERM if self.basis is None else self.basis.terms.get(name, _NO_TERM)
+
+    def once(self, compute: Callable[[Context], T]) -> T:
+        """Return ``compute(self)``, computed once."""
+        if compute not in self._memo:
+            self._memo[compute] = compute(self)
+        result: T = self._memo[compute]
+        return result

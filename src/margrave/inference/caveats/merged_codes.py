@@ -1,0 +1,124 @@
+"""Rare codes that were merged: no marginal of several columns separates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from margrave.errors import InputError
+from margrave.inference.caveats.context import Context
+from margrave.inference.columns import some
+from margrave.inference.estimate import Caveat
+from margrave.inference.fitted import Basis
+from margrave.release.conditions import Condition, codes_of, widened
+from margrave.release.draws import MERGED, SHARED, Draws, merged_words
+from margrave.schema import Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.types import Attribute, Clique
+
+
+@dataclass(frozen=True, eq=False)
+class MergedColumn:
+    """The merged codes of one column that an analysis joins with others.
+
+    Attributes:
+        sets: Sets of codes that share one count.
+        always: Every estimate separates them, by a condition or a counted value.
+        by_value: An estimate that joins the column loses relation by them.
+    """
+
+    schema: Schema
+    column: Attribute
+    sets: tuple[tuple[int, ...], ...]
+    always: bool
+    by_value: bool
+
+    def separates(self, condition: Condition) -> bool:
+        """Return whether a condition selects a part of a set of merged codes."""
+        try:
+            return self._splits(codes_of(self.schema, self.column, condition))
+        except InputError:  # a level that a transformation made: assume the worst
+            return self._splits(self.sets[0][:1])
+
+    def _splits(self, codes: Sequence[int]) -> bool:
+        return any(0 < len(set(codes) & set(s)) < len(s) for s in self.sets)
+
+    def separated_by(self, context: Context, name: str) -> bool:
+        """Return whether an estimate depends on one of some merged codes apart from the others."""
+        term = context.term(name)
+        levels = term.levels.get(self.column, ())
+        if self.always or levels is None:
+            return True
+        if self.by_value and (not levels or name == "Intercept"):
+            return self.column in (*term.joins, *term.pivots)
+        return any(self.separates(v) if v else self._splits((0,)) for v in levels)
+
+    def __str__(self) -> str:
+        return f"{MERGED}: {merged_words(self.schema, {self.column: self.sets})}. {SHARED}"
+
+
+def merged(context: Context) -> tuple[MergedColumn, ...]:
+    """Return the merged codes of the analysis's columns; of one column alone all were counted."""
+    # Share of a column's variance within merged codes that matters to an analysis of its values:
+    # a slope on the column is too small by that share.
+    min_variance_lost = 0.05
+    release, basis = context.release, context.basis
+    if release is None or basis is None or len(set(basis.columns)) < 2:
+        return ()
+    found = []
+    for column in (c for c in basis.columns if c in release.merged):
+        codes = MergedColumn(release.schema, column, release.merged[column], False, False)
+        conditions = dict(basis.conditions)
+        always = column in conditions and codes.separates(conditions[column])
+        by_value = basis.kind != "function" and column in valued(basis, release.schema)
+        lossy = by_value and _variance_lost(release, column) > min_variance_lost
+        found.append(MergedColumn(release.schema, column, codes.sets, always, lossy))
+    return tuple(found)
+
+
+def valued(basis: Basis, schema: Schema) -> tuple[Attribute, ...]:
+    """Return the columns taken by value, and those with a condition finer than their bins."""
+    finer = (a for a, wanted in basis.conditions if widened(schema, a, wanted) is not None)
+    return tuple(dict.fromkeys([*basis.by_value, *finer]))
+
+
+def by_merged_codes(context: Context) -> dict[str, tuple[Clique, ...]]:
+    """Return, for each estimate, the columns of which it separates merged codes, with their joins."""
+    return {
+        n: tuple(
+            tuple(dict.fromkeys([*context.term(n).joins, m.column]))
+            for m in context.once(merged)
+            if m.separated_by(context, n)
+        )
+        for n in context.names
+    }
+
+
+def check(context: Context) -> Iterator[Caveat]:
+    """Yield which codes were merged, and which estimates separate them."""
+    for m in context.once(merged):
+        names = tuple(n for n in context.names if m.separated_by(context, n))
+        about = f" The result for {some(names)} is an assumption, not evidence." if names else ""
+        yield Caveat("merged codes", names, bool(names), f"{m}{about}")
+
+
+def _variance_lost(draws: Draws, column: Attribute) -> float:
+    """Return the share of a column's variance within merged codes, by the first distribution."""
+    line = draws.schema.column(column)
+    if not isinstance(line, NUMERIC_KINDS):
+        return 0.0
+    counts = next(draws.models()).project((column,)).values[: line.cells.count]
+    middle, kinds = np.mean(line.cells.extremes, axis=0), np.arange(len(counts))
+    for codes in draws.merged[column]:
+        kinds[[c for c in codes if c < len(counts)]] = codes[0]
+    within = sum(_scatter(counts[kinds == k], middle[kinds == k]) for k in np.unique(kinds))
+    whole = _scatter(counts, middle)
+    return float(within / whole) if whole > 0 else 0.0
+
+
+def _scatter(counts: Any, values: Sequence[float] | Any) -> float:
+    n = counts.sum()
+    return float(counts @ (values - counts @ values / n) ** 2) if n > 0 else 0.0

@@ -1,0 +1,308 @@
+"""Linear and logistic regression by a formula, which is data: parsed to a closed tree, never run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from margrave.errors import InputError
+from margrave.formula import (
+    Call,
+    Category,
+    ColumnName,
+    Formula,
+    Node,
+    columns_in,
+    expand,
+    factors_of,
+    gives_truth,
+    needed_in,
+    parse,
+    written,
+)
+from margrave.inference.columns import (
+    check_in_schema,
+    is_number,
+    is_truth,
+    levels_of,
+    some,
+    value_of,
+)
+from margrave.inference.expressions import (
+    SPLINES,
+    Evaluator,
+    check_columns,
+    complete_rows,
+    infinite_value,
+    place_of,
+    unknown_level,
+)
+from margrave.inference.fitted import Basis, EstimateTerm, Fitted, estimable, selected
+from margrave.inference.subset import SubsetEstimand
+from margrave.schema import Schema
+from margrave.types import Clique, FloatArray
+
+Levels = dict[str, tuple[str, ...] | None]
+
+
+@dataclass(frozen=True)
+class _Regression(SubsetEstimand):
+    """A regression by a formula. Coefficients that a data set does not determine are absent."""
+
+    formula: str
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
+        """Raise `InputError` unless the formula names columns of kinds that fit."""
+        _need_libraries()
+        self.check_where(frame, schema)
+        tree = check_formula(self.formula, list(frame.columns))
+        self._outcome(frame, tree.left)
+        check_terms(tree.right, frame)
+
+    def __call__(self, frame: pd.DataFrame) -> Fitted:
+        _need_libraries()
+        from margrave.inference.design import design
+
+        frame = self.part(frame)
+        tree = check_formula(self.formula, list(frame.columns))
+        y, x, names = design(tree.right, frame, self._outcome(frame, tree.left).to_numpy())
+        alone, independent = estimable(x)
+        fitted = self._fit(y, x[:, independent], selected(names, independent))
+        fitted = fitted.only(alone[independent])
+        return replace(fitted, basis=self._basis(tree, fitted.names))
+
+    @abstractmethod
+    def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
+        """Return the outcome as numbers, NaN if a column that it needs is missing."""
+
+    @abstractmethod
+    def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted: ...
+
+    def _basis(self, tree: Formula, names: tuple[str, ...], **facts: Any) -> Basis:
+        where = tuple(self.conditions)
+        by_value = tuple(
+            dict.fromkeys(n for s in (tree.left, tree.right) for n in columns_in(s, coded=False))
+        )
+        known = {"conditions": tuple(self.conditions.items()), "notes": self.subset_notes} | facts
+        return Basis(
+            (*dict.fromkeys([*columns_in(tree.left), *columns_in(tree.right), *where]),),
+            terms_of(tree, names, where), by_value, (*by_value, *where), kind="coefficients", **known,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OLS(_Regression):
+    """Linear regression by a formula: ``OLS("hours ~ age + C(sex)")``.
+
+    Dates and times enter as days since 1970; true and false, and comparisons, as 1 and 0.
+
+    Attributes:
+        formula: ``outcome ~ terms``; see the page on inference for its grammar.
+        robust: Use variances that hold with unequal spread (HC1).
+    """
+
+    robust: bool = False
+
+    def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
+        column = frame[left.name] if isinstance(left, ColumnName) else None
+        if column is not None and not is_truth(column) and levels_of(column) is not None:
+            raise InputError(
+                f"Column {column.name!r} is not a number, so it cannot be an outcome.",
+                remedy="Use Logistic.",
+            )
+        found = _series(frame, left, Evaluator(frame).numbers(left))
+        if np.isinf(found).any():
+            raise infinite_value(written(left))
+        return found
+
+    def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted:
+        import statsmodels.regression.linear_model as linear
+
+        result = linear.OLS(y, x).fit(cov_type="HC1" if self.robust else "nonrobust")
+        return Fitted.of(names, result.params, result.cov_params())
+
+
+@dataclass(frozen=True)
+class Logistic(_Regression):
+    """Logistic regression by a formula, whose coefficients are log odds ratios.
+
+    ``Logistic("income ~ age + C(race)", success=">50K")``, or with a comparison on the left,
+    ``Logistic("age > 65 ~ C(sex)")``. A separated outcome is a fit that did not converge.
+
+    Attributes:
+        formula: ``outcome ~ terms``; see the page on inference for its grammar.
+        success: The value of the outcome that counts as 1. By default the second of two values;
+            a column of numbers holds 0 and 1.
+        robust: Use variances that hold with unequal spread (HC1).
+    """
+
+    success: Any = None
+    robust: bool = False
+
+    def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
+        """Raise `InputError` unless the columns fit and the outcome has two values."""
+        super().check(frame, schema)
+        left = parse(self.formula).left
+        if self.success is not None and isinstance(left, ColumnName):
+            check_in_schema(schema, frame[left.name], left.name, self.success)
+
+    def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
+        if isinstance(left, ColumnName):
+            column = frame[left.name]
+            return self._ones(column, left.name).astype(float).where(column.notna())
+        if self.success is not None:
+            raise InputError(
+                "A comparison needs no value that counts as 1.", remedy="Leave success out."
+            )
+        if not gives_truth(left):
+            raise InputError(
+                f"The outcome {written(left)!r} is not a comparison.",
+                remedy='Write one such as "age > 65 ~ sex".',
+            )
+        return _series(frame, left, Evaluator(frame).truths(left))
+
+    def _ones(self, column: pd.Series, name: str) -> pd.Series:
+        if self.success is not None:
+            return column == value_of(column, name, self.success)
+        levels = levels_of(column)
+        if levels is not None:
+            if len(levels) != 2:
+                raise InputError(
+                    f"Column {name!r} has {len(levels)} values, and a logistic regression needs two.",
+                    remedy=f"Name the one that counts as 1 (success) among: {some(levels)}.",
+                )
+            return column == levels[1]
+        if not (is_number(column) and column.dropna().isin([0, 1]).all()):
+            raise InputError(
+                f"Column {name!r} holds other values than 0 and 1.",
+                remedy="Name the value that counts as 1 (success), or write a comparison.",
+            )
+        return column == 1
+
+    def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted:
+        import statsmodels.discrete.discrete_model as discrete
+        from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
+        robust, k = "HC1" if self.robust else "nonrobust", len(names)
+        try:
+            with np.errstate(all="ignore"):
+                result = discrete.Logit(y, x).fit(disp=0, cov_type=robust)
+                converged = bool(result.mle_retvals["converged"])
+                return Fitted.of(names, result.params, result.cov_params(), converged=converged)
+        except (np.linalg.LinAlgError, PerfectSeparationError):
+            return Fitted.of(names, np.full(k, np.nan), np.full((k, k), np.nan), converged=False)
+
+    def _basis(self, tree: Formula, names: tuple[str, ...], **facts: Any) -> Basis:
+        conditions = dict(self.conditions)
+        if self.success is not None and isinstance(tree.left, ColumnName):
+            conditions[tree.left.name] = self.success
+        return super()._basis(tree, names, conditions=tuple(conditions.items()))
+
+
+@lru_cache(maxsize=256)
+def terms_of(tree: Formula, names: tuple[str, ...], where: Clique = ()) -> dict[str, EstimateTerm]:
+    """Return the columns and levels that each coefficient of a formula is about.
+
+    The intercept is the estimate at the reference of every category, and depends on every slope.
+
+    Example:
+        >>> terms_of(parse("y ~ x * C(z)"), ("Intercept", "x:C(z)[T.b]"))["x:C(z)[T.b]"]
+        EstimateTerm(columns=('y', 'x', 'z'), joins=('y', 'x', 'z'), pivots=('x', 'z'), levels={'z': ('b', '')})
+    """
+    outcome, every = columns_in(tree.left), (*columns_in(tree.left), *columns_in(tree.right))
+    terms, references = {}, dict[str, tuple[str, ...]]()
+    for name in names:
+        inside, levels = _factors(tree, name)
+        joins, pivots = dict.fromkeys([*outcome, *inside, *where]), {*inside, *where}
+        terms[name] = EstimateTerm(
+            tuple(joins), tuple(joins), tuple(p for p in joins if p in pivots), levels
+        )
+        for column, compared in levels.items():
+            if compared is not None and compared[1:]:
+                references[column] = (*references.get(column, ()), compared[1])
+    if "Intercept" in terms:
+        columns = tuple(dict.fromkeys([*every, *where]))
+        unique = {c: tuple(dict.fromkeys(v)) for c, v in references.items()}
+        joins = dict.fromkeys([*outcome, *where])
+        terms["Intercept"] = EstimateTerm(columns, tuple(joins), columns, unique)
+    return terms
+
+
+def _factors(tree: Formula, name: str) -> tuple[Clique, Levels]:
+    """Return the columns of a coefficient's term, and the levels that it compares of categories."""
+    if name == "Intercept":
+        return (), {}
+    try:
+        factors = factors_of(name)
+    except InputError:  # a level with brackets or quotes of its own
+        right = columns_in(tree.right)
+        return right, dict.fromkeys([*columns_in(tree.left), *right])
+    levels: Levels = {}
+    for node, level in factors:
+        coding = node.coding if isinstance(node, Category) else None
+        if coding is not None or (level is not None and isinstance(node, Category | ColumnName)):
+            reference = "" if coding is None or coding.option is None else str(coding.option)
+            levels |= dict.fromkeys(columns_in(node), _compared(coding, level or "", reference))
+    return tuple(dict.fromkeys(c for node, _ in factors for c in columns_in(node))), levels
+
+
+def _compared(coding: Any, level: str, reference: str) -> tuple[str, ...] | None:
+    # Codings of categories in which a coefficient compares every level.
+    all_levels = ("Sum", "Poly", "Helmert", "Diff")
+    if coding is not None and coding.name in all_levels:
+        return None
+    return (level[2:], reference) if level.startswith("T.") else (level,)
+
+
+def check_formula(formula: str, columns: Collection[str]) -> Formula:
+    """Return a formula's tree.
+
+    Raises:
+        InputError: The formula cannot be read, or names something that is not a column.
+
+    Example:
+        >>> str(check_formula("income~age+C(sex)", ["income", "age", "sex"]))
+        'income ~ age + C(sex)'
+    """
+    tree = parse(formula)
+    for side in (tree.left, tree.right):
+        check_columns(side, columns)
+    return tree
+
+
+def check_terms(right: Node, frame: pd.DataFrame) -> None:
+    """Raise `InputError` if there are too many terms, or they do not fit the columns' types."""
+    evaluation = Evaluator(frame.iloc[:0])
+    for node in (node for term in expand(right)[1] for node in term.values()):
+        if isinstance(node, Call) and node.function in SPLINES:
+            evaluation.numbers(node.arguments[0])
+            continue
+        values, coding = evaluation.of(node), node.coding if isinstance(node, Category) else None
+        if coding is None or coding.name != "Treatment" or coding.option is None:
+            continue
+        known = isinstance(values, pd.Categorical) and len(values.categories)
+        if known and place_of(values, coding.option) is None:
+            raise unknown_level(node, values, coding.option)
+
+
+def _series(frame: pd.DataFrame, node: Node, values: Any) -> pd.Series:
+    """Return values as numbers, NaN if a column that the expression needs is missing."""
+    complete = complete_rows(frame, needed_in(node))
+    found = np.where(complete, np.asarray(values, dtype=np.float64), np.nan)
+    return pd.Series(found, index=frame.index)
+
+
+def _need_libraries() -> None:
+    for library in ("statsmodels", "formulaic"):
+        if find_spec(library) is None:
+            raise InputError(
+                f"Regressions need {library}, which is not installed.",
+                remedy="pip install 'margrave[inference]'",
+            )

@@ -1,0 +1,111 @@
+"""Analyses of a part of the records: the values that ``where`` holds columns to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from margrave.errors import InputError
+from margrave.inference.columns import column_of, some, value_of
+from margrave.inference.fitted import Estimand
+from margrave.release.conditions import Condition, codes_of
+from margrave.schema import Schema
+
+Where = Mapping[str, Condition] | None
+
+
+@dataclass(frozen=True)
+class SubsetEstimand(Estimand):
+    """An analysis of all records, or of those that ``where`` selects.
+
+    Attributes:
+        where: Conditions by column, ``{"sex": "F", "age": (30, 40)}``: a value, a list of
+            values, or a range (low, high) that includes its ends, None for an open end. A plain
+            None selects missing values.
+    """
+
+    where: Where = field(default=None, kw_only=True, hash=False)
+
+    @property
+    def conditions(self) -> Mapping[str, Condition]:
+        """The conditions, empty if all records are analyzed."""
+        return self.where or {}
+
+    @property
+    def subset_notes(self) -> tuple[str, ...]:
+        """A sentence that names the part of the records, if it is a part."""
+        return (f"Of the records with {in_words(self.conditions)}.",) if self.conditions else ()
+
+    def check_where(self, frame: pd.DataFrame, schema: Schema | None) -> None:
+        """Raise `InputError` if a condition names no column, or a value that it cannot hold."""
+        if not isinstance(self.conditions, Mapping):
+            raise InputError(
+                f"where is {self.where!r}.", remedy='Give columns and values, such as {"sex": "F"}.'
+            )
+        for name, condition in self.conditions.items():
+            _mask(frame, name, condition)
+            if schema is not None:
+                codes_of(schema, name, condition)
+
+    def part(self, frame: pd.DataFrame, *, empty: bool = False) -> pd.DataFrame:
+        """Return the records selected. Without ``empty``, none at all are a `ValueError`."""
+        for name, condition in self.conditions.items():
+            frame = frame[_mask(frame, name, condition)]
+        if not empty and self.conditions and not len(frame):
+            raise ValueError(f"no record has {in_words(self.conditions)}")
+        return frame
+
+
+def in_words(conditions: Mapping[str, Condition]) -> str:
+    """Return conditions in words.
+
+    >>> in_words({"sex": "F", "age": (30, 40), "ward": ["a", None]})
+    'sex = F, age from 30 to 40 and ward = a or missing'
+    >>> in_words({"pay": (1000, None), "age": (None, 30)})
+    'pay from 1000 and age up to 30'
+    """
+    texts = [f"{name} {_in_words(condition)}" for name, condition in conditions.items()]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _in_words(condition: Condition) -> str:
+    if isinstance(condition, tuple):
+        low, high = condition
+        if low is None or high is None:
+            return f"up to {high}" if low is None else f"from {low}"
+        return f"from {low} to {high}"
+    values = condition if isinstance(condition, list) else [condition]
+    return f"= {some(['missing' if v is None else v for v in values], ' or ')}"
+
+
+def _mask(frame: pd.DataFrame, name: str, condition: Condition) -> Any:
+    column = column_of(frame, name)
+    if isinstance(condition, tuple):
+        low, high = _range(column, name, condition)
+        above = True if low is None else column >= low
+        below = True if high is None else column <= high
+        return column.notna() & above & below
+    values = condition if isinstance(condition, list) else [condition]
+    if not values:
+        raise InputError(f"No value is given for column {name!r}.", remedy="Name at least one.")
+    masks = [column.isna() if v is None else column == value_of(column, name, v) for v in values]
+    return np.logical_or.reduce([m.to_numpy(dtype=np.bool_, na_value=False) for m in masks])
+
+
+def _range(column: pd.Series, name: str, ends: tuple[Any, ...]) -> tuple[Any, Any]:
+    if len(ends) != 2 or ends == (None, None):
+        raise InputError(
+            f"The range for column {name!r} does not have two ends.",
+            remedy="Give (low, high), None for one that is open.",
+        )
+    if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.ordered:
+        raise InputError(
+            f"Column {name!r} has no order, so it takes no range.",
+            remedy="List the values instead.",
+        )
+    low, high = (None if end is None else value_of(column, name, end) for end in ends)
+    return low, high

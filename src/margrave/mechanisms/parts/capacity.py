@@ -1,0 +1,55 @@
+"""The room that a model has for more marginals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from operator import itemgetter
+
+from margrave.domain import Domain
+from margrave.models import CELLS_PER_MB, MAX_MODEL_MB, Fit
+from margrave.types import Clique, FloatArray
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The largest model of a fit, and the marginals that fit into it.
+
+    Args:
+        fit: The fit whose model grows with what is measured.
+        domain: The domain.
+        max_model_mb: The size of the model at most, in MB of 8 bytes a cell; None means
+            ``MAX_MODEL_MB``.
+    """
+
+    fit: Fit
+    domain: Domain
+    max_model_mb: float | None = None
+
+    def cells(self, share: float = 1.0) -> float:
+        """Return a share of the largest size, in cells."""
+        largest = MAX_MODEL_MB if self.max_model_mb is None else self.max_model_mb
+        return share * largest * CELLS_PER_MB
+
+    def up_to(
+        self, cells: float, candidates: Collection[Clique], measured: Collection[Clique]
+    ) -> list[Clique]:
+        """Return the candidates with which the model has at most so many cells."""
+        sizes = self._sizes(candidates, measured)
+        return [r for r, size in zip(candidates, sizes, strict=True) if size <= cells]
+
+    def within(
+        self, candidates: Collection[Clique], measured: Collection[Clique], share: float = 1.0
+    ) -> list[Clique]:
+        """Return the candidates that keep the model within a share of its size or do not enlarge it."""
+        cells = max(self.cells(share), self.fit.cells(self.domain, tuple(measured)))
+        return self.up_to(cells, candidates, measured)
+
+    def some(self, candidates: Collection[Clique], measured: Collection[Clique]) -> list[Clique]:
+        """Return the candidates that there is room for; the smallest, if there is room for none."""
+        sizes = self._sizes(candidates, measured)
+        fitting = [r for r, size in zip(candidates, sizes, strict=True) if size <= self.cells()]
+        return fitting or [min(zip(candidates, sizes, strict=True), key=itemgetter(1))[0]]
+
+    def _sizes(self, candidates: Collection[Clique], measured: Collection[Clique]) -> FloatArray:
+        return self.fit.sizes_with(self.domain, tuple(measured), tuple(candidates))

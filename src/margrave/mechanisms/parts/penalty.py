@@ -1,0 +1,28 @@
+"""The noise that counts against a marginal in a private selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from margrave.domain import Domain
+from margrave.models import projected_error
+from margrave.types import Clique, FloatArray
+
+#: The expected projected error of a measurement, or its full noise.
+PENALTIES = PROJECTED, FULL = "projected", "full"
+
+
+def expected_noise(scale: float, cells: int) -> float:
+    """Return E‖N(0, scale²)‖₁ over the cells of a marginal: sqrt(2 / pi) · scale · cells."""
+    return float(np.sqrt(2.0 / np.pi)) * scale * cells
+
+
+def expected_error(
+    kind: str, estimates: Mapping[Clique, FloatArray], scale: float, domain: Domain
+) -> dict[Clique, float]:
+    """Return the noise that counts against each marginal: "projected" or "full"."""
+    if kind == PROJECTED:
+        return projected_error(estimates, scale, domain)
+    return {r: expected_noise(scale, domain.possible(r)) for r in estimates}

@@ -1,0 +1,213 @@
+"""The papers' forms of the mechanisms. ``docs/papers.md`` is made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from margrave.models import (
+    GeneratorFit,
+    GeneticFit,
+    GraphicalFit,
+    MaxEntropyFit,
+    ParticleFit,
+    RelaxedFit,
+)
+
+
+@dataclass(frozen=True)
+class PublishedForm:
+    """The form that a paper gives a mechanism.
+
+    Args:
+        paper: Its authors, and the year.
+        parameters: The parameters that differ from the mechanism's defaults. Numbers of rounds are
+            examples where papers tune them.
+        departures: What still differs from the paper.
+        needs: Names of parameters that the paper leaves to its user.
+    """
+
+    paper: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    departures: str = "none known"
+    needs: tuple[str, ...] = ()
+
+
+PGM = GraphicalFit(steps=16)
+NETWORK = GeneratorFit(
+    hidden=(512, 1024, 1024), rate=1e-4, active_threshold=0.5, resample=True, kl_weight=0.0
+)
+SEARCH = GeneticFit(
+    population=2,
+    records=2000,
+    generations=200_000,
+    window=1000,
+    tolerance=1e-4,
+    one_way_weight=0.0,
+    init_from_columns=False,
+)
+QUERIES = {"granularity": "query"}
+TEN_BY_TEN = {**QUERIES, "rounds": 10, "queries_per_round": 10}
+
+#: The forms of each mechanism, by its name. A mechanism without one is the library's own.
+PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
+    "aim": (
+        PublishedForm(
+            "McKenna, Mullins, Sheldon, Miklau 2022",
+            {"penalty": "full", "fit": PGM},
+            "measurements have weight 1 / scale² (paper: 1 / scale); the last fit has no warm "
+            "start; scores of large models use synthetic rows of the model",
+        ),
+    ),
+    "mst": (
+        PublishedForm(
+            "McKenna, Miklau, Sheldon 2021",
+            {"max_model_mb": 1e6, "fit": PGM},
+            "columns of constraints do not merge rare codes",
+        ),
+    ),
+    "mwem-pgm": (
+        PublishedForm(
+            "McKenna et al. 2022, Algorithm 1",
+            {"measure_one_way": False, "max_model_mb": None, "fit": PGM},
+            "scores use the weights of the workload",
+        ),
+    ),
+    "mwem": (
+        PublishedForm(
+            "Hardt, Ligett, McSherry 2012",
+            {**QUERIES, "passes": 0, "average": True},
+            "Gaussian instead of Laplace noise; the average is over the weights after each round "
+            "(paper: before each)",
+        ),
+        PublishedForm(
+            "Liu, Vietri, Wu 2021 (with past answers)",
+            {**QUERIES, "at_once": True},
+            "a round's own answer counts once (their code: twice). The default passes over all "
+            "answers up to 100 times per round, and its errors equal those of PEP",
+        ),
+    ),
+    "pep": (
+        PublishedForm(
+            "Liu, Vietri, Wu 2021",
+            {**QUERIES, "rounds": 50},
+            "gamma is the paper's bound on all noise at once, for Gaussian instead of Laplace "
+            "noise; it follows from the number of rounds. A round starts from the weights of the previous"
+            " one, as in the authors' code (Algorithm 2: from uniform weights); repeated answers "
+            "of a query count as their mean",
+        ),
+    ),
+    "gem": (PublishedForm("Liu, Vietri, Wu 2021", {**QUERIES, "fit": NETWORK}),),
+    "rap": (
+        PublishedForm(
+            "Aydore et al. 2021",
+            {**TEN_BY_TEN, "fit": RelaxedFit(clip=True, active_threshold=0.0)},
+            "queries are selected one after the other by the exponential mechanism (equal to "
+            "report-noisy-max with Gumbel noise); the release has a distribution, not the relaxed"
+            " records",
+        ),
+        PublishedForm(
+            "Liu, Vietri, Wu 2021 (RAP^softmax)",
+            {**TEN_BY_TEN, "fit": RelaxedFit(active_threshold=0.0, steps=1000)},
+            "as above, except that the records are distributions already; the steps are those of "
+            "the authors' code, which stops earlier if the loss is constant",
+        ),
+    ),
+    "dual-query": (
+        PublishedForm(
+            "Gaboardi et al. 2014",
+            {"eta": 2.0, "samples": 25},
+            "zCDP as in Liu, Vietri, Wu 2021; the budget goes to the rounds in proportion to (t −"
+            " 1)²; records come from a search of at most `max_nodes` nodes, not from an exact "
+            "solver; eta is adjusted to the budget, for at least two rounds (`eta_used` in the "
+            "certificate)",
+        ),
+    ),
+    "fem": (
+        PublishedForm(
+            "Vietri et al. 2020",
+            {"max_nodes": 200},
+            "the paper states neither rounds, `samples` nor `sigma`; records come from a search "
+            "of at most `max_nodes` nodes",
+        ),
+    ),
+    "pmw-pub": (
+        PublishedForm(
+            "Liu, Vietri, Steinke, Ullman, Wu 2021",
+            {**QUERIES, "shrink": False, "anneal": False, "at_once": True},
+            "as `mwem`",
+            needs=("public",),
+        ),
+    ),
+    "pep-pub": (
+        PublishedForm(
+            "Liu, Vietri, Wu 2021",
+            {**QUERIES, "rounds": 50, "shrink": False, "anneal": False},
+            "as `pep`",
+            needs=("public",),
+        ),
+    ),
+    "gem-pub": (
+        PublishedForm(
+            "Liu, Vietri, Wu 2021",
+            {**QUERIES, "fit": NETWORK},
+            "the number of steps on public data (`pretraining`) is margrave's",
+            needs=("public",),
+        ),
+    ),
+    "jam-pgm": (
+        PublishedForm(
+            "Fuentes et al. 2024",
+            {"equal_weights": True, "fit": PGM},
+            "a private row count is measured first; the open share of the model is the spent "
+            "share of the budget, as in the paper's experiments (Algorithm 2 does not mention "
+            "it); if the last round reads, the rest of the budget also measures that marginal; "
+            "`refit` and draws use the real scales",
+            needs=("public",),
+        ),
+    ),
+    "napsu-mq": (
+        PublishedForm(
+            "Räisä, Jälkö, Kaski, Honkela 2023",
+            {"connect_columns": False, "fit": MaxEntropyFit(reference="first", prior=10.0)},
+            "whole marginals are measured, and all cells count (paper: canonical queries); "
+            "columns in none are measured too; chains run until they mix; the combining rules "
+            "have a floor",
+            needs=("workload",),
+        ),
+    ),
+    "private-gsd": (
+        PublishedForm(
+            "Liu, Tang, Vietri, Wu 2023",
+            {"fit": SEARCH},
+            '`adaptive=True, granularity="query"` has the rounds of the paper, with the '
+            "exponential mechanism",
+        ),
+    ),
+    "privpgd": (
+        PublishedForm(
+            "Donhauser, Abad, Hulkund, Yang 2024",
+            {"fit": ParticleFit.of_paper()},
+            "a step leaves out runs of 16 particles; the steps of the projection, and its "
+            "treatment of negative shares; targets are not drawn as particles; discrete noise on "
+            "shares of constraints; a share costs 1/25 of rho, and "
+            "`constraint_fraction=PrivPGD.constraint_fraction_of_paper(2.5, 1e-5)` uses the "
+            "paper's",
+        ),
+    ),
+    "gaussian": (
+        PublishedForm(
+            "Zhang et al. 2021 (the split), McKenna et al. 2022 (as a baseline)",
+            {},
+            "none known: noisy answers without records",
+        ),
+    ),
+    "independent": (
+        PublishedForm(
+            "McKenna et al. 2022 (as a baseline)",
+            {"fit": PGM},
+            "columns that constraints join are as independent as the constraints allow",
+        ),
+    ),
+}

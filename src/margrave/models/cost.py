@@ -1,0 +1,62 @@
+"""About what fitting takes, from public sizes: runs that were measured, scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from margrave.domain import Domain
+from margrave.types import Clique
+
+#: Model sizes count 8 bytes a cell, as in the papers.
+CELLS_PER_MB = 2**20 // 8
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor seconds and memory in MB. Measured on two cores of a small server: orders of magnitude."""
+
+    seconds: float = 0.0
+    mb: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.seconds + other.seconds, self.mb + other.mb)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitLoad:
+    """The work that a run gives its fit, from public inputs and a guess of the number of rows.
+
+    Attributes:
+        candidates: Every marginal that may be measured.
+        cells: Their cells together.
+        measured: Number of marginals measured, at most.
+        rounds: Number of estimates between measurements; 0 if all is measured at once.
+        rows: The guess.
+        max_model_mb: The limit of the mechanism; 0 if it has none.
+    """
+
+    candidates: Collection[Clique]
+    cells: int
+    measured: int
+    rounds: int
+    rows: int
+    max_model_mb: float
+
+
+def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
+    """Return the cost of a junction tree that fills its limit, calibrated again and again.
+
+    The time counts rounds alone: what is measured at once makes small trees.
+    """
+    seconds_per_round = 0.05
+    seconds_per_cell = 4e-9
+    round_calibrations = 40
+    final_calibrations = 450
+    counts = 64 * load.cells / 2**20
+    mb = min(load.max_model_mb, counts, domain.cells() / CELLS_PER_MB)
+    if not load.rounds:
+        return Cost(mb=mb)
+    largest = min(load.max_model_mb * CELLS_PER_MB, domain.cells())
+    each = seconds_per_round + round_calibrations * largest / 2 * seconds_per_cell
+    return Cost(load.rounds * each + final_calibrations * largest * seconds_per_cell, mb)

@@ -1,0 +1,84 @@
+"""NoModel: the place of a model that a release does not have, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from margrave.domain import Domain
+from margrave.errors import ReleaseError
+from margrave.models.decode import total_of
+from margrave.models.protocol import FittedAnswers, ModelState
+from margrave.types import AnyArray, Clique, FloatArray
+
+
+class NoModel(FittedAnswers):
+    """A model that answers nothing: every question is a ReleaseError with the reason and the remedy.
+
+    ``total`` is the number of records by the noisy answers alone. ``kept`` is the state of a model of a kind that this
+    installation cannot read: ``state`` returns it, so that a release that is saved again still has it.
+    """
+
+    def __init__(
+        self, domain: Domain, total: float, reason: str, kept: ModelState | None = None
+    ) -> None:
+        self._domain, self._total, self._kept = domain, total, kept
+        self.absent = one_line(reason)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes of the table."""
+        return self._domain
+
+    @property
+    def total(self) -> float:
+        """The number of records, public or estimated."""
+        return self._total
+
+    def refuse(self) -> NoReturn:
+        """Raise the ReleaseError that gives the reason."""
+        raise ReleaseError(
+            f"This release has no model: {self.absent}.",
+            remedy="Fit one to its noisy answers at no cost: release.refit(...), or margrave refit.",
+        )
+
+    def answer(
+        self,
+        cliques: Iterable[Clique],
+        *,
+        rng: np.random.Generator | None = None,
+        scale: float = 0.0,
+        limit: int | None = None,
+    ) -> dict[Clique, FloatArray]:
+        """Raise a ReleaseError."""
+        self.refuse()
+
+    def distribution(self) -> NoReturn:
+        """Raise a ReleaseError."""
+        self.refuse()
+
+    def state(self) -> ModelState:
+        """Return the state that was kept, or the reason as plain data."""
+        kind = "none"
+        if self._kept is not None:
+            return self._kept
+        return ModelState(kind, {"total": self._total, "reason": self.absent}, {})
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line of printable characters that ends without a full stop."""
+    max_reason_characters = 400
+    shown = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return shown[:max_reason_characters].rstrip(". ")
+
+
+def load_absent(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> NoModel:
+    """Return the place of a model by what ``state`` described; a malformed state is a ReleaseError."""
+    reason = facts.get("reason")
+    if not isinstance(reason, str):
+        raise ReleaseError("The release has no model, and does not say why.")
+    return NoModel(domain, total_of(facts), reason)

@@ -1,0 +1,244 @@
+"""Plan a run from public inputs alone: no table is read and nothing is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from margrave._fields import is_whole
+from margrave.accounting import Budget, Unit
+from margrave.accounting.strength import check_strength
+from margrave.cost import RunCost, median_cells
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.marginal import TOTAL
+from margrave.mechanisms import Mechanism
+from margrave.mechanisms.common import PlannedMeasurement
+from margrave.mechanisms.parts.budget import total_steps
+from margrave.mechanisms.parts.checks import check_run
+from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.mechanisms.parts.public import lacks_public
+from margrave.provenance import Provenance
+from margrave.release.diagnostics import left_out
+from margrave.types import Attribute, Clique
+from margrave.unit import unit_of
+from margrave.workload import Workload
+
+"""Up to how many kinds of noise are listed one by one."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Some marginals measured with the same noise.
+
+    Args:
+        what: The marginals in words.
+        marginals: Their number.
+        scale: The standard deviation of the noise in each cell.
+        error: The expected L1 error of the median marginal by noise alone, in records:
+            ``sqrt(2/pi) scale cells``.
+        at_most: There may be fewer marginals, with less noise.
+        least: The error of the smallest pair, or column, that may be selected.
+        chosen: The mechanism selects the marginals from the data, and need not take typical ones.
+        expected: The number of marginals for the plan's number of records, if it depends on that.
+    """
+
+    what: str
+    marginals: int
+    scale: float
+    error: float
+    at_most: bool
+    least: float = 0.0
+    chosen: bool = False
+    expected: int | None = None
+
+    @property
+    def expected_error(self) -> float:
+        """The error for the expected number of marginals: noise grows with the root of their
+        number.
+        """
+        return self.error * self._fewer
+
+    @property
+    def _fewer(self) -> float:
+        return 1.0 if self.expected is None else math.sqrt(self.expected / self.marginals)
+
+    def verdict(self, rows: int) -> str | None:
+        """Return a warning if the noise in a cell exceeds the mean count of a cell, else None."""
+        more = "fewer or coarser bins, or more budget"
+        if self.expected_error <= rows:
+            return None
+        if self.chosen and self.least * self._fewer <= rows:
+            return f"{self.what}: typical ones are too noisy with {rows:,} rows, so smaller are taken: {more} help."
+        return f"{self.what}: too noisy to be of use with {rows:,} rows: {more}."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run.
+
+    ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
+    no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
+    ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
+    posterior is sampled at the end; ``seconds`` does not include that.
+
+    **Privacy:** a function of public inputs.
+    """
+
+    mechanism: str
+    unit: str
+    epsilon: float
+    delta: float
+    rho: Fraction
+    columns: int
+    cells: int
+    largest: Clique
+    largest_cells: int
+    workload: int | None
+    counted: int
+    counted_cells: int
+    unasked: tuple[Attribute, ...]
+    noise: tuple[Noise, ...]
+    max_model_mb: float | None
+    rows: int
+    memory_mb: float
+    seconds: float | None
+    posterior: bool
+    lacks_public: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON."""
+        return {
+            **vars(self),
+            "rho": {"exact": str(self.rho), "decimal": float(self.rho)},
+            "cells": str(self.cells),
+            "largest": list(self.largest),
+            "unasked": list(self.unasked),
+            "noise": [vars(n) for n in self.noise],
+        }
+
+
+def plan(
+    domain: Domain,
+    mechanism: Mechanism,
+    *,
+    budget: Budget,
+    unit: Unit | str,
+    workload: Workload | None = None,
+    rows: int = 100_000,
+) -> Plan:
+    """Return the noise, the expected errors, the memory and the time of a run.
+
+    ``rows`` is a guess, used for memory and time only. Raises what a run would raise before it
+    reads a row, but a public table may still be missing.
+
+    **Privacy:** none spent: no row is read.
+    """
+    # Counts are 64-bit integers.
+    max_rows = 2**63 - 1
+    if not isinstance(domain, Domain):
+        raise InputError(
+            f"The domain is of type {type(domain).__name__}.", remedy="Give schema.domain."
+        )
+    if not is_whole(rows, 0) or rows > max_rows:
+        raise InputError(
+            "rows is not a number of rows.", remedy=f"Give a whole number from 0 to {max_rows}."
+        )
+    check_strength(budget)
+    unit = unit_of(unit)
+    check_run(domain, mechanism, unit, ahead=True)
+    reads = list(dict.fromkeys(mechanism.reads(domain)))
+    provenance = Provenance.of(mechanism.config())
+    if workload is None:
+        workload = provenance.workload_on(domain)
+    steps = mechanism.steps(domain, budget.rho, unit)
+    for_total = total_steps(domain, budget.rho, unit)
+    largest = max(reads, key=domain.cells)
+    max_model_mb = provenance.parameters.get("max_model_mb")
+    cost = RunCost(
+        domain=domain,
+        mechanism=mechanism,
+        reads=reads,
+        steps=steps,
+        rho=budget.rho,
+        unit=unit,
+        rows=rows,
+        max_model_mb=max_model_mb or 0.0,
+    )
+    seconds, memory_mb = cost.total()
+    expected = mechanism.expected(domain, budget.rho, max(rows, 1), unit)
+    return Plan(
+        mechanism=provenance.mechanism,
+        unit=str(unit),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        rho=budget.rho,
+        columns=len(domain),
+        cells=domain.cells(),
+        largest=largest,
+        largest_cells=domain.cells(largest),
+        workload=None if workload is None else len(workload.cliques),
+        counted=len(reads),
+        counted_cells=cost.cells,
+        unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], provenance),
+        noise=_noise(domain, steps, reads, expected),
+        max_model_mb=max_model_mb,
+        rows=rows,
+        memory_mb=memory_mb,
+        seconds=seconds,
+        posterior=cost.samples_posterior,
+        lacks_public=lacks_public(mechanism),
+    )
+
+
+def _unasked(
+    domain: Domain,
+    reads: Collection[Clique],
+    steps: Sequence[PlannedMeasurement],
+    provenance: Provenance,
+) -> tuple[Attribute, ...]:
+    """Return the columns of no marginal that may be asked for.
+
+    A column read only to count all records does not qualify: a step or the workload must name it
+    too.
+    """
+    total = TOTAL.counting_clique(domain)
+    asked_for = [r for r in reads if r != total]
+    asked_for += [c for s in steps for c in s.cliques]
+    asked_for += provenance.workload_on(domain) or []
+    return left_out(domain, [*asked_for, provenance.started_from])
+
+
+def _noise(
+    domain: Domain,
+    steps: Sequence[PlannedMeasurement],
+    reads: Collection[Clique],
+    expected: int | None,
+) -> tuple[Noise, ...]:
+    max_listed = 6
+    if len(steps) > max_listed:
+        ordered = sorted(steps, key=lambda s: s.scale)
+        named = {
+            "least noisy": ordered[0],
+            "middle": ordered[len(ordered) // 2],
+            "noisiest": ordered[-1],
+        }
+        steps = [replace(s, what=f"{words}: {s.what}") for words, s in named.items()]
+    fewest = min(map(domain.cells, [r for r in reads if len(r) > 1] or reads))
+    return tuple(
+        Noise(
+            s.what,
+            s.marginals,
+            s.scale,
+            each * median_cells(domain, s),
+            s.at_most,
+            each * fewest,
+            s.adaptive,
+            expected if s.adaptive and s.at_most else None,
+        )
+        for s in steps
+        for each in [expected_noise(s.scale, 1)]
+    )

@@ -1,0 +1,16 @@
+"""The questions that the gate answers. Each kind is one class, which says all that there is to say about it."""
+
+from margrave.privacy.requests.measure import MeasureMarginals, MeasureQueries, MeasureScores
+from margrave.privacy.requests.request import PublicKnowledge, Request
+from margrave.privacy.requests.select import SelectHalfSpace, SelectMarginal, SelectQueries
+
+__all__ = [
+    "MeasureMarginals",
+    "MeasureQueries",
+    "MeasureScores",
+    "PublicKnowledge",
+    "Request",
+    "SelectHalfSpace",
+    "SelectMarginal",
+    "SelectQueries",
+]

@@ -1,0 +1,9 @@
+"""Drafts of schemas and checks of tables. They read rows: the results are for the custodian alone.
+
+**Privacy:** NOT private.
+"""
+
+from margrave.profiling.check import check_table
+from margrave.profiling.draft import draft_schema
+
+__all__ = ["check_table", "draft_schema"]

@@ -1,0 +1,92 @@
+"""Check a table against a schema: what would be refused, what would be moved, and what to look at first.
+
+**Privacy:** NOT private: true counts, for the custodian alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from margrave.data.loading import is_path, numbering_of, read_pieces
+from margrave.data.readers import open_file
+from margrave.error_sanitizer import hide_rows
+from margrave.errors import MargraveError
+from margrave.frames import each_column, names_of
+from margrave.profiling.draft import draft_schema
+from margrave.profiling.header_check import columns_named_like_values, question
+from margrave.profiling.identifiers import best_identifier, of_persons
+from margrave.schema import (
+    Categorical,
+    Column,
+    Date,
+    Integer,
+    Ordinal,
+    Preflight,
+    Real,
+    Schema,
+    Timestamp,
+    check_schema_given,
+)
+from margrave.schema.column_profile import profile_column
+from margrave.schema.person_check import describe_ignored_person
+
+
+@hide_rows
+def check_table(source: Any, schema: Schema) -> Preflight:
+    """Return the values that ``read_table`` would refuse or change. For the custodian only.
+
+    **Privacy:** NOT private: true counts.
+    """
+    # Rows up to which a check drafts a schema to compare, which holds the whole table.
+    max_rows = 1_000_000
+    check_schema_given(schema)
+    schema.check_apart(source)
+    numbering = numbering_of(schema)
+    _, persons, found = read_pieces(source, schema, numbering, causes=True)
+    names = [c.name for c in schema.columns]
+    odd = columns_named_like_values(schema.columns)
+    further = [question(names, odd)] if odd else []
+    found = replace(found, drafted=() if found.rows > max_rows else _drafted(source, schema))
+    if persons is None or numbering is None:
+        return replace(found, further=(*further, *_overlooked(source, schema)))
+    return replace(found, further=tuple(further), persons=numbering.check(persons))
+
+
+def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
+    if schema.draft:  # which says so itself
+        return ()
+    try:
+        fresh = {c.name: _declared(c) for c in draft_schema(source).columns}
+    except MargraveError:  # there is nothing to draft
+        return ()
+    return tuple(
+        c.name
+        for c in schema.columns
+        if (what := _declared(c)) is not None and what == fresh.get(c.name)
+    )
+
+
+def _declared(column: Column) -> object:
+    if isinstance(column, Integer | Real | Date | Timestamp):
+        return type(column), column.low, column.high
+    return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
+
+
+def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
+    ignored = [
+        n
+        for n in (open_file(source).columns if is_path(source) else names_of(source))
+        if n in schema.ignore
+    ]
+    if not ignored:
+        return ()
+    frame = open_file(source).read(ignored) if is_path(source) else source
+    person = best_identifier(
+        [
+            e
+            for n, pieces in each_column(frame, ignored)
+            if of_persons(e := profile_column(n, pieces))
+        ]
+    )
+    return () if person is None else (describe_ignored_person(person),)

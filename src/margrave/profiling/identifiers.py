@@ -1,0 +1,82 @@
+"""Which column says whose row it is, by its name and its values: for drafts and checks.
+
+**Privacy:** NOT private: for the custodian alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.text_patterns import date_format
+
+WHO = r"(patient(en)?|person(en)?|client|customer|member|subject|student|pupil|user|employee|household|kunden?)"
+KEY = r"(id|nr|no|num|nummer|number|key|code|pseudonym)"
+KEYS = re.compile(rf"(^|[^a-z])(({WHO}|pat)[^a-z]?{KEY}|mrn|ssn|pid)$")
+
+
+def names_persons(name: str) -> bool:
+    """Return True if a column's name suggests an identifier of persons or rows.
+
+    >>> [n for n in ("patient_id", "PatientID", "paid", "user", "users") if names_persons(n)]
+    ['patient_id', 'PatientID', 'user']
+    """
+    names = re.compile(
+        rf"(^|[^a-z])(id|nr|uid|uuid|guid|pseudonym)($|[^a-z])|{WHO}[^a-z]?{KEY}?$|{KEYS.pattern}"
+    )
+    return names.search(_plain(name)) is not None
+
+
+def names_a_key(name: str) -> bool:
+    """Return True if a column's name suggests an identifier of persons."""
+    return KEYS.search(_plain(name)) is not None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def identifies(name: str, counts: Counter[str]) -> bool:
+    """Return True if a column looks like a person ID column: many codes, most of them on few rows."""
+    # Share of the rows beyond which distinct codes are identifiers; a fifth of it is enough for
+    # long ones.
+    min_share = 0.1
+    if len(counts) <= MAX_LISTED_TEXTS:
+        return False
+    share, named, key = len(counts) / counts.total(), names_persons(name), names_a_key(name)
+    if all(re.fullmatch(r"(0|[1-9]\d*)(\.0+)?", t) for t in counts):
+        return key or (named and share > min_share / 2)
+    codes = [
+        t
+        for t in counts
+        if not re.search(r"\s", t) and (key or len(t) >= 5) and re.search(r"\d", t)
+    ]
+    digits = [sum(map(str.isdigit, t)) for t in codes]
+    coded = sum(key or d >= 4 or len(t) >= 8 for t, d in zip(codes, digits, strict=True))
+    long = sum(d >= 6 or len(t) >= 12 for t, d in zip(codes, digits, strict=True))
+    most = 0.9 * len(counts)
+    return coded >= most and (
+        key or named or share > min_share or (long >= most and share > min_share / 5)
+    )
+
+
+def of_persons(evidence: ColumnProfile) -> bool:
+    """Return True if a column looks like an identifier of persons of whom some have several rows."""
+    texts = evidence.counts
+    if not texts or date_format(texts) is not None:
+        return False
+    named = names_persons(evidence.name) and len(texts) > max(MAX_LISTED_TEXTS, evidence.rows / 2)
+    return evidence.rows > len(texts) and (named or identifies(evidence.name, texts))
+
+
+def best_identifier(found: Sequence[ColumnProfile]) -> ColumnProfile | None:
+    """Return the column most likely to be the person ID column: by its name, then by the fewest
+    persons.
+    """
+    return min(
+        found,
+        key=lambda e: (not names_a_key(e.name), not names_persons(e.name), len(e.counts)),
+        default=None,
+    )

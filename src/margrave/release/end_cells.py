@@ -1,0 +1,50 @@
+"""The cells at the ends of a numeric column, in which values from beyond its bounds are counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from margrave.schema import Integer, Real
+from margrave.schema.numeric import Numeric
+from margrave.types import FloatArray
+
+#: Share of the records in the last cell, beyond what its neighbors predict, that matters.
+MIN_EXCESS_SHARE = 0.005
+
+#: The last cell also has to hold this many times what is predicted: some distributions rise.
+MIN_EXCESS_FACTOR = 1.5
+
+
+def has_natural_end(column: Numeric, top: bool) -> bool:
+    """Return True for a lower bound of 0, and of whole numbers 1: no value is expected below it."""
+    whole_from_one = column.cells.whole and column.low == 1
+    return not top and isinstance(column, Integer | Real) and (column.low == 0 or whole_from_one)
+
+
+def last_cell(column: Numeric, shares: FloatArray, top: bool) -> tuple[float, float]:
+    """Return the share of the last cell, and the share that the bins before it predict.
+
+    Args:
+        column: A numeric column.
+        shares: The share of each of its cells among the records that are not missing.
+        top: Whether the last cell is the one at the upper bound.
+    """
+    # Whole numbers of at most so many values may be a scale, whose ends are ordinary answers.
+    max_scale_values = 11
+    least, greatest = column.cells.extremes
+    inward = slice(None, None, -1) if top else slice(None)
+    shares, widths = shares[inward], (greatest - least + column.cells.whole)[inward]
+    atom = np.isin(least, column.cells.atoms)[inward]
+    inner = np.flatnonzero(~atom)
+    last = float(shares[0])
+    if atom[0]:
+        return last, 0.0
+    if len(inner) < 2:
+        return last, last
+    before = shares[inner[1:3]] / widths[inner[1:3]]
+    trend = min(before[0] / before[1], 2.0) if len(before) == 2 and before[1] > 0 else 1.0
+    if column.cells.whole and len(shares) <= max_scale_values and (widths == 1).all():
+        if len(before) < 2 or trend > 1.0:
+            return last, last
+        trend = 1.0
+    return last, float(before[0] * trend * widths[0])

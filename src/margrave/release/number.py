@@ -1,0 +1,129 @@
+"""One number of a release with its interval and its verdict: a row of ``Release.numbers()``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from margrave.bounds.noisy_counts import Interval
+from margrave.types import Attribute
+
+#: Half-width of a reliable interval, as a share of the value and in standard deviations.
+TOLERANCE = 0.05
+
+#: Standard deviations from zero beyond which a share of the value is not a tolerance.
+MAX_DEVIATIONS_FROM_ZERO = 3.0
+
+
+@dataclass(frozen=True)
+class ColumnNumber:
+    """One statistic of one column: a row of ``Release.numbers()``.
+
+    Numeric columns have ``mean``, ``total`` and the quantiles ``q05``, ``q25``, ``q50``, ``q75``,
+    ``q95`` of the records that are not missing; dates and times have no total. Columns of
+    categories have the ``share of`` each among all records. Columns with a missing state have the
+    share ``missing``.
+
+    The estimate is by least squares from all noisy marginals that contain the column. The interval
+    is about the counted table, not the population. It covers the noise and the positions within
+    bins, where the release draws values evenly. For a mean or a total, the mean of a bin's values
+    is taken to be anywhere in the bin with the same probability, in each bin on its own. The
+    interval of a quantile has whole bins.
+
+    The interval does not cover values beyond the bounds of the schema, which are counted in the end
+    cells under ``outside = "clip"``. ``clipping`` shows them only if an end cell holds far more than
+    the cells beside it lead to expect; a long thin tail beyond a bound does not show. Nor does it
+    cover the rows of a person beyond the limit of the unit. The list of measurements is taken as
+    fixed, though an adaptive mechanism selects by earlier answers.
+
+    A number is reliable if half the width of its interval is at most 5 % of the estimate or 0.05
+    standard deviations, if the synthetic rows differ from the estimate by no more than that, and if
+    no clipping shows. If the mean is more than three standard deviations from zero, and for dates,
+    5 % of the estimate does not count. A column that no measured marginal contains has no interval
+    and is not reliable.
+
+    Args:
+        column: Name of the column.
+        statistic: Name of the statistic.
+        estimate: The estimate; None without a measurement, or if noise hides it. Shares are between
+            0 and 1. Dates and times count the column's units since 1970-01-01.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        reliable: Whether the number can be used as it is.
+        noise: Half the width of the interval by the noise alone.
+        bins: Length that the positions within bins add to both ends.
+        clipping: Share of the records that may be values from beyond the bounds.
+        synthetic: The statistic of the model, which the synthetic rows follow; None without one.
+        text: The estimate as text, dates in ISO 8601; "unknown" without one.
+        interval: Both ends as text, such as "3 to 5"; "not measured" without them.
+    """
+
+    column: Attribute
+    statistic: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    reliable: bool
+    noise: float | None
+    bins: float | None
+    clipping: float | None
+    synthetic: float | None
+    text: str
+    interval: str
+
+    @property
+    def words(self) -> str:
+        """The estimate with its interval as text."""
+        return f"{self.text} ({self.interval})"
+
+    @property
+    def is_of_category(self) -> bool:
+        """True for the share of a category."""
+        return self.statistic.startswith("share of ")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON."""
+        return asdict(self)
+
+
+def number(
+    column: Attribute,
+    statistic: str,
+    interval: Interval | None,
+    *,
+    show: Callable[[float], str],
+    bins: float = 0.0,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    clipping: float = 0.0,
+    synthetic: float | None = None,
+    tolerance: float = 0.0,
+) -> ColumnNumber:
+    """Return a number with its verdict.
+
+    Args:
+        column: Name of the column.
+        statistic: Name of the statistic.
+        interval: The interval by the noise alone; None if nothing was measured.
+        show: Returns a value as text.
+        bins: Length that the positions within bins add to both ends.
+        limits: The least and the greatest value possible.
+        clipping: Share of the records that may be clipped, if the statistic depends on them.
+        synthetic: The statistic of the model.
+        tolerance: Largest half-width of a reliable interval.
+    """
+    if interval is None:
+        nothing = (None, None, None, False, None, None, None, synthetic)
+        return ColumnNumber(column, statistic, *nothing, "unknown", "not measured")
+    estimate, noise = interval.estimate, (interval.high - interval.low) / 2
+    low, high = max(interval.low - bins, limits[0]), min(interval.high + bins, limits[1])
+    reliable = False
+    if estimate is not None:
+        agrees = synthetic is None or abs(synthetic - estimate) <= tolerance
+        reliable = (high - low) / 2 <= tolerance and agrees and clipping == 0
+    shown = "unknown" if estimate is None else show(estimate)
+    return ColumnNumber(
+        column, statistic, estimate, low, high, reliable, noise, bins, clipping, synthetic,
+        shown, f"{show(low)} to {show(high)}",
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""Means, totals, quantiles and shares of every column, each with an interval and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+
+import numpy as np
+import pyarrow as pa
+
+from margrave._fields import check_level
+from margrave.bounds.gls import Unbiased
+from margrave.bounds.noisy_counts import Interval, NoisyCounts
+from margrave.errors import ReleaseError
+from margrave.models import FittedAnswers
+from margrave.ratios import percent
+from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
+from margrave.release.numeric_numbers import NumericColumn
+from margrave.schema import Column, Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.transcript import Transcript
+from margrave.types import Attribute, FloatArray
+
+
+def numbers_table(
+    schema: Schema, transcript: Transcript, model: FittedAnswers, level: float
+) -> pa.Table:
+    """Return ``numbers_of`` as a table with one row each."""
+    types = dict.fromkeys(("column", "statistic", "text", "interval"), pa.string()) | {
+        "reliable": pa.bool_()
+    }
+    numbers = numbers_of(schema, transcript, model, level)
+    return pa.table({
+        f.name: pa.array([getattr(n, f.name) for n in numbers], types.get(f.name, pa.float64()))
+        for f in fields(ColumnNumber)
+    })  # fmt: skip
+
+
+def numbers_of(
+    schema: Schema, transcript: Transcript, model: FittedAnswers, level: float
+) -> tuple[ColumnNumber, ...]:
+    """Return the numbers of every column, in the order of the schema.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        model: The release's model; one without a distribution has no synthetic rows.
+        level: Probability with which each interval holds, above 0 and below 1.
+    """
+    check_level(level)
+    unbiased = Unbiased(schema.domain, transcript)
+    expected = _expected(schema, model)
+    found: list[ColumnNumber] = []
+    for column in schema.columns:
+        clique = (column.name,)
+        estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
+        noisy = None if estimate is None else NoisyCounts(estimate, level)
+        found += _numbers(column, noisy, expected.get(column.name))
+    return tuple(found)
+
+
+def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
+    """Return one number per column: its mean, or the share of its most common category."""
+    found: dict[Attribute, ColumnNumber] = {}
+    for n in numbers:
+        first = found.setdefault(n.column, n)
+        more = n.is_of_category and (n.estimate or 0.0) > (first.estimate or 0.0)
+        found[n.column] = n if more else first
+    return list(found.values())
+
+
+def _expected(schema: Schema, model: FittedAnswers) -> Mapping[Attribute, FloatArray]:
+    try:
+        answers = model.distribution().answer([(c.name,) for c in schema.columns])
+    except ReleaseError:
+        return {}
+    return {clique[0]: np.asarray(counts, dtype=np.float64) for clique, counts in answers.items()}
+
+
+def _numbers(
+    column: Column, noisy: NoisyCounts | None, expected: FloatArray | None
+) -> Iterator[ColumnNumber]:
+    numeric = isinstance(column, NUMERIC_KINDS)
+    if isinstance(column, NUMERIC_KINDS):
+        yield from NumericColumn(column, noisy, expected).numbers()
+    if numeric and not column.missing:
+        return
+    labels = column.labels()
+    shares = [None] * len(labels) if noisy is None else noisy.shares()
+    total = 1.0 if expected is None else max(float(expected.sum()), 1.0)
+    for code in range(len(labels) - 1 if numeric else 0, len(labels)):
+        is_missing = column.missing and code == len(labels) - 1
+        name = "missing" if is_missing else f"share of {labels[code]}"
+        synthetic = None if expected is None else float(expected[code]) / total
+        yield _share(column.name, name, shares[code], synthetic)
+
+
+def _share(
+    column: Attribute, statistic: str, share: Interval | None, synthetic: float | None
+) -> ColumnNumber:
+    shown = percent_text
+    if share is None or share.estimate is None:
+        return number(column, statistic, share, show=shown, synthetic=synthetic)
+    largest = min(max(share.low, 0.5), share.high)  # of all shares, 0.5 deviates most
+    deviation = (largest * (1 - largest)) ** 0.5
+    near = share.estimate <= MAX_DEVIATIONS_FROM_ZERO * deviation
+    tolerance = TOLERANCE * max(deviation, share.estimate if near else 0.0)
+    return number(column, statistic, share, show=shown, synthetic=synthetic, tolerance=tolerance)
+
+
+def percent_text(share: float) -> str:
+    """Return a share as a percentage with at least two digits."""
+    return percent(share, ".2f" if share < 0.1 else ".1f")

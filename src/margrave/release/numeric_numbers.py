@@ -1,0 +1,170 @@
+"""The mean, the total and the quantiles of a numeric column, by its noisy counts and by the model's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.bounds.noisy_counts import Interval, NoisyCounts, quantile_place
+from margrave.release.end_cells import (
+    MIN_EXCESS_FACTOR,
+    MIN_EXCESS_SHARE,
+    has_natural_end,
+    last_cell,
+)
+from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
+from margrave.schema.numeric import Numeric
+from margrave.types import FloatArray
+
+#: The quantiles by name, as shares of the records below.
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+
+
+@dataclass(frozen=True, eq=False)
+class NumericColumn:
+    """A numeric column's counts, and what its statistics are made of.
+
+    Args:
+        column: A column of numbers, dates or times.
+        noisy: The noisy counts of its codes; None if it was not measured.
+        expected: The model's counts of its codes; None without a model.
+    """
+
+    column: Numeric
+    noisy: NoisyCounts | None
+    expected: FloatArray | None
+
+    def numbers(self) -> Iterator[ColumnNumber]:
+        """Yield the mean, the total and the quantiles. A total of dates has no meaning."""
+        total = () if pa.types.is_temporal(self.column.type) else ("total",)
+        synthetic = {} if self.expected is None else self._of(self.expected)
+        for name in ("mean", *total, *QUANTILES):
+            own = synthetic.get(name)
+            if self.noisy is None:
+                yield number(self.column.name, name, None, show=self._words, synthetic=own)
+            elif name in QUANTILES:
+                yield self._quantile(name, self.noisy, own)
+            else:
+                yield self._moment(name, self.noisy, own)
+
+    def _of(self, counts: FloatArray) -> dict[str, float]:
+        """Return the statistics of the model's counts; none if all records are missing."""
+        counts = counts[: self._cells]
+        if counts.sum() <= 0:
+            return {}
+        total = float(counts @ self._middles)
+        found = {"mean": total / float(counts.sum()), "total": total}
+        return found | {q: self._at(*quantile_place(counts, at)) for q, at in QUANTILES.items()}
+
+    def _moment(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
+        size = float(self._present @ noisy.counts)
+        limits = (float(self._least.min()), float(self._greatest.max()))
+        interval, scale = noisy.mean(self._padded(self._middles), self._present), 1.0
+        mean = interval.estimate
+        if name == "total":
+            interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
+            limits = (0.0 if limits[0] >= 0 else -math.inf, math.inf)
+        tolerance = scale * self._tolerance(noisy, mean, mean)
+        return number(
+            self.column.name, name, interval, bins=scale * self._shift(noisy), limits=limits,
+            clipping=sum(self._clipped(noisy)), tolerance=tolerance,
+            show=self._words, synthetic=synthetic,
+        )  # fmt: skip
+
+    def _quantile(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
+        first, last = noisy.quantile_codes(QUANTILES[name], self._cells)
+        value = self._at(*quantile_place(noisy.counts[: self._cells], QUANTILES[name]))
+        low, high = float(self._least[first]), float(self._greatest[last])
+        between = float(self._middles[last] - self._middles[first])
+        bottom, top = self._clipped(noisy)
+        mean = noisy.mean(self._padded(self._middles), self._present).estimate
+        found = number(
+            self.column.name, name, Interval(min(max(value, low), high), low, high),
+            clipping=bottom * (first == 0) + top * (last == self._cells - 1),
+            tolerance=self._tolerance(noisy, value, mean), show=self._words, synthetic=synthetic,
+        )  # fmt: skip
+        return replace(found, noise=between / 2, bins=(high - low - between) / 2)
+
+    def _tolerance(self, noisy: NoisyCounts, value: float | None, mean: float | None) -> float:
+        """Return the largest half-width of a reliable interval around a value.
+
+        The standard deviation is the low end of its own interval: noise in the cells of a long tail
+        makes an estimate too large. Bins are drawn evenly.
+        """
+        if value is None or mean is None:
+            return 0.0
+        width = self._greatest - self._least
+        within = ((width + self.column.cells.whole) ** 2 - self.column.cells.whole) / 12
+        squares = (self._middles - mean) ** 2 + np.where(width > 0, within, 0.0)
+        variance = noisy.mean(self._padded(squares), self._present)
+        near = abs(mean) <= MAX_DEVIATIONS_FROM_ZERO * math.sqrt(variance.estimate or 0.0)
+        share = abs(value) if near and not pa.types.is_temporal(self.column.type) else 0.0
+        return TOLERANCE * max(math.sqrt(variance.low), share)
+
+    def _shift(self, noisy: NoisyCounts) -> float:
+        """Return by how much the positions within bins may shift the mean.
+
+        The mean of a bin's values is anywhere in the bin with the same probability, in each bin on
+        its own. At most all values are at one end of their bins.
+        """
+        counts = np.maximum(noisy.counts[: self._cells], 0.0)
+        lengths = counts * (self._greatest - self._least) / max(float(counts.sum()), 1.0)
+        likely = noisy.deviations * math.sqrt((lengths**2).sum() / 12)
+        return min(likely, float(lengths.sum()) / 2)
+
+    def _clipped(self, noisy: NoisyCounts) -> tuple[float, float]:
+        """Return the share of the records that may be clipped at the lower and the upper bound."""
+        counts = noisy.counts[: self._cells]
+        size = max(float(counts.sum()), 1.0)
+        shares = np.maximum(counts, 0.0) / size
+        noise = 2 * noisy.deviations * noisy.estimate.spread / size  # of both neighbors
+        found = []
+        for top in (False, True):
+            last, expected = last_cell(self.column, shares, top)
+            large = last - expected - noise > MIN_EXCESS_SHARE
+            large &= last > MIN_EXCESS_FACTOR * expected
+            open_end = self.column.outside == "clip" and not has_natural_end(self.column, top)
+            found.append(last if large and open_end else 0.0)
+        return found[0], found[1]
+
+    @property
+    def _cells(self) -> int:
+        return self.column.cells.count
+
+    @cached_property
+    def _least(self) -> FloatArray:
+        return self.column.cells.extremes[0]
+
+    @cached_property
+    def _greatest(self) -> FloatArray:
+        return self.column.cells.extremes[1]
+
+    @cached_property
+    def _middles(self) -> FloatArray:
+        return (self._least + self._greatest) / 2
+
+    @cached_property
+    def _present(self) -> FloatArray:
+        return self._padded(np.ones(self._cells))
+
+    def _padded(self, values: FloatArray) -> FloatArray:
+        """Return values of cells as values of codes: 0 for the missing state."""
+        return np.concatenate([values, np.zeros(self.column.size - self._cells)])
+
+    def _at(self, code: int, fraction: float) -> float:
+        """Return the value below which a fraction of a cell's evenly spread values lie."""
+        least, greatest = float(self._least[code]), float(self._greatest[code])
+        if not self.column.cells.whole:
+            return least + fraction * (greatest - least)
+        values = greatest - least + 1
+        return least + min(math.floor(fraction * values), values - 1)
+
+    def _words(self, value: float) -> str:
+        if pa.types.is_temporal(self.column.type):
+            return str(self.column.written(np.array([round(value)]), np.array([False]))[0].as_py())
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

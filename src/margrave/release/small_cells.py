@@ -1,0 +1,68 @@
+"""The size of a marginal's cells relative to their noise, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from margrave.domain import Domain
+from margrave.release.diagnostics import with_followers
+from margrave.transcript import Measurement, Transcript
+from margrave.types import Clique
+
+#: The columns of a marginal, and the expected count of its cells over their noise scale.
+CellSize = tuple[Clique, float]
+
+
+def cell_sizes(domain: Domain, transcript: Transcript) -> tuple[CellSize, ...]:
+    """Return the size of the average cell of each marginal, in noise scales.
+
+    Args:
+        domain: Its structural zeros leave out impossible cells, and add the columns that follow.
+        transcript: Its row count is n. A public marginal has no noise.
+
+    Returns:
+        For each marginal, its columns and n / (cells · scale).
+
+    Privacy:
+        None spent.
+    """
+    n, public = transcript.total(), ((r.clique, math.inf) for r in transcript.readings)
+    measured = (
+        (m.clique, n / (_cells(domain, m) * _cell_scale(m))) for m in transcript.measurements
+    )
+    return tuple((with_followers(domain, c), size) for c, size in (*measured, *public))
+
+
+def pooled_size(sizes: Iterable[CellSize], columns: Clique) -> float:
+    """Return the size of the average cell, in noise scales, of all marginals with some columns.
+
+    K marginals of equal size measure these columns like one with the noise scale over √K.
+
+    Args:
+        sizes: The sizes of the release's marginals.
+        columns: One column or several.
+
+    Returns:
+        The root of the sum of squares; 0 if no marginal has all the columns.
+
+    Example:
+        >>> pooled_size([(("age", "sex"), 3.0), (("age", "ward"), 4.0), (("sex",), 9.0)], ("age",))
+        5.0
+    """
+    return math.hypot(*(size for clique, size in sizes if set(columns) <= set(clique)))
+
+
+def _cells(domain: Domain, measurement: Measurement) -> int:
+    return min(domain.possible(measurement.clique), measurement.values.size)
+
+
+def _cell_scale(measurement: Measurement) -> float:
+    """Return the root mean square noise of cells, by least squares from the answers."""
+    scale = measurement.scale
+    for matrix in measurement.query.matrices.values():
+        weights = matrix.astype(np.float64)
+        scale *= math.sqrt(np.diag(np.linalg.pinv(weights.T @ weights)).mean())
+    return scale

@@ -1,0 +1,170 @@
+"""The data of the report's charts: columns and pairs by the model and by the noisy answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from margrave.bounds import Bound, EquivalentSample
+from margrave.errors import ModelTooLargeError, ReleaseError
+from margrave.release import Release
+from margrave.transcript import Transcript
+from margrave.types import Attribute, Clique, FloatArray
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnView:
+    """A column's codes: labels, the model's counts, and the noisy counts with their intervals, where measured.
+
+    ``error`` is the half-width of each interval, which holds the real count with probability ``LEVEL``.
+    """
+
+    name: Attribute
+    labels: list[str]
+    model: FloatArray | None
+    measured: FloatArray | None
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairView:
+    """Two columns' joint counts by the model, and their mutual information (bits)."""
+
+    names: Clique
+    labels: tuple[list[str], list[str]]
+    counts: FloatArray
+    information: float
+
+
+def column_views(release: Release) -> list[ColumnView]:
+    """Return one view per column, in the schema's order."""
+    views = []
+    for column in release.schema.columns:
+        measured, error = noisy_counts(release, column.name)
+        model = _project(release, (column.name,))
+        views.append(ColumnView(column.name, list(column.labels()), model, measured, error))
+    return views
+
+
+def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | None, float]:
+    """Return a column's counts by all measurements together, and the half-width of each count's
+    interval.
+    """
+    try:
+        found = release.intervals([attribute], level=LEVEL)
+    except ReleaseError:
+        return None, 0.0
+    return found.estimate, found.half_width
+
+
+def bound_views(release: Release) -> list[Bound]:
+    """Return the bounds of the workload's marginals: supported first, tightest first; none without
+    a model.
+    """
+    found = () if release.no_model else release.bounds(level=LEVEL)
+    return sorted(found, key=lambda b: (b.share is None, not b.supported, b.share or 0.0))
+
+
+def price_view(release: Release) -> EquivalentSample | None:
+    """Return the equivalent sample size by the workload's bounds; None for answers without a
+    distribution.
+    """
+    try:
+        return release.equivalent_sample_size(level=LEVEL)
+    except (ReleaseError, ModelTooLargeError):
+        return None
+
+
+def pair_views(release: Release) -> list[PairView]:
+    """Return the measured pairs with the largest mutual information by the model."""
+    max_pairs = 6
+    # Mutual information (bits) below which a pair's chart would show rounding only.
+    min_information = 1e-3
+    views = [
+        v
+        for pair in _measured_pairs(release.transcript)
+        if (v := _pair_view(release, pair)) is not None
+    ]
+    return sorted(
+        (v for v in views if v.information >= min_information), key=lambda v: -v.information
+    )[:max_pairs]
+
+
+@dataclass(frozen=True)
+class PosteriorView:
+    """The sampler of a model's posterior, its diagnostics, and the reason not to use its draws, if
+    any.
+    """
+
+    method: str
+    diagnostics: list[tuple[str, str]]
+    warning: str
+
+
+def posterior_view(release: Release) -> PosteriorView | None:
+    """Return the view of a model's posterior; None if it has none."""
+    # Diagnostics of a posterior in words.
+    diagnostics = {
+        "chains": "chains",
+        "draws": "draws of each chain",
+        "r_hat": "R-hat, the largest of all parameters: 1 where chains agree",
+        "effective": "effective sample size, the smallest",
+        "diverged": "share of trajectories that diverged",
+    }
+    found = release.model.posterior()
+    if found is None:
+        return None
+    numbers = [
+        (words, f"{found.facts[key]:,.4g}")
+        for key, words in diagnostics.items()
+        if key in found.facts
+    ]
+    return PosteriorView(found.method, numbers, str(found.facts.get("why", "")))
+
+
+def _measured_pairs(transcript: Transcript) -> list[Clique]:
+    max_ranked = 400
+    pairs: dict[Clique, None] = dict.fromkeys(
+        p for c in transcript.cliques for p in combinations(c, 2)
+    )
+    return list(pairs)[:max_ranked]
+
+
+def _pair_view(release: Release, pair: Clique) -> PairView | None:
+    counts = _project(release, pair)
+    if counts is None:
+        return None
+    labels = {c.name: list(c.labels()) for c in release.schema.columns if c.name in pair}
+    return PairView(pair, (labels[pair[0]], labels[pair[1]]), counts, mutual_information(counts))
+
+
+def mutual_information(counts: FloatArray) -> float:
+    """Return ``sum p_ij log2(p_ij / (p_i p_j))`` of a table of counts.
+
+    >>> round(mutual_information(np.array([[1.0, 0.0], [0.0, 1.0]])), 6)
+    1.0
+    """
+    counts = np.maximum(counts, 0.0)  # noisy answers without a model behind them may be negative
+    total = float(counts.sum())
+    if total <= 0:
+        return 0.0
+    p = counts / total
+    some = p > 0
+    # the logarithms apart: the product of two small shares may round to 0 where the cell's own share does not
+    rows, columns = (
+        np.broadcast_to(p.sum(axis=axis, keepdims=True), p.shape)[some] for axis in (1, 0)
+    )
+    found = float((p[some] * (np.log2(p[some]) - np.log2(rows) - np.log2(columns))).sum())
+    return max(0.0, found)
+
+
+def _project(release: Release, clique: Iterable[Attribute]) -> FloatArray | None:
+    try:
+        return np.asarray(release.marginal(clique).values, dtype=np.float64)
+    except ReleaseError:
+        return None

@@ -1,0 +1,189 @@
+"""The guarantee of a release in plain words, from its account alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from margrave.account import Account
+from margrave.ratios import percent
+from margrave.release import ColumnNumber
+from margrave.release.diagnostics import Coverage, Misfit
+from margrave.types import Attribute
+
+
+def guarantee(account: Account) -> list[str]:
+    """Return paragraphs on the exact privacy guarantee.
+
+    The second uses that a test with false-alarm rate a on an (epsilon, delta)-private release has at
+    most the power ``exp(epsilon) a + delta``.
+    """
+    odds = math.exp(min(account.epsilon, 700.0))
+    power = odds * 0.05 + account.delta
+    bound = f"It can be right about the other in at most {100 * power:.3g} of 100."
+    if power >= 1.0:
+        bound = "An epsilon this large does not stop it from always being right about the other."
+    return [
+        "The rows of the table were read only through counts with random noise added and through choices made with"
+        " random noise; everything on this page and in the synthetic rows was computed from those answers."
+        f" Take any two tables that differ like this: {account.unit}. Whatever anyone computes from this release, no"
+        f" outcome is more than e^{_number(account.epsilon)} = {_number(odds)} times as probable under one of them as"
+        f" under the other, plus {_number(account.delta)}.",
+        "In other words: suppose somebody knows everything except which of the two tables was used, and sets up a test"
+        f" on this release that is wrong about one of them in 5 of 100 cases. {bound}",
+    ]
+
+
+def limits(account: Account) -> list[str]:
+    """Return the limits of the promise, one point each."""
+    return [
+        f"The promise is for one such change ({account.unit}). For k at once rho is k squared times as large.",
+        "Facts about people in general can still be learned from the release: that is its purpose.",
+        "The schema (columns, categories, bounds, bins) is published as it is and taken to be public knowledge.",
+        "Other releases from the same rows spend their own budgets, and the budgets add up.",
+        *([account.left_out] if account.left_out else []),
+        "The promise does not cover the time and the memory of the run.",
+    ]
+
+
+def conditions(found: Mapping[str, Any], columns: int) -> str:
+    """Return the checks that both tables of the promise pass, from the certificate's preconditions.
+
+    >>> found = {"preflight": "custodian", "outside": ["age"], "missing": [], "constraints": [], "person": None}
+    >>> conditions(found, columns=2).endswith("; no value of age lies outside the schema. A refusal is not private.")
+    True
+    """
+    if found["preflight"] == "sealed":
+        return "The promise holds between all tables: none is refused for its rows."
+    if found["preflight"] == "source":
+        return (
+            "The rows were read by a table of another distribution. margrave refused none of them; a refusal by that"
+            " table is a fact about the rows that the promise does not cover."
+        )
+    checks = ["the table has rows", "each column has a value that the schema knows"]
+    for kind, what in (
+        ("outside", "lies outside the schema"),
+        ("missing", "is missing or unreadable"),
+    ):
+        if names := found[kind]:
+            checks.append(
+                f"no value of {'any column' if len(names) == columns else _named(names)} {what}"
+            )
+    if found["person"] is not None:
+        checks.append(f"every row has a person in {found['person']}")
+    checks += [f"no row violates {name}" for name in found["constraints"]]
+    return (
+        "The promise holds between two tables that both pass these checks, since a table that fails one is refused:"
+        f" {'; '.join(checks)}. A refusal is not private."
+    )
+
+
+def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
+    """Return a sentence on columns that no question covers; ``ahead``: for a run that is planned.
+
+    >>> nothing_asked(["sex"])
+    'Nothing was asked of sex: its synthetic values say nothing of the real ones.'
+    """
+    names = _named(columns)
+    whose = "its" if len(columns) == 1 else "their"
+    was, say = ("will be", "will say") if ahead else ("was", "say")
+    return (
+        f"Nothing {was} asked of {names}: {whose} synthetic values {say} nothing of the real ones."
+    )
+
+
+def contradicted(misfits: Sequence[Misfit]) -> str:
+    """Return a sentence on the measured marginals that a model contradicts.
+
+    >>> contradicted([Misfit(("sex",), 0.214)])
+    'The model contradicts what was measured: of sex it has 21 % of the records or more in wrong cells.'
+    """
+    worst, others = misfits[0], len(misfits) - 1
+    named = " × ".join(worst.clique)
+    more = f", and likewise {others:,} more marginal{'s' * (others > 1)}" if others else ""
+    return (
+        f"The model contradicts what was measured: of {named} it has"
+        f" {percent(worst.share)} of the records or more in wrong cells{more}."
+    )
+
+
+def uncertain(numbers: Sequence[ColumnNumber]) -> list[str]:
+    """Return sentences on the numbers of one column that are not reliable, its mean first.
+
+    Args:
+        numbers: All numbers of the column, as ``numbers_of`` returns them.
+    """
+    marked = [n for n in numbers if not n.reliable]
+    if not marked:
+        return []
+    if all(n.low is None for n in numbers):
+        return [
+            f"Numbers of {marked[0].column} are not reliable: no measured marginal has all its codes."
+        ]
+    sentences = [unreliable(n) for n in marked if n.statistic == "mean"]
+    others = [n.statistic for n in marked if n.statistic != "mean"]
+    if others:
+        max_names = 6
+        named = others[:max_names] + [f"{len(others) - max_names} more"] * (len(others) > max_names)
+        too = ", too" if sentences else ""
+        sentences.append(f"Not reliable{too}: {_named(named)}.")
+    return sentences
+
+
+def unreliable(n: ColumnNumber) -> str:
+    """Return a sentence on a number that is not reliable."""
+    between = n.interval.replace(" to ", " and ")
+    sentence = f"The {n.statistic} of {n.column} is not reliable: between {between}."
+    if n.clipping:
+        return (
+            f"{sentence} Values beyond its bounds may be missing from it: {percent(n.clipping)} of the"
+            " records are in an end cell, far more than in the cells beside it."
+        )
+    inside = (
+        n.synthetic is None or n.low is None or n.high is None or n.low <= n.synthetic <= n.high
+    )
+    return sentence if inside else f"{sentence} The synthetic rows are outside of that."
+
+
+def related(found: Coverage) -> list[str]:
+    """Return sentences on the pairs of columns that were not measured together.
+
+    >>> related(Coverage(pairs=3, measured=1, in_part=0, alone=("sex",), public=False))[0].partition(":")[0]
+    'sex was never measured together with another column'
+    """
+    if found.measured == found.pairs:
+        return []
+    sentences = []
+    if found.public_only:
+        sentences.append(
+            f"The synthetic values of {_named(found.public_only)} come from the public table alone."
+        )
+    if found.alone:
+        was, its = ("was", "its") if len(found.alone) == 1 else ("were", "their")
+        but = ", but for what the schema's constraints rule out" if found.constrained else ""
+        sentences.append(
+            f"{_named(found.alone)} {was} never measured together with another column: {its} relations to others"
+            f" in the synthetic rows carry no information{but}."
+        )
+    more = (
+        f" Of {found.in_part:,} more, single counts or selections are partly informative."
+        if found.in_part
+        else ""
+    )
+    public = ", or what the public table says" if found.public else ""
+    were = "was" if found.measured == 1 else "were"
+    sentences.append(
+        f"Of the {found.pairs:,} pairs of columns {found.measured:,} {were} measured together.{more} The others hold"
+        f" only indirect relations, by way of other columns{public}: means or shares by group that rest on them can be"
+        " far from the real ones."
+    )
+    return sentences
+
+
+def _named(columns: Sequence[Attribute]) -> str:
+    return ", ".join(columns[:-1]) + " and " * (len(columns) > 1) + columns[-1]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 1e6 else f"{value:.2e}"

@@ -1,0 +1,405 @@
+"""Run: everything that is decided before a row is read, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from margrave.accounting import Budget, Ledger, Policy
+from margrave.accounting.policy import load_policy
+from margrave.accounting.run_log import check_books
+from margrave.accounting.strength import check_strength
+from margrave.data import MemoryTable, Table, TableSource, categories_in_rows, read_table
+from margrave.error_sanitizer import failure_of, hide_table, reveal_table
+from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
+from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism
+from margrave.mechanisms.parts.checks import check_domain, check_run, publics_of
+from margrave.planning import Plan, plan
+from margrave.privacy import Score, protect
+from margrave.privacy.copies import check_vouched
+from margrave.provenance import Provenance
+from margrave.release import Release
+from margrave.release.sampling import check_seed
+from margrave.release.stamp import stamped
+from margrave.resuming import place_of, seed_of
+from margrave.schema import Schema
+from margrave.schema.constraints import name_of
+from margrave.unfinished import Attempt, answers_kept
+from margrave.unit import AddRemoveRow, Unit, rows_per_person, unit_of
+from margrave.workload import Workload
+
+Progress = Callable[[str, float], None]
+Tell = Callable[[str], None]
+
+#: The only two texts about rows that a sealed run gives to its caller.
+NOT_BEGUN = "The run did not begin. Nothing was spent."
+NOT_FINISHED = "The run failed after its budget was charged."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a mechanism, before it reads a row. Making one does all checks of public inputs.
+
+    Args:
+        schema: The schema, confirmed.
+        budget: The budget.
+        unit: The unit of privacy, or its name on the command line, such as
+            ``"add-remove-person:5"``. ``AddRemoveRow()`` by default; required if the schema names a
+            person ID column.
+        mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
+            default.
+        policy: A policy, or its file.
+        ledger: The ledger file that bounds what all runs on ``dataset`` spend together.
+        dataset: The data set's name in the ledger.
+        journal: A file that stores the answers of the run, so that it can be resumed.
+        resume: Resume the run of the journal.
+        same_table: State that a table in another place than when the run began is the same table.
+        seed: Makes fitting repeatable; the noise never is.
+        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is
+            public.
+        vouched: Classes of scores outside the library whose sensitivity you vouch for.
+        preflight: The reader of errors about rows. With "custodian", errors count values outside
+            the schema. With "sealed", for services whose callers are not custodians, errors about
+            rows have one of two texts that reveal nothing of them, every value has a code, the
+            schema must be registered in the ledger, and each attempt is recorded there.
+
+    Raises:
+        InputError: If an argument is out of range, or two contradict each other.
+        SchemaError: If the schema is a draft or does not suit the unit or a sealed run.
+        ModelTooLargeError: If no model of the domain can be fitted.
+        PolicyError: If the policy forbids the run.
+        BudgetError: If the data set's cap leaves no room.
+        LedgerError: If the ledger or journal is damaged, in use, or of another run.
+
+    Privacy:
+        None spent. No row is read.
+    """
+
+    schema: Schema
+    budget: Budget
+    unit: Unit | str | None = None
+    mechanism: Mechanism | str | None = None
+    policy: Policy | str | Path | None = None
+    ledger: str | Path | None = None
+    dataset: str | None = None
+    journal: str | Path | None = None
+    resume: bool = False
+    same_table: bool = False
+    seed: int | None = None
+    allow_large_delta: bool = False
+    vouched: Iterable[type[Score]] = ()
+    preflight: Literal["custodian", "sealed"] = "custodian"
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if self.same_table and not self.resume:
+            raise InputError(
+                "same_table=True only applies together with resume=True.",
+                remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
+            )
+        check_strength(self.budget)
+        self._set("mechanism", mechanism_of(self.mechanism))
+        self._set("vouched", check_vouched(self.vouched))
+        self._set("unit", settled_unit(self.schema, self.unit))
+        self._set("policy", load_policy(self.policy))
+        check_run(self.schema.domain, self._mechanism, self._unit, ahead=True)
+        self._policy.check(
+            self.schema, self._unit, self.budget, ledger=self.ledger, dataset=self.dataset
+        )
+        if self.preflight not in ("custodian", "sealed"):
+            raise InputError(
+                f"preflight is {self.preflight!r}.", remedy='It is "custodian" or "sealed".'
+            )
+        if self._sealed:
+            self._check_sealed()
+        self._stored()
+
+    def plan(self, rows: int = 100_000, *, workload: Workload | None = None) -> Plan:
+        """Return the noise, the expected errors, the memory and the time of the run.
+
+        Args:
+            rows: A guess of the number of rows, for memory and time.
+            workload: Marginals to count in the plan, if the mechanism names none.
+
+        Privacy:
+            None spent. No row is read.
+        """
+        return plan(
+            self.schema.domain,
+            self._mechanism,
+            budget=self.budget,
+            unit=self._unit,
+            workload=workload,
+            rows=rows,
+        )
+
+    def synthesize(
+        self, table: Any, *, progress: Progress | None = None, on_custodian: Tell | None = None
+    ) -> Release:
+        """Return a release of a sensitive table.
+
+        Args:
+            table: A path to a CSV or Parquet file, a data frame, any ``Table`` with this run's schema, or
+                the ``TableSource`` of one.
+            progress: Callback ``(stage, fraction)``; both depend on public values only.
+            on_custodian: Callback for sentences about the rows, which are for the custodian alone: that every category
+                of a column occurs, and in a sealed run what went wrong. Without it nothing is compared.
+
+        Raises:
+            DataError: If the table cannot be read or is not as the run needs it. Nothing is spent.
+            UnfinishedError: If the run fails later; its ``release`` has every noisy answer and no model.
+
+        Privacy:
+            Spends at most the budget, for one unit. Answers of a resumed run are not paid again.
+        """
+        table = hide_table(table)
+        attempt = Attempt(Provenance.of(self._mechanism.config()))
+        if self._sealed:
+            return self._sealed_synthesis(table, attempt, progress, on_custodian)
+        return self._synthesis(table, attempt, progress, on_custodian)
+
+    def _synthesis(
+        self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None
+    ) -> Release:
+        self.schema.check_apart(table)
+        check_run(self.schema.domain, self._mechanism, self._unit, table=table)
+        stored = self._stored()
+        seed = self.seed
+        if self.journal is not None and seed is None:
+            seed = seed_of(stored)
+        facts: dict[str, Any] = {"mechanism": attempt.provenance.to_dict(), "seed": seed}
+        if self.journal is not None:
+            facts |= place_of(table, stored, self.journal, same_table=self.same_table)
+        source = self._read(table)
+        if not self._sealed:
+            _check_rows(source, self._mechanism)
+            _compare_categories(source, on_custodian)
+        rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
+        return self._release(source, attempt, facts, preflight, rng, progress)
+
+    def _sealed_synthesis(
+        self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None
+    ) -> Release:
+        """Record the attempt; give only the public texts of its errors, without the errors they stand for."""
+        outcome = "interrupted"
+        try:
+            release = self._synthesis(table, attempt, progress, on_custodian)
+            outcome = "released"
+            return release
+        except Exception as error:
+            failure = _public_error(error)
+            outcome = str(failure)
+            if on_custodian is not None:
+                on_custodian(failure_of(error.__cause__ or error).words)
+        finally:
+            Ledger(str(self.ledger)).record_attempt(str(self.dataset), outcome)
+        raise failure
+
+    def _release(
+        self,
+        source: Table,
+        attempt: Attempt,
+        facts: Mapping[str, Any],
+        preflight: str,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> Release:
+        gate = protect(
+            source,
+            unit=self._unit,
+            budget=self.budget,
+            policy=self._policy,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            journal=self.journal,
+            resume=self.resume,
+            facts=facts,
+            allow_large_delta=self.allow_large_delta,
+            vouched=self.vouched,
+            preflight=preflight,
+        )
+        resumable = self.journal is not None
+        with answers_kept(attempt, resumable=resumable, sealed=self._sealed), gate as private:
+            attempt.gate = private
+            made = self._mechanism.run(private, rng=rng, progress=progress)
+            account = private.schema, private.transcript, private.account()
+            own = stamped(made, type(self._mechanism).__name__, *account)
+            release = attempt.release = own.resting_on(
+                self._mechanism, self._mechanism.estimator(), source
+            )
+        return release
+
+    def _preflight_of(self, table: Any, source: Table) -> str:
+        """Return who checked the rows: a table that was read before was read by the custodian."""
+        if not isinstance(source, MemoryTable):
+            return "source"
+        read_here = not isinstance(reveal_table(table), Table)
+        return "sealed" if self._sealed and read_here else "custodian"
+
+    def _read(self, table: Any) -> Table:
+        # no local variable of this frame may hold a data frame: see hide_table
+        if not isinstance(reveal_table(table), Table | TableSource):
+            return read_table(table, self.schema, total=self._sealed)
+        source = _opened(reveal_table(table), self.schema)
+        if source.schema != self.schema:
+            raise DataError(
+                "The table was read with another schema.",
+                remedy="Give the schema that it was read with, or the rows themselves.",
+            )
+        return source
+
+    def _check_sealed(self) -> None:
+        if self.ledger is None or self.dataset is None:
+            raise InputError(
+                "A sealed run needs a ledger, in which its attempts are recorded.",
+                remedy="Give ledger and dataset (--ledger FILE --dataset NAME).",
+            )
+        refusing = [c.name for c in self.schema.columns if c.outside == "refuse"]
+        refusing += [name_of(c) for c in self.schema.constraints if c.violating == "refuse"]
+        if refusing:
+            raise SchemaError(
+                f"A sealed run refuses no values, and {refusing[0]!r} has the policy 'refuse'.",
+                remedy="Give it another policy: clip, other or missing; keep for a constraint.",
+            )
+        if any(public.same_records for public in publics_of(self._mechanism)):
+            raise InputError(
+                "A sealed run does not compare the public table with the rows, as same_records needs.",
+                remedy="Run it with the custodian's preflight, or leave same_records out.",
+            )
+        if not Ledger(self.ledger).schema_is_registered(self.dataset, self.schema.hash()):
+            raise SchemaError(
+                f"The schema is not registered for sealed runs on {self.dataset!r}.",
+                remedy="The custodian registers it: margrave ledger register-schema LEDGER DATASET SCHEMA.toml.",
+            )
+
+    def _stored(self) -> Mapping[str, Any]:
+        """Return the header of the journal to resume. Raise if the ledger or journal would refuse
+        the run.
+        """
+        return check_books(
+            self._unit,
+            self.budget.rho,
+            delta=self.budget.delta,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            journal=self.journal,
+            resume=self.resume,
+        )
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def _mechanism(self) -> Mechanism:
+        assert isinstance(self.mechanism, Mechanism)
+        return self.mechanism
+
+    @property
+    def _unit(self) -> Unit:
+        return unit_of(self.unit or AddRemoveRow())
+
+    @property
+    def _policy(self) -> Policy:
+        assert isinstance(self.policy, Policy)
+        return self.policy
+
+    @property
+    def _sealed(self) -> bool:
+        return self.preflight == "sealed"
+
+
+def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
+    """Return a mechanism as it is, by its name with its defaults, or the default.
+
+    Raises:
+        InputError: If it is neither.
+    """
+    if choice is None:
+        return AIM()
+    if isinstance(choice, str):
+        made: Mechanism = MECHANISM_CATALOG.get(choice)()
+        return made
+    if not isinstance(choice, Mechanism):
+        raise InputError(
+            f"{getattr(choice, '__name__', type(choice).__name__)!r} is not a mechanism.",
+            remedy=MECHANISM_CATALOG.advice(),
+        )
+    return choice
+
+
+def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
+    """Return the unit, or the default.
+
+    Raises:
+        SchemaError: If the schema is a draft, or has no person ID column for a unit of persons.
+        InputError: If it has one and no unit is given.
+        ModelTooLargeError: If a column has too many codes for any model.
+    """
+    if schema.draft:
+        raise SchemaError(
+            "The schema is a draft: its bounds and categories were read from the rows, so they are not public.",
+            remedy="Replace them by what is known without looking, then confirm it.",
+        )
+    if unit is None and schema.person is not None:
+        # a promise about rows would be taken for one about persons
+        raise InputError(
+            f"The schema says that {schema.person!r} is a person ID column, and no unit of privacy is given.",
+            remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), K being the most rows of a"
+            " person that count; or --unit add-remove-row (AddRemoveRow()), if a row is really what to protect.",
+        )
+    settled = AddRemoveRow() if unit is None else unit_of(unit)
+    if rows_per_person(settled) is not None and schema.person is None:
+        raise SchemaError(
+            f"The unit is to {settled}, but the schema names no column that says whose row it is.",
+            remedy='Write person = "..." in its [schema], or choose a unit of rows.',
+        )
+    check_domain(schema.domain)
+    return settled
+
+
+def _check_rows(source: Table, mechanism: Mechanism) -> None:
+    """Raise if the table is empty, or is not to the public tables what their attestation says."""
+    if not source.rows():
+        raise DataError(
+            "The table has no rows: the budget would be spent on nothing.",
+            remedy="Is it the right file?",
+        )
+    for public in publics_of(mechanism):
+        if not isinstance(source, MemoryTable):
+            raise InputError(
+                "A public table is compared with the rows, and this table only counts them.",
+                remedy="Give the rows themselves, or a mechanism without a public table.",
+            )
+        if public.same_records and not source.holds(public.codes):
+            raise DataError(
+                "The public columns are not those of the private table's records, and would be taken for exact.",
+                remedy="Give the columns of the same records, read by the same schema, or leave --same-records out (in"
+                " Python same_records). Nothing was spent.",
+            )
+        if not public.same_records and source.holds(public.codes):
+            raise DataError(
+                "The public table's records are the private ones: nobody in it would be protected.",
+                remedy="Name a table of other records. Where these columns of the private records are public, say"
+                " --same-records (in Python same_records=True). Nothing was spent.",
+            )
+
+
+def _opened(table: Table | TableSource, schema: Schema) -> Table:
+    return table.open(schema) if isinstance(table, TableSource) else table
+
+
+def _compare_categories(source: Table, on_custodian: Tell | None) -> None:
+    if on_custodian is None or not isinstance(source, MemoryTable):
+        return
+    if sentence := categories_in_rows(source):
+        on_custodian(sentence)
+
+
+def _public_error(error: Exception) -> UnfinishedError | DataError:
+    if isinstance(error, UnfinishedError):
+        return UnfinishedError(NOT_FINISHED, release=error.release)
+    return DataError(NOT_BEGUN)

@@ -1,0 +1,213 @@
+"""The cells of a number line between two public bounds: bins, and point masses (``atoms``).
+
+Cells are in the order of the line, a point mass before the bin that starts at it. A bin is
+``[start, stop)``; the last bin of a line of real numbers is closed. A bin is dropped if all of its
+values are point masses, and a value drawn for a bin is never a point mass. Coordinates are floats;
+whole numbers (days and seconds too) are exact below 2**53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from margrave.schema.parsing import Mask
+from margrave.types import FloatArray, IntArray
+
+#: Largest whole number up to which all are exact as floats.
+EXACT = 1 << 53
+
+
+@dataclass(frozen=True, eq=False)
+class _BinLayout:
+    """Arrays by cell: start, stop, whether it is a point mass, and whether the stop belongs to it."""
+
+    of_atom: IntArray
+    of_bin: IntArray
+    starts: FloatArray
+    stops: FloatArray
+    atom: Mask
+    closed: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """The bins and point masses of one number line.
+
+    ``edges`` has one number more than there are bins. The last is the upper bound; for ``whole``
+    numbers it is the first number beyond the bound. ``decimals`` (of real numbers) makes drawn
+    values multiples of 10**-decimals if the bin contains one.
+
+    >>> cells = Binning(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True)
+    >>> cells.count, cells.locate(np.array([0.0, 1.0, 10.0, 20.0, 99.0])).tolist()
+    (3, [0, 1, 2, 2, 2])
+    """
+
+    edges: FloatArray
+    atoms: FloatArray
+    whole: bool
+    decimals: int | None = None
+
+    @cached_property
+    def _layout(self) -> _BinLayout:
+        bins = np.flatnonzero(self._inhabited())
+        n_atoms, n = len(self.atoms), len(self.atoms) + len(bins)
+        starts = np.concatenate([self.atoms, self.edges[:-1][bins]])
+        stops = np.concatenate([self.atoms, self.edges[1:][bins]])
+        atom = np.arange(n) < n_atoms
+        order = np.lexsort((~atom, starts))
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(n)
+        of_bin = np.zeros(
+            len(self.edges) - 1, dtype=np.int64
+        )  # a bin without values is never looked up
+        of_bin[bins] = rank[n_atoms:]
+        closed = ~atom & (stops == self.edges[-1]) & (not self.whole)
+        return _BinLayout(
+            rank[:n_atoms], of_bin, starts[order], stops[order], atom[order], closed[order]
+        )
+
+    def _inhabited(self) -> Mask:
+        starts, stops = self.edges[:-1], self.edges[1:]
+        if self.whole:
+            inside = np.searchsorted(self.atoms, stops) - np.searchsorted(self.atoms, starts)
+            return np.asarray(stops - starts > inside)
+        only_atoms = (np.nextafter(starts, np.inf) >= stops) & np.isin(starts, self.atoms)
+        only_atoms[-1] &= self.edges[-1] in self.atoms
+        return ~only_atoms
+
+    @property
+    def count(self) -> int:
+        """The number of cells."""
+        return len(self._layout.starts)
+
+    def locate(self, values: FloatArray) -> IntArray:
+        """Return the cell of every value; values beyond a bound go to the nearest cell. NaN is not
+        allowed.
+        """
+        top = self.edges[-1] - 1 if self.whole else self.edges[-1]
+        values = np.clip(np.rint(values) if self.whole else values, self.edges[0], top)
+        found = self._layout.of_bin[np.searchsorted(self.edges[1:-1], values, side="right")]
+        if len(self.atoms):
+            nearest = np.minimum(np.searchsorted(self.atoms, values), len(self.atoms) - 1)
+            found = np.where(self.atoms[nearest] == values, self._layout.of_atom[nearest], found)
+        return found
+
+    def spans(self) -> list[tuple[float, float, bool, bool]]:
+        """Return the first and last value (or bound) of every cell, and whether each belongs to it."""
+        at = self._layout
+        starts, stops = at.starts, at.stops
+        entered, reached = at.atom | ~np.isin(starts, self.atoms), at.atom | at.closed
+        if self.whole:
+            first, last = self._ranks
+            starts = np.where(at.atom, starts, self._unrank(first))
+            stops = np.where(at.atom, stops, self._unrank(last - 1))
+            entered = reached = np.ones(self.count, dtype=np.bool_)
+        return list(
+            zip(starts.tolist(), stops.tolist(), entered.tolist(), reached.tolist(), strict=True)
+        )
+
+    @cached_property
+    def extremes(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest value that ``draw`` returns for each cell.
+
+        >>> least, greatest = Binning(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True).extremes
+        >>> least.tolist(), greatest.tolist()
+        ([0.0, 1.0, 10.0], [0.0, 9.0, 20.0])
+        """
+        at = self._layout
+        entered, reached = (
+            ~np.isin(at.starts, self.atoms),
+            at.closed & ~np.isin(at.stops, self.atoms),
+        )
+        least = np.where(at.atom | entered, at.starts, np.nextafter(at.starts, np.inf))
+        greatest = np.where(at.atom | reached, at.stops, np.nextafter(at.stops, -np.inf))
+        if self.whole or self.decimals is not None:
+            first, last = self._ranks
+            several = last > first
+            least = np.where(several, self._unrank(first), least)
+            greatest = np.where(several, self._unrank(last - 1), greatest)
+        return least, greatest
+
+    def draw(self, cells: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return a value for every given cell: the point mass, or a uniform draw over the values of
+        the bin.
+        """
+        at = self._layout
+        values = at.starts[cells]
+        if self.whole or self.decimals is not None:
+            first, last = (r[cells] for r in self._ranks)
+            drawn = self._unrank(rng.integers(first, np.maximum(last, first + 1)))
+            values = np.where(last > first, drawn, values)
+            rest = ~at.atom[cells] & (last == first)  # a bin narrower than the decimals
+        else:
+            rest = ~at.atom[cells]
+        if rest.any():
+            values[rest] = self._between(cells[rest], rng)
+        return values
+
+    def _between(self, cells: IntArray, rng: np.random.Generator) -> FloatArray:
+        low, high = self._layout.starts[cells], self._layout.stops[cells]
+        below = np.nextafter(high, -np.inf)
+        end = np.where(self._layout.closed[cells], high, low)
+        values = np.clip(low + rng.random(len(low)) * (high - low), low, below)
+        for _ in range(3):
+            hit = np.isin(values, self.atoms)
+            if not hit.any():
+                break
+            values[hit] = np.where(values < below, np.nextafter(values, np.inf), end)[hit]
+        return values
+
+    @cached_property
+    def _scale(self) -> float:
+        return 1.0 if self.whole else 10.0 ** (self.decimals or 0)
+
+    @cached_property
+    def _bare(self) -> IntArray:
+        points = np.rint(self.atoms * self._scale)
+        return np.unique(points[points / self._scale == self.atoms].astype(np.int64))
+
+    @cached_property
+    def _ranks(self) -> tuple[IntArray, IntArray]:
+        at = self._layout
+        first = self._ceiling(at.starts)
+        last = self._ceiling(np.where(at.closed, np.nextafter(at.stops, np.inf), at.stops))
+        before, until = (p - np.searchsorted(self._bare, p) for p in (first, last))
+        return before, np.where(at.atom, before, until)
+
+    def _ceiling(self, values: FloatArray) -> IntArray:
+        points = np.ceil(values * self._scale)
+        points -= (points - 1) / self._scale >= values
+        points += points / self._scale < values
+        return points.astype(np.int64)
+
+    def _unrank(self, ranks: IntArray) -> FloatArray:
+        gaps = self._bare - np.arange(len(self._bare))
+        points = ranks + np.searchsorted(gaps, ranks, side="right")
+        return np.asarray(points / self._scale, dtype=np.float64)
+
+
+def equal_width(low: float, high: float, bins: int, *, whole: bool) -> FloatArray:
+    """Return the edges of bins of one width; of whole numbers, no more bins than there are values.
+
+    >>> equal_width(0, 8, 3, whole=True).tolist()
+    [0.0, 3.0, 6.0, 9.0]
+    >>> equal_width(1, 2, 32, whole=True).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    if whole:
+        values = int(high) - int(low) + 1
+        bins = min(bins, values)
+        return np.array([int(low) + i * values // bins for i in range(bins + 1)], dtype=np.float64)
+    edges = low + (high - low) * (np.arange(bins + 1) / bins)
+    edges[-1] = high
+    return np.asarray(edges, dtype=np.float64)
+
+
+def given_edges(low: float, high: float, edges: Sequence[float], *, whole: bool) -> FloatArray:
+    """Return the given edges with both bounds."""
+    inner = [e for e in edges if low < e < high]
+    return np.array([low, *inner, high + 1 if whole else high], dtype=np.float64)

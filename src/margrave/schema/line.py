@@ -1,0 +1,122 @@
+"""The common part of numeric columns: settings, cells, codes and labels on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from margrave.schema import validators
+from margrave.schema.bins import Binning, equal_width, given_edges
+from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
+from margrave.schema.parsing import Mask
+from margrave.types import FloatArray, IntArray
+
+#: Default number of bins.
+BINS = 32
+
+
+class Line(Protocol):
+    """The settings of a numeric column."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def low(self) -> Any: ...
+    @property
+    def high(self) -> Any: ...
+    @property
+    def bins(self) -> int | None: ...
+    @property
+    def edges(self) -> Sequence[Any] | None: ...
+    @property
+    def atoms(self) -> Sequence[Any]: ...
+    @property
+    def outside(self) -> str | None: ...
+    @property
+    def missing(self) -> bool: ...
+    @property
+    def cells(self) -> Binning: ...
+
+
+def settle(column: Line, bound: Callable[[str, Any], Any]) -> None:
+    """Check the settings that all numeric kinds share, and store them in one form."""
+    allowed = ("clip", "missing", "refuse")
+    name = validators.name(column.name)
+    low, high = bound("low", column.low), bound("high", column.high)
+    if low > high:
+        raise validators.column_error(name, "low is above high.", "Exchange them.")
+    missing = validators.flag(name, "missing", column.missing)
+    edges, bins = column.edges, column.bins
+    if edges is not None:
+        if bins is not None:
+            raise validators.column_error(
+                name, "it has both bins and edges.", "Keep one of the two."
+            )
+        edges = tuple(bound("edges", e) for e in validators.listed(name, "edges", edges))
+        if any(a >= b for a, b in pairwise(edges)):
+            raise validators.column_error(name, "edges do not increase.", "Sort them, each once.")
+    else:
+        bins = validators.whole(
+            name, "bins", BINS if bins is None else bins, 1, validators.MAX_BINS
+        )
+    atoms = tuple(
+        sorted({bound("atoms", a) for a in validators.listed(name, "atoms", column.atoms)})
+    )
+    for key, values in (("edges", edges or ()), ("atoms", atoms)):
+        if any(not low <= v <= high for v in values):
+            raise validators.column_error(
+                name, f"{key} lie outside its bounds.", "Widen low and high, or take them out."
+            )
+    outside = validators.policy(name, column.outside or "clip", allowed, missing=missing)
+    set_fields(column, low=low, high=high, bins=bins, edges=edges, atoms=atoms, outside=outside)
+
+
+def cells_of(
+    column: Line, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None
+) -> Binning:
+    """Return the cells of a column whose values lie ``at`` coordinates of the line."""
+    low, high = at(column.low), at(column.high)
+    if column.edges is None:
+        edges = equal_width(low, high, column.bins or BINS, whole=whole)
+    else:
+        edges = given_edges(low, high, [at(e) for e in column.edges], whole=whole)
+    return Binning(
+        edges, np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64)), whole, decimals
+    )
+
+
+def encoded_of(column: Line, cells: Binning, values: FloatArray, empty: Mask) -> Encoded:
+    """Return the codes of coordinates; NaN cannot be read."""
+    unreadable = np.isnan(values)
+    home = cells.count if column.missing else None
+    safe = np.where(unreadable, cells.edges[0], values)
+    top = cells.edges[-1] - 1 if cells.whole else cells.edges[-1]
+    outside = (safe < cells.edges[0]) | (safe > top)
+    codes = cells.locate(safe)
+    if column.outside == "missing":
+        codes = np.where(outside, home or 0, codes)
+    return with_missing_code(codes, empty, outside, unreadable, home)
+
+
+def sample_points(
+    column: Line, codes: IntArray, rng: np.random.Generator
+) -> tuple[FloatArray, Mask]:
+    """Return a point of the column's line for every code, and which codes say missing."""
+    null = codes >= column.cells.count
+    return column.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
+
+
+def labels_of(column: Line, cells: Binning, show: Callable[[float], str]) -> list[str]:
+    """Return the range of every cell in words, and the label of missing values."""
+
+    def span(low: float, high: float, entered: bool, reached: bool) -> str:
+        if low == high:
+            return show(low)
+        if cells.whole:
+            return f"{show(low)} to {show(high)}"
+        return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
+
+    return with_missing([span(*s) for s in cells.spans()], column.missing)

@@ -1,0 +1,82 @@
+"""Guess from their texts why values do not match the schema: for the custodian's check.
+
+**Privacy:** NOT private: counts by the look of single values. ``read_table`` does not use it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
+from margrave.schema.column import Column, Encoded
+from margrave.schema.numeric import Date, Integer, Real, Timestamp
+from margrave.schema.parsing import MARKS, distinct, plain
+from margrave.schema.text_patterns import NUMBER, date_format, folded
+
+MARK, COMMA, SIGNS, ALIKE, WAY = "mark", "comma", "signs", "alike", "way"
+#: Causes of a value outside the schema, each with its remedy.
+CAUSES = {
+    MARK: "a mark for a missing value, such as NA",
+    COMMA: "a number with a comma, or with dots between thousands: rewrite them in the file with a decimal point alone",
+    SIGNS: "a number with other signs (a unit, <, >): mend them in the file",
+    ALIKE: "a listed category but for case or blanks: write them alike in the file or in the schema",
+    WAY: "a date written in another way than the column's: write them alike in the file, or set format",
+}
+
+
+def count_causes(column: Column, values: pa.Array, encoded: Encoded) -> dict[str, int]:
+    """Return the number of unreadable or unlisted values by cause."""
+    lost = (
+        encoded.outside
+        if isinstance(column, Categorical | Ordinal | Boolean)
+        else encoded.unreadable
+    )
+    if not lost.any():
+        return {}
+    rows, texts = distinct(plain(values).filter(pa.array(lost)))
+    known = _known(column)
+    found: Counter[str] = Counter()
+    for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
+        cause = None if text is None or not count else _cause(column, text.strip(), known)
+        if cause is not None:
+            found[cause] += count
+    return dict(found)
+
+
+def _known(column: Column) -> frozenset[str]:
+    return (
+        frozenset(map(folded, column.categories))
+        if isinstance(column, Categorical | Ordinal)
+        else frozenset()
+    )
+
+
+def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
+    if text.lower() in MARKS:
+        return MARK
+    if isinstance(column, Categorical | Ordinal):
+        return ALIKE if folded(text) in known else None
+    if isinstance(column, Date | Timestamp):
+        return WAY if date_format([text]) is not None else None
+    if not isinstance(column, Integer | Real | Coded):
+        return None
+    if NUMBER.fullmatch(text) and ("," in text or text.count(".") > 1):
+        return COMMA
+    return (
+        SIGNS
+        if re.fullmatch(r"[^\d]{0,5}\d[\d.,]*[^\d]{0,10}", text) and not NUMBER.fullmatch(text)
+        else None
+    )
+
+
+def main_cause(causes: Mapping[str, int], among: int) -> str:
+    """Return a sentence on the cause of more than half of the values; empty if there is none."""
+    cause, count = max(causes.items(), key=lambda found: found[1], default=("", 0))
+    if 2 * count <= among:
+        return ""
+    return f" {'All' if count >= among else f'Most ({count:,})'} look like {CAUSES[cause]}."

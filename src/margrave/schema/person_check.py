@@ -1,0 +1,114 @@
+"""Checks of a person ID column, for the custodian only.
+
+**Privacy:** NOT private: true counts of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.schema.column_profile import ColumnProfile
+from margrave.schema.toml_text import string
+from margrave.types import AnyArray
+
+#: Alarm thresholds: rows of one person, and their share of all rows.
+MIN_ROWS_FOR_PERSON_ALARM, MAX_PERSON_SHARE = 20, 0.05
+#: Alarm thresholds: rows of one person as a multiple of this quantile of the others' rows.
+PERSON_QUANTILE, MIN_RATIO_TO_OTHERS = 0.99, 10
+
+
+def normalize_identifier(written: str) -> str:
+    """Return an identifier without differences of spelling: case, width, leading zeros, ".0" behind
+    a number.
+
+    >>> [normalize_identifier(name) for name in ("P0001", "p1", "00000007", "7.0", "0")]
+    ['p1', 'p1', '7', '7', '0']
+    """
+    written = written if written.isascii() else unicodedata.normalize("NFKC", written)
+    number = re.fullmatch(r"(\d+)\.0+", written)
+    return re.sub(r"(?<![\d.])0+(?=\d)", "", number[1] if number else written.casefold())
+
+
+@dataclass(frozen=True)
+class PersonCheck:
+    """The number of persons, the most rows of one person, and the share of rows kept at K rows a
+    person.
+
+    ``alike``: the number of identifiers that equal another up to case, leading zeros or ".0".
+    ``usual``: 99 % of the other persons have at most this number of rows.
+    """
+
+    persons: int
+    most: int
+    rows: int
+    kept: dict[int, float]
+    alike: int = 0
+    usual: int = 0
+
+    @staticmethod
+    def of(persons: AnyArray, names: Iterable[str] = ()) -> PersonCheck:
+        """Return the counts for one person number per row; numbers below 0 mean no person."""
+        # Row bounds per person whose effect is reported.
+        kept_row_bounds = (1, 2, 3, 5, 10, 20)
+        each = np.bincount(persons[persons >= 0])
+        rows = int(each.sum())
+        kept = {k: float(np.minimum(each, k).sum() / rows) for k in kept_row_bounds if rows}
+        often = Counter(map(normalize_identifier, names))
+        alike = sum(n for n in often.values() if n > 1)
+        others = np.sort(each)[:-1]
+        usual = (
+            int(others[min(int(PERSON_QUANTILE * len(others)), len(others) - 1)])
+            if len(others)
+            else 0
+        )
+        return PersonCheck(len(each), int(each.max(initial=0)), rows, kept, alike, usual)
+
+    def alarms(self) -> Iterator[str]:
+        """Yield alarms: an identifier with very many rows may be a missing-value code or several
+        persons.
+        """
+        if self.alike:
+            yield (
+                f"{self.alike:,} of the {self.persons:,} identifiers of persons equal another but for case, leading"
+                " zeros or '.0'. Each is taken for a person of its own, and a person who has several is not protected"
+                " as one: write them alike in the file."
+            )
+        large, beyond = (
+            self.most > MAX_PERSON_SHARE * self.rows,
+            0 < MIN_RATIO_TO_OTHERS * self.usual < self.most,
+        )
+        if self.most < MIN_ROWS_FOR_PERSON_ALARM or not (large or beyond):
+            return
+        compared = "" if large else f", and 99 % of the others have {self.usual:,} at most"
+        yield (
+            f"One person has {self.most:,} of the {self.rows:,} rows{compared}. Is it a person, or a mark for those"
+            " that are not known? Rows of several persons under one identifier are not protected as theirs."
+        )
+
+    def lines(self) -> list[str]:
+        """Return sentences on the rows that a unit of persons would keep."""
+        shares = ", ".join(f"{100 * share:.4g} % with {k}" for k, share in self.kept.items())
+        return [
+            f"{self.persons:,} persons, with {self.most:,} rows at most.",
+            *(
+                [f"Rows kept by so many a person (--unit add-remove-person:K): {shares}."]
+                if shares
+                else []
+            ),
+        ]
+
+
+def describe_ignored_person(person: ColumnProfile) -> str:
+    """Return an alarm: an ignored column looks like a person ID column."""
+    return (
+        f"Column {person.name!r} is ignored, and looks as if it said whose row it is: {len(person.counts):,}"
+        f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so, take it"
+        f" out of ignore, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
+        " and no persons."
+    )

@@ -1,0 +1,362 @@
+"""The preflight: the number of values that the schema does not have, before anything is spent.
+
+**Privacy:** these are true counts of the rows, for the custodian only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from margrave.domain import Codes
+from margrave.errors import DataError
+from margrave.schema.categorical import NO, OTHER, YES
+from margrave.schema.column import Column, Encoded, abbreviate
+from margrave.schema.constraints import Constraint, name_of
+from margrave.schema.mismatches import ALIKE, CAUSES, MARK, main_cause
+from margrave.schema.person_check import PersonCheck
+from margrave.schema.validators import POLICIES
+from margrave.structural_zeros import StructuralZeros, violating
+
+LOOK = "LOOK AT THIS FIRST."
+PUBLIC_TABLE = "The public table"
+LEAVE_OUT = "Leave these rows, or the column, out of the public table."
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """Counts of one column's values: empty, outside the schema, unreadable as the column's kind.
+
+    ``home``: empty and unreadable values have a code of their own. ``rows``: the number of values.
+    ``causes``: counts of values outside the schema by likely cause, if requested. ``has``: the
+    values of the schema in words.
+    """
+
+    #: Share of a column's values outside the schema above which an alarm is raised.
+    _max_share_lost: ClassVar[float] = 0.03
+
+    #: From this number of values on, at least one should be in the schema.
+    _min_values_for_alarm: ClassVar[int] = 10
+
+    name: str
+    policy: str
+    home: bool
+    empty: int
+    outside: int
+    unreadable: int
+    rows: int = 0
+    kind: str = ""
+    causes: Mapping[str, int] = field(default_factory=dict)
+    has: str = ""
+
+    @staticmethod
+    def of(
+        column: Column, encoded: Encoded, causes: Mapping[str, int] | None = None
+    ) -> ColumnCheck:
+        """Return the counts of one piece of a column."""
+        # Codes of the largest column whose labels are listed.
+        max_labels_listed = 1000
+        empty, outside, unreadable = (
+            int(m.sum()) for m in (encoded.empty, encoded.outside, encoded.unreadable)
+        )
+        rows = len(encoded.codes)
+        has = (
+            "" if causes is None or column.size > max_labels_listed else abbreviate(column.labels())
+        )
+        home, kind = encoded.home, column.kind
+        return ColumnCheck(
+            column.name,
+            column.outside,
+            home,
+            empty,
+            outside,
+            unreadable,
+            rows,
+            kind,
+            causes or {},
+            has,
+        )
+
+    def __add__(self, other: ColumnCheck) -> ColumnCheck:
+        return ColumnCheck(
+            self.name,
+            self.policy,
+            self.home,
+            self.empty + other.empty,
+            self.outside + other.outside,
+            self.unreadable + other.unreadable,
+            self.rows + other.rows,
+            self.kind,
+            {
+                c: self.causes.get(c, 0) + other.causes.get(c, 0)
+                for c in {**self.causes, **other.causes}
+            },
+            self.has or other.has,
+        )
+
+    @property
+    def unread(self) -> bool:
+        """True if no value can be read: the schema is wrong, not the table."""
+        unread = self.unreadable + (self.outside if self.kind == "boolean" else 0)
+        return 0 < unread == self.rows - self.empty
+
+    @property
+    def unknown(self) -> bool:
+        """True if there are several values and none is in the schema. A few values may well lie
+        outside.
+        """
+        return (
+            self.outside + self.unreadable == self.rows - self.empty >= self._min_values_for_alarm
+        )
+
+    def alarm(self) -> str | None:
+        """Return an alarm if more than a few values are outside the schema; missing-value codes do
+        not count.
+        """
+        lost = self.unreadable + (self.outside if self.policy == "missing" else 0)
+        lost = (
+            self.causes.get(ALIKE, 0) if self.policy == "other" else lost - self.causes.get(MARK, 0)
+        )
+        if lost <= self._max_share_lost * (self.rows - self.empty):
+            return None
+        share = 100 * lost / (self.rows - self.empty)
+        because = (
+            main_cause({c: n for c, n in self.causes.items() if c != MARK}, lost)
+            or f" {_advice(self.kind)}"
+        )
+        share_lost = f"{share:.4g} % of its values are not in the schema"
+        return f"Column {self.name!r}: {share_lost}, {POLICIES[self._fate]}.{because}"
+
+    @property
+    def _fate(self) -> str:
+        """The policy (a key of ``POLICIES``) that applies to most values outside the schema."""
+        if self.policy in ("other", "refuse"):
+            return self.policy
+        return "missing" if self.home else "refuse"
+
+    def refusals(self, *, public: bool = False, part: bool = False) -> Iterator[str]:
+        """Yield one sentence for each reason not to use this column; for a ``public`` table with
+        its remedy.
+
+        ``part``: the rows may be a selected part, so that all may lie outside the schema.
+        """
+        recode = (
+            "Recode the public table to what the schema has, or leave the column out of it:"
+            " the schema is that of the private table."
+        )
+        column = f"{PUBLIC_TABLE}, column {self.name!r}:" if public else f"Column {self.name!r}:"
+        has = f" The schema has: {self.has}." if self.has else ""
+        if self.unread or (self.unknown and not part):
+            known = (
+                f"can be read as its kind, {self.kind}"
+                if self.unread
+                else "is one that the schema knows"
+            )
+            remedy = (
+                f"{has}{self._because} {recode}"
+                if public
+                else self._because or f" {_advice(self.kind)}"
+            )
+            yield f"{column} not one of its values {known}.{remedy}"
+            return
+        if self.outside and self.policy == "refuse":
+            widen = "Widen the schema, or give the column another policy (outside = ...)."
+            yield (
+                f"{column} {_values(self.outside)} outside the schema, and its policy is 'refuse'."
+                f"{f'{has} {recode}' if public else f' {widen}'}{self._because}"
+            )
+        if self.unreadable and (self.policy == "refuse" or not self.home):
+            correct = "Correct the column's kind, or add missing = true."
+            yield (
+                f"{column} {_values(self.unreadable)} cannot be read as its kind"
+                f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
+                f" {recode if public else correct}{self._because}"
+            )
+        if self.empty and not self.home:
+            add = "Add missing = true to the column."
+            yield f"{column} {_values(self.empty)} missing. {LEAVE_OUT if public else add}"
+
+    def notes(self, *, public: bool = False) -> Iterator[str]:
+        """Yield one sentence for each change that is made to values outside the schema.
+
+        For a ``public`` table the sentences also give their number and mark large losses.
+        """
+        of = self.rows if public else None
+        lost = self.outside + self.unreadable
+        much = (
+            public
+            and lost >= self._min_values_for_alarm
+            and lost > self._max_share_lost * (self.rows - self.empty)
+        )
+        column = f"{f'{LOOK} ' if much else ''}{f'{PUBLIC_TABLE}, c' if public else 'C'}olumn {self.name!r}:"
+        if self.outside and self.policy != "refuse":
+            because = "" if self.unreadable else self._because
+            yield f"{column} {_values(self.outside, of)} outside the schema, {POLICIES[self.policy]}.{because}"
+        if self.unreadable and self.home and self.policy != "refuse":
+            yield f"{column} {_values(self.unreadable, of)} unreadable, {POLICIES['missing']}.{self._because}"
+        if self.policy == "other" and self.causes.get(MARK):
+            yield (
+                f"{column} {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
+                f" {OTHER!r} like any text: leave such fields empty in the file."
+            )
+
+    @property
+    def _because(self) -> str:
+        return main_cause(self.causes, self.unreadable or self.outside)
+
+
+SPELLING = "Are they spelled as in the schema, with the same case? A column of truth values has 'true' and 'false'."
+#: Likely reasons why a column of some kind cannot be read.
+ADVICE = {
+    "categorical": SPELLING,
+    "ordinal": SPELLING,
+    "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
+    " for other words write kind = 'categorical'.",
+    "date": 'Say how they are written, such as format = "%d/%m/%Y".',
+    "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
+    "integer": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
+    "real": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
+}
+
+
+READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
+
+
+def _advice(kind: str) -> str:
+    return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
+
+
+@dataclass(frozen=True)
+class ConstraintCheck:
+    """The number of rows that violate a constraint. Rows within one pair of ordered bins are not
+    judged.
+    """
+
+    name: str
+    policy: str
+    rows: int
+
+    @staticmethod
+    def of(
+        constraint: Constraint, zeros: Sequence[StructuralZeros], codes: Codes
+    ) -> ConstraintCheck:
+        """Return the count of some rows."""
+        wrong = violating(zeros, codes.column, len(codes))
+        return ConstraintCheck(name_of(constraint), constraint.violating, int(wrong.sum()))
+
+    def __add__(self, other: ConstraintCheck) -> ConstraintCheck:
+        return ConstraintCheck(self.name, self.policy, self.rows + other.rows)
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """Counts and alarms about a table, for the custodian before the run. Not for publication.
+
+    ``nameless``: rows without a person, if the schema has a person ID column; ``persons`` covers
+    the others. ``further``: alarms about the table as a whole. ``drafted``: columns whose bounds or
+    categories equal those that a draft of these rows has.
+    """
+
+    rows: int
+    columns: tuple[ColumnCheck, ...]
+    nameless: int = 0
+    constraints: tuple[ConstraintCheck, ...] = ()
+    persons: PersonCheck | None = None
+    further: tuple[str, ...] = ()
+    drafted: tuple[str, ...] = ()
+
+    def __add__(self, other: Preflight) -> Preflight:
+        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
+        constraints = tuple(a + b for a, b in zip(self.constraints, other.constraints, strict=True))
+        return Preflight(
+            self.rows + other.rows, columns, self.nameless + other.nameless, constraints
+        )
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The reasons to refuse the table, one sentence each."""
+        return self._refusals(public=False)
+
+    def _refusals(self, *, public: bool, part: bool = False) -> tuple[str, ...]:
+        found = [
+            sentence
+            for column in self.columns
+            for sentence in column.refusals(public=public, part=part)
+        ]
+        if self.nameless:
+            found.append(
+                f"{_values(self.nameless)} missing in the column of persons, or marked so (NA, unknown, -, 0, -1), or a"
+                " long number that was rounded (1.23E+15). A row without a person cannot be protected: complete it or"
+                " leave the row out; read long numbers as text. If such a mark is a person's own identifier, name it in"
+                ' the schema\'s [schema]: person_accepts = ["0"].'
+            )
+        whose = f"{PUBLIC_TABLE}: " if public else ""
+        correct = 'Correct the rows or the constraint, or write violating = "keep".'
+        found += [
+            f"{whose}{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
+            f" {LEAVE_OUT if public else correct}"
+            for c in self.constraints
+            if c.rows and c.policy == "refuse"
+        ]
+        return tuple(found)
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Likely mistakes that do not refuse the table, one sentence each."""
+        found = [None if self.rows else "The table has no rows.", *self.further]
+        found += [column.alarm() for column in self.columns]
+        found += [] if self.persons is None else self.persons.alarms()
+        return tuple(sentence for sentence in found if sentence is not None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Changes to values, and rows that the release will not show, one sentence each."""
+        found = [sentence for column in self.columns for sentence in column.notes()]
+        found += [
+            f"{_rows(c.rows)} the constraint {c.name}: counted, but no row of the release will."
+            for c in self.constraints
+            if c.rows and c.policy == "keep"
+        ]
+        if self.drafted:
+            found.append(
+                f"Bounds or categories as a draft of these rows has them: {', '.join(self.drafted)}. {READ_OFF}"
+            )
+        return tuple(found)
+
+    @property
+    def passed(self) -> bool:
+        """True if there is no reason to refuse the table."""
+        return not self.refusals
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Changes to values and rows of a public table outside the schema, one sentence each."""
+        return (
+            *(note for column in self.columns for note in column.notes(public=True)),
+            *(
+                f"{PUBLIC_TABLE}: {_rows(c.rows)} the constraint {c.name}, of {self.rows:,}: what they break is not"
+                " learned from them."
+                for c in self.constraints
+                if c.rows
+            ),
+        )
+
+    def require(self, *, public: bool = False, part: bool = False) -> Preflight:
+        """Return the preflight. Raise ``DataError`` if there is a reason to refuse the table.
+
+        ``part``: the rows of a ``public`` table may be a selected part.
+        """
+        if found := self._refusals(public=public, part=part):
+            raise DataError("\n".join(found))
+        return self
+
+
+def _rows(count: int) -> str:
+    return "1 row violates" if count == 1 else f"{count:,} rows violate"
+
+
+def _values(count: int, of: int | None = None) -> str:
+    if of is not None:
+        return f"{count:,} of {of:,} values"
+    return "1 value" if count == 1 else f"{count:,} values"

@@ -1,0 +1,216 @@
+"""Conditions, units and workloads as texts: open ranges work, and anything else is one clear error at once."""
+
+from __future__ import annotations
+
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margrave import synthesize
+from margrave.cli.main import run
+from margrave.cli.options import parse_workload
+from margrave.cli.where import MAX_CHARACTERS, MAX_VALUES, conditions, parse_where, written
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.inference import Mean
+from margrave.inference.subset import in_words
+from margrave.mechanisms import Independent
+from margrave.release.conditions import codes_of, widened
+from margrave.schema import Categorical, Date, Integer, Ordinal, Schema
+from margrave.unit import parse_unit
+
+SCHEMA = Schema(
+    [
+        Categorical("sex", ["F", "M"]),
+        Integer("age", 0, 99, bins=10, missing=True),
+        Ordinal("grade", ["low", "mid", "high"], missing=True),
+        Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "codes"),
+    [
+        ("age", ("80", None), (8, 9)),
+        ("age", (None, "19"), (0, 1)),
+        ("age", (95, None), (9,)),
+        ("age", (-5, None), tuple(range(10))),
+        ("age", (None, 200), tuple(range(10))),
+        ("grade", ("mid", None), (1, 2)),
+        ("grade", (None, "mid"), (0, 1)),
+        ("day", ("2020-11-15", None), (10, 11)),
+    ],
+)
+def test_an_open_range_goes_to_the_end_and_leaves_out_the_missing(
+    column: str, wanted: Any, codes: tuple[int, ...]
+) -> None:
+    assert codes_of(SCHEMA, column, wanted) == codes
+
+
+def test_an_open_range_in_words() -> None:
+    assert widened(SCHEMA, "age", ("80", None)) is None
+    assert widened(SCHEMA, "age", ("85", None)) == "80 to 99"
+    assert widened(SCHEMA, "age", (None, "15")) == "0 to 19"
+    assert (
+        in_words({"age": (85, None), "day": (None, "2020-02-01")})
+        == "age from 85 and day up to 2020-02-01"
+    )
+    assert [written(parse_where(f"age={text}")[1]) for text in ("80..", "..19", "1..2", "a|b", "a")] == [
+        "80..", "..19", "1..2", "a|b", "a",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "words"),
+    [
+        ("age", (None, None), "does not have two ends"),
+        ("age", ("100", None), "lies outside its bounds"),
+        ("age", (None, "-1"), "lies outside its bounds"),
+        ("age", ("old", None), "is not a value of column 'age'"),
+        ("sex", ("F", None), "has no order"),
+    ],
+)
+def test_an_open_range_that_cannot_be_is_refused(column: str, wanted: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        codes_of(SCHEMA, column, wanted)
+
+
+def test_an_analysis_takes_open_ranges() -> None:
+    frame = pd.DataFrame(
+        {"age": [10.0, 20.0, 30.0, 40.0, np.nan], "pay": [1.0, 2.0, 3.0, 5.0, 100.0]}
+    )
+    assert Mean("pay", where={"age": (30, None)})(frame).estimates[0] == 4.0
+    assert Mean("pay", where={"age": (None, 20)})(frame).estimates[0] == 1.5
+    with pytest.raises(InputError, match="does not have two ends"):
+        Mean("pay", where={"age": (None, None)})(frame)
+
+
+@pytest.fixture(scope="module")
+def release_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = pd.DataFrame({"sex": ["F", "M"] * 50, "age": list(range(100)), "grade": ["low"] * 100})
+    rows["day"] = pd.Timestamp("2020-03-04")
+    path = tmp_path_factory.mktemp("made") / "r.margrave"
+    synthesize(rows, SCHEMA, epsilon=50.0, delta=1e-6, mechanism=Independent()).save(path)
+    return path
+
+
+def test_open_ranges_on_the_command_line(
+    release_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sample = ["sample", str(release_file), "-n", "50", "--seed", "1", "--overwrite", "-o", "o.csv"]
+    for text, low, high in [("age=80..", 80, 99), ("age=..30", 0, 39), (" age = 80 .. ", 80, 99)]:
+        assert run([*sample, "--where", text]) == 0
+        ages = pd.read_csv("o.csv").age
+        assert ages.between(low, high).all(), text
+    assert "0 to 39, the whole of the bins that ..30 touches" in capsys.readouterr().out
+    mean = [
+        "analyze",
+        "mean",
+        str(release_file),
+        "age",
+        "--m",
+        "4",
+        "--method",
+        "bootstrap",
+        "--seed",
+        "1",
+    ]
+    assert run([*mean, "--where", "age=80.."]) == 0
+    assert "Of the records with age from 80." in " ".join(capsys.readouterr().out.split())
+    several = [
+        "analyze",
+        "several",
+        str(release_file),
+        "mean age --where age=..30",
+        *mean[4:],
+        "--where",
+        "age=80..",
+    ]
+    assert run(several) == 0
+    assert "age up to 30" in " ".join(capsys.readouterr().out.split()), (
+        "an analysis's own goes before"
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["age"], "is not a condition"),
+        (["=3"], "is not a condition"),
+        ([""], "is not a condition"),
+        (["age=.."], "is not a range"),
+        (["age=1..2..3"], "is not a range"),
+        (["age=1..2|4..5"], "is not a range"),
+        (["age=1..", "age=..5"], "names column 'age' twice"),
+        (["age=100.."], "lies outside its bounds"),
+        (["age=__import__('os').system('touch made').."], "is not a value of column 'age'"),
+        (["sex=F.."], "has no order"),
+        (["age=" + "9" * 5_000 + ".."], ""),
+        (["age=" + "|".join(["1"] * (MAX_VALUES + 1))], "at most 1,000 are allowed"),
+        (["x" * (MAX_CHARACTERS + 1)], "at most 60,000 are allowed"),
+    ],
+)
+def test_what_is_not_a_condition_is_refused(
+    texts: list[str],
+    words: str,
+    release_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = [part for text in texts for part in ("--where", text)]
+    assert run(["sample", str(release_file), "-n", "5", "-o", "o.csv", *options]) == 2
+    said = capsys.readouterr().err
+    assert words in " ".join(said.split())
+    assert len(said) < 1_000
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=80) | st.from_regex(r"age=[-0-9.|a-e]{0,30}", fullmatch=True))
+def test_any_text_is_a_condition_or_an_input_error(text: str) -> None:
+    try:
+        held = conditions([text])
+        assert all(
+            codes_of(SCHEMA, column, wanted)
+            for column, wanted in held.items()
+            if column in SCHEMA.domain
+        )
+    except InputError:
+        return
+
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4})
+
+
+@pytest.mark.parametrize(
+    "text", ["replace-person:" + "9" * 5_000, "x" * 10**6, "add-remove-person:\u00b2", "eval(1)"]
+)
+def test_what_is_not_a_unit_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is not a unit of privacy") as refused:
+        parse_unit(text)
+    assert len(str(refused.value)) < 500
+
+
+def test_workloads_of_any_length_are_read_or_refused() -> None:
+    start = time.process_time()
+    assert parse_workload(";".join(["a,b", "b,c"] * 200), DOMAIN).cliques == (
+        ("a", "b"),
+        ("b", "c"),
+    )
+    for text in (
+        "around:a:" + "9" * 5_000, "x" * 5_000, "a\0b", "a,b;" * 99 + "__import__('os')", "all-" + "9" * 5_000 + "way",
+    ):  # fmt: skip
+        with pytest.raises(InputError):
+            parse_workload(text, DOMAIN)
+    assert time.process_time() - start < 1.0

@@ -1,0 +1,313 @@
+"""An analysis that is finer than the bins of its columns says so, and a mean what the bins leave open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from margrave.cli.main import run
+from margrave.inference import (
+    OLS,
+    Analysis,
+    Estimand,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    analyze,
+)
+from margrave.marginal.counting import count_cliques
+from margrave.models import GraphicalFit
+from margrave.models.specs import fit_spec
+from margrave.provenance import Provenance
+from margrave.release import Release
+from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
+from margrave.transcript import Measurement, Transcript
+from tests.support import fake_model
+
+ROWS = 4_000
+SCHEMA = Schema(
+    [
+        Integer("visits", 0, 20, edges=[1, 2, 3, 5]),
+        Integer("age", 18, 89, bins=12),  # six years each
+        Integer("children", 0, 3),
+        Categorical("sex", ["F", "M"]),
+        Boolean("ill"),
+    ]
+)
+
+
+def table(rng: np.random.Generator) -> pd.DataFrame:
+    age = rng.integers(18, 90, ROWS)
+    ill = rng.random(ROWS) < 1 / (1 + np.exp(4 - 0.06 * age))
+    return pd.DataFrame(
+        {
+            "visits": rng.poisson(1 + 2 * ill),
+            "age": age,
+            "children": rng.integers(0, 4, ROWS),
+            "sex": rng.choice(["F", "M"], ROWS),
+            "ill": ill,
+        }
+    )
+
+
+def release(frame: pd.DataFrame, schema: Schema, cliques: Sequence[tuple[str, ...]]) -> Release:
+    """A release of marginals of a table, with a little noise."""
+    rng, codes = np.random.default_rng(1), schema.encode(frame)
+    counts = count_cliques(codes, cliques)
+    noisy = {
+        c: np.rint(counts[c] + rng.normal(0.0, 2.0, counts[c].shape)).astype(np.int64)
+        for c in cliques
+    }
+    transcript = Transcript(tuple(Measurement(c, v, 2.0, Fraction(1, 8)) for c, v in noisy.items()))
+    model = GraphicalFit()(schema.domain, transcript, rng=np.random.default_rng(0))
+    provenance = Provenance("by hand", fit=fit_spec(GraphicalFit()))
+    return Release(schema, model, transcript, fake_model.account_of(transcript), provenance)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return table(np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def made(frame: pd.DataFrame) -> Release:
+    return release(
+        frame, SCHEMA, [("visits", "age"), ("age", "ill"), ("visits", "sex"), ("children",)]
+    )
+
+
+def analyzed(of: Release, fit: Any, **more: Any) -> Analysis:
+    return analyze(
+        of,
+        fit,
+        8,
+        seed=1,
+        method="bootstrap",
+        **{
+            "columns": None if isinstance(fit, Estimand) else "probe",
+            "bias_correct": False,
+            **more,
+        },
+    )
+
+
+def told(found: Analysis) -> list[str]:
+    return [n for n in found.notes if "nothing finer" in n]
+
+
+def binned(found: Analysis) -> dict[str, tuple[str, ...]]:
+    return {e.name: e.binned for e in found if e.binned}
+
+
+@pytest.mark.parametrize("correct", [False, True])
+def test_a_mean_says_what_the_bins_leave_open(
+    made: Release, frame: pd.DataFrame, correct: bool
+) -> None:
+    found = analyze(made, Mean("visits"), 30, seed=1, method="bootstrap", bias_correct=correct)
+    (note,) = told(found)
+    assert note.startswith("visits: the release knows the bin of a value and nothing finer")
+    assert "(the widest is 5 to 20, 75 % of the column's range)" in note
+    assert found["mean(visits)"].binned == ("visits",)
+    ends = found["mean(visits)"].ends
+    assert ends is not None
+    counts = np.bincount(SCHEMA.encode(frame).column("visits"), minlength=5) / ROWS
+    assert ends == pytest.approx((counts @ [0, 1, 2, 3, 5], counts @ [0, 1, 2, 4, 20]), rel=0.03)
+    low, high = found["mean(visits)"].conf_int()
+    truth = 1 + 2 * frame.ill.mean()
+    assert not low < truth < high, "the interval knows nothing of it"
+    assert ends[0] < truth < ends[1]
+    assert f"{ends[0]:.4g}, at the high ends {ends[1]:.4g}." in note
+
+
+@pytest.mark.parametrize("bias_correct", [False, True])
+def test_bin_ends_are_corrected_for_bias_as_the_mean_is(made: Release, bias_correct: bool) -> None:
+    """By hand: the shares of codes in all refits, and less their bias 2 p̂ − p̄."""
+    draws = made.draws(6, seed=2, method="bootstrap")
+    own = draws.released()
+    assert own is not None
+
+    def shares(model: Any) -> Any:
+        counts = model.project(("visits",)).values
+        return counts / counts.sum()
+
+    refitted = np.mean([shares(m) for m in draws.models()], axis=0)
+    released = shares(next(own.models()))
+    expected = 2 * released - refitted if bias_correct else refitted
+    found = analyze(draws, Mean("visits"), bias_correct=bias_correct)["mean(visits)"]
+    low, high = np.array([0, 1, 2, 3, 5]), np.array([0, 1, 2, 4, 20])
+    assert found.ends == pytest.approx((expected @ low, expected @ high), rel=1e-12)
+    assert abs((released - refitted) @ high) > 1e-6, "the two cases differ"
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        Mean("children"),
+        Proportion("visits", 2),
+        Proportion("ill", True),
+        OLS("children ~ C(visits) + C(age) + sex"),
+        OLS("age > 65 ~ sex"),  # 66 begins a bin
+        Logistic("ill ~ I(visits > 4) + C(sex)"),
+        Logistic("visits ~ sex", success=1),
+        Quantile("children"),
+    ],
+    ids=str,
+)
+def test_whole_codes_need_no_note(made: Release, fit: Any) -> None:
+    found = analyzed(made, fit, on_unstable="drop")
+    assert told(found) == []
+    assert binned(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("fit", "columns"),
+    [
+        (Quantile("age"), ["age"]),
+        (Proportion("visits", 3), ["visits"]),
+        (Proportion("visits", 19), ["visits"]),  # though hardly any record has it
+        (OLS("visits ~ age + C(sex)"), ["visits", "age"]),
+        (OLS("age > 66 ~ sex"), ["age"]),
+        (Logistic("ill ~ np.log(age) + C(visits)"), ["age"]),
+        (Logistic("visits ~ sex", success=4), ["visits"]),
+    ],
+    ids=str,
+)
+def test_finer_than_the_bins_has_a_note_for_each_column(
+    made: Release, fit: Any, columns: list[str]
+) -> None:
+    found = analyzed(made, fit, on_unstable="drop")
+    assert sorted(n.partition(":")[0] for n in told(found)) == sorted(columns)
+    assert {c for some in binned(found).values() for c in some} == set(columns)
+
+
+def test_coefficients_that_lean_on_a_column_are_named(made: Release) -> None:
+    found = analyzed(made, OLS("children ~ age + sex"))
+    assert binned(found) == {"Intercept": ("age",), "age": ("age",)}
+    (note,) = told(found)
+    assert note.endswith("The intervals of Intercept, age take that for the truth.")
+    assert found.summary()["binned"].tolist() == [
+        name in ("Intercept", "age") for name in found.names
+    ]
+
+
+def test_real_columns_have_a_note_where_it_can_matter() -> None:
+    rng = np.random.default_rng(3)
+    fine, long, y = rng.normal(50, 15, ROWS), rng.exponential(2.0, ROWS), rng.normal(0, 1, ROWS)
+    frame = pd.DataFrame({"fine": fine, "long": long, "y": y})
+    schema = Schema(
+        [Real("fine", 0, 100, bins=100), Real("long", 0, 100, bins=8), Real("y", -5, 5, bins=64)]
+    )
+    of = release(frame, schema, [("fine", "y"), ("long", "y")])
+    (note,) = told(analyzed(of, Mean("long")))
+    assert "(the widest is [0, 12.5), 12 % of the column's range)" in note
+    assert told(analyzed(of, OLS("y ~ fine"))) == []
+    (note,) = told(analyzed(of, OLS("y ~ long")))
+    assert note.startswith("long: ")
+    wide = release(frame[["y"]], Schema([Real("y", -5, 5, bins=640)]), [("y",)])
+    assert told(analyzed(wide, Mean("y"))) == [], "its bins cannot move it out of its interval"
+
+
+def test_dates_are_told_as_dates() -> None:
+    days = pd.date_range("2020-01-01", "2020-12-30", periods=ROWS).date
+    schema = Schema([Date("day", date(2020, 1, 1), date(2020, 12, 30), bins=5)])
+    found = analyzed(release(pd.DataFrame({"day": days}), schema, [("day",)]), Mean("day"))
+    (note,) = told(found)
+    assert "it would be about 2020-05-26 " in note
+    assert "at the high ends 2020-08-06 " in note
+
+
+def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Release) -> None:
+    found = analyzed(
+        made, lambda frame: {"a": (frame.age.mean(), 0.01), "b": ((frame.age > 65).mean(), 0.01)}
+    )
+    (note,) = told(found)
+    assert note.startswith("age: the release knows the bin of a value and nothing finer")
+    assert binned(found) == {"a": ("age",)}  # 66 begins a bin
+
+
+def test_a_function_that_cannot_be_tried_has_a_general_note(made: Release) -> None:
+    rng = np.random.default_rng(0)
+    found = analyzed(made, lambda frame: {"a": (frame.age.mean() + rng.random(), 0.01)})
+    (note,) = told(found)
+    assert note.startswith("Of some columns the release knows the bin")
+    assert (
+        "visits (5 to 20, 75 % of the column's range); age (18 to 23, 7 % of the column's range)"
+        in note
+    )
+    assert "children" not in note
+    assert binned(found) == {}
+
+
+def test_logarithms_of_bins_that_are_fine_on_the_line_itself() -> None:
+    """Less than a hundredth of the variance lies within the bins, and most of that of the logarithm."""
+    rng = np.random.default_rng(4)
+    sex = rng.choice(["F", "M"], ROWS)
+    pay = np.minimum(np.exp(10 + 0.5 * (sex == "M") + rng.normal(0, 1.0, ROWS)), 249_999)
+    schema = Schema([Categorical("sex", ["F", "M"]), Real("pay", 0, 250_000, bins=50)])
+    of = release(pd.DataFrame({"sex": sex, "pay": pay}), schema, [("sex", "pay")])
+    assert told(analyzed(of, OLS("pay ~ sex"))) == []
+    fits: list[Any] = [
+        OLS("np.log1p(pay) ~ sex"),
+        lambda f: {"mean log": (np.log(f.pay).mean(), np.log(f.pay).var() / len(f))},
+    ]
+    for fit in fits:
+        found = analyzed(of, fit)
+        (note,) = told(found)
+        assert note.startswith("pay: ")
+        assert set(binned(found)) == set(found.names)
+
+
+def test_tables_from_elsewhere_do_not_say(made: Release) -> None:
+    draws = made.draws(4, seed=1, method="bootstrap")
+    assert told(analyze(draws, Mean("visits"), bias_correct=False)) != []
+    assert told(analyze(list(draws), Mean("visits"), n=ROWS)) == []
+
+
+def test_columns_inside_of_categories_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    names = ("stay", "age", "ward", "zip code", "pay", "a b")
+    frame = pd.DataFrame({name: rng.integers(1, 4, 200) for name in names})
+    formula = "stay ~ age + C(ward) + C(`zip code`, Treatment(1)):np.log(pay) + `a b`"
+    basis = OLS(formula)(frame).basis
+    assert basis is not None
+    assert basis.by_value == ("stay", "age", "pay", "a b")
+    assert basis.columns == names
+
+
+def test_it_is_seen_in_every_form(
+    made: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made.save("r.margrave")
+    words = [
+        "analyze",
+        "mean",
+        "r.margrave",
+        "visits",
+        "--m",
+        "4",
+        "--method",
+        "bootstrap",
+        "--seed",
+        "1",
+    ]
+    assert run([*words, "--plot", "p.html"]) == 0
+    assert "visits: the release knows the bin of a value" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert "visits: the release knows the bin of a value" in (tmp_path / "p.html").read_text()
+    assert run([*words, "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["notes"][0].startswith("visits: the release knows the bin of a value")
+    (estimate,) = plain["estimates"]
+    assert estimate["binned"] == ["visits"]
+    assert estimate["ends"][0] < estimate["estimate"] < estimate["ends"][1]

@@ -1,0 +1,411 @@
+"""``margrave analyze``: from a release on disk to intervals, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from margrave.cli.estimate_table import COLUMNS, cells_of, show_estimates
+from margrave.cli.main import run
+from margrave.cli.output import console
+from margrave.inference import OLS, Analysis, Caveat, Estimate, Mean, analyze, analyze_several
+from margrave.models import FAMILIES
+from margrave.release import Release
+from margrave.schema import Boolean, Categorical, Real, Schema
+from tests.support import fake_model
+from tests.support.exact_posterior import TablesOf
+
+SCHEMA = Schema([Categorical("sex", ["m", "f"]), Boolean("smokes"), Real("x", 0.0, 4.0, bins=4)])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a release, whose posterior is made up: Dirichlet around the model's shares."""
+
+    def draws(
+        self: Release, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
+        progress: Any = None,
+    ) -> TablesOf:  # fmt: skip
+        counts = self.marginal(["sex", "smokes", "x"]).values.ravel()
+        shares = np.random.default_rng(seed).dirichlet(counts + 0.5, size=m)
+        return TablesOf(
+            self.schema, shares, rows or 300, self.model.total, seed or 0, f"exact ({method})"
+        )
+
+    monkeypatch.setattr(Release, "draws", draws, raising=False)
+    monkeypatch.setitem(FAMILIES, "fake", fake_model.FAMILY)
+    monkeypatch.chdir(tmp_path)
+    fake_model.release(schema=SCHEMA).save("r.margrave")
+    return tmp_path
+
+
+def ok(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    code = run(["analyze", *arguments])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return said.out
+
+
+BRIEF = ["--m", "12", "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["mean", "r.margrave", "x"], ["mean(x)"]),
+        (["proportion", "r.margrave", "sex", "f"], ["sex = f"]),
+        (["proportion", "r.margrave", "smokes", "true"], ["smokes = true"]),
+        (["proportion", "r.margrave", "smokes", "yes"], ["smokes = yes"]),
+        (["ols", "r.margrave", "smokes ~ C(sex)"], ["Intercept", "C(sex)[T.f]"]),
+        (["quantile", "r.margrave", "x", "0.5"], ["quantile(x, 0.5)"]),
+        (["total", "r.margrave", "x"], ["total(x)"]),
+        (["count", "r.margrave", "sex", "f"], ["count(sex = f)"]),
+        (["correlation", "r.margrave", "smokes", "x"], ["corr(smokes, x)"]),
+        (["mean", "r.margrave", "x", "--by", "sex"], ["mean(x) | sex = m", "mean(x) | sex = f"]),
+        (["ols", "r.margrave", "x ~ C(sex)", "--robust"], ["Intercept", "C(sex)[T.f]"]),
+        (["logistic", "r.margrave", "smokes ~ x"], ["Intercept", "x"]),
+        (["logistic", "r.margrave", "sex ~ x", "--success", "m"], ["Intercept", "x"]),
+        (["logistic", "r.margrave", "x > 2 ~ sex"], ["Intercept", "sex[T.f]"]),
+    ],
+    ids=lambda v: " ".join(v),
+)
+def test_every_analysis(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
+) -> None:
+    found = json.loads(ok(capsys, *arguments, *BRIEF, "--json"))
+    assert [e["name"] for e in found["estimates"]] == names
+    for e in found["estimates"]:
+        assert e["low"] < e["estimate"] < e["high"]
+        assert (e["used"], e["data_sets"]) == (12, 12)
+    assert (found["level"], found["rows"], found["plot"]) == (0.95, 300, None)
+    shown = ok(capsys, *arguments, *BRIEF)
+    assert "12 data sets" in shown
+    assert names[0] in shown
+    assert [p.name for p in here.iterdir()] == ["r.margrave"]
+
+
+def test_the_command_says_what_the_library_says(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--m", "9", "--seed", "4", "--level", "0.8", "--rows", "120", "--json"]
+    told = json.loads(ok(capsys, "mean", "r.margrave", "x", *options))
+    found: Any = analyze(Release.load("r.margrave"), Mean("x"), 9, seed=4, level=0.8, rows=120)  # type: ignore[arg-type]
+    assert told == {**found.to_dict(), "plot": None}
+    assert found["mean(x)"].conf_int(0.8)[0] == told["estimates"][0]["low"]
+
+
+def test_method_and_correction_reach_the_library(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+
+    def analyze_as_told(*given: Any, **options: Any) -> Any:
+        told.append(options["bias_correct"])
+        return analyze_several(*given, **options)
+
+    monkeypatch.setattr("margrave.cli.analyze_commands.analyze_several", analyze_as_told)
+    words = ["mean", "r.margrave", "x", *BRIEF, "--json"]
+    assert json.loads(ok(capsys, *words))["method"] == "exact (auto)"
+    assert (
+        json.loads(ok(capsys, *words, "--method", "bootstrap", "--no-bias-correct"))["method"]
+        == "exact (bootstrap)"
+    )
+    assert told == [True, False]
+    assert run(["analyze", *words, "--method", "bayes"]) == 2
+
+
+def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ols = ["ols", "r.margrave", "x ~ C(sex) * smokes", *BRIEF]
+    inter = "C(sex)[T.f]:smokes[T.True]"
+    asked = [
+        "--test",
+        "C(sex)",
+        "--test",
+        "C(sex):smokes",
+        "--contrast",
+        "C(sex)[T.f]",
+        "smokes[T.True]",
+    ]
+    told = json.loads(ok(capsys, *ols, *asked, "--json"))
+    found: Any = analyze(Release.load("r.margrave"), OLS("x ~ C(sex) * smokes"), 12, seed=1)  # type: ignore[arg-type]
+    assert told["test"] == found.test(["C(sex)[T.f]", inter]).to_dict()
+    assert told["test"]["names"] == ["C(sex)[T.f]", inter]
+    assert told["contrasts"] == [found.contrast({"C(sex)[T.f]": 1, "smokes[T.True]": -1}).to_dict()]
+    shown = ok(capsys, *ols, *asked)
+    assert f"Test of C(sex)[T.f], {inter}: F(2, " in " ".join(shown.split())
+    assert "C(sex)[T.f] - smokes[T.True]" in " ".join(shown.split()) or "C(sex)[T.f] -" in shown
+    for wrong, words in [
+        (
+            ["--test", "C(sex)[T.x]"],
+            "There is no estimate 'C(sex)[T.x]'. They are: Intercept, C(sex)[T.f]",
+        ),
+        (["--contrast", "x", "Intercept"], "There is no estimate 'x'"),
+    ]:
+        assert run(["analyze", *ols, *wrong]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [
+        "mean x --by sex",
+        "ols 'x ~ C(sex)' --robust --test 'C(sex)'",
+        "proportion smokes yes",
+    ]
+    told = json.loads(ok(capsys, "several", "r.margrave", *texts, *BRIEF, "--json"))["analyses"]
+    assert [a["analysis"] for a in told] == texts
+    alone = json.loads(ok(capsys, "mean", "r.margrave", "x", "--by", "sex", *BRIEF, "--json"))
+    assert told[0]["estimates"] == alone["estimates"]
+    assert told[1]["test"]["names"] == ["C(sex)[T.f]"]
+    held = ["count smokes yes", "total x --where sex=f", "mean x --by smokes"]
+    told = json.loads(
+        ok(capsys, "several", "r.margrave", *held, "--where", "sex=m", *BRIEF, "--json")
+    )["analyses"]
+    for text, sex, words in zip(held, "mfm", ([], ["x"], ["x", "--by", "smokes"]), strict=True):
+        asked = (
+            ["count", "r.margrave", "smokes", "yes"]
+            if not words
+            else [text.split()[0], "r.margrave", *words]
+        )
+        alone = json.loads(ok(capsys, *asked, "--where", f"sex={sex}", *BRIEF, "--json"))
+        assert told[held.index(text)]["estimates"] == alone["estimates"]
+    shown = ok(capsys, "several", "r.margrave", *texts, *BRIEF)
+    assert [line for line in shown.splitlines() if line in texts] == texts
+    for wrong, words in [
+        ("median x", "'median x' is not an analysis. It begins with one of mean,"),
+        ("mean x --m 5", "has --m, which is for all analyses"),
+        ("mean x --plot p.svg", "has --plot"),
+        ("mean", "Missing argument 'COLUMN'"),
+        ("ols 'x ~ sex", "Close its quotes"),
+        ("mean wage", "no column 'wage'"),
+        ("proportion sex", "Give either a VALUE or --missing"),
+    ]:
+        assert run(["analyze", "several", "r.margrave", "mean x", wrong]) == 2
+        said = capsys.readouterr()
+        assert words in said.err
+        assert said.out == ""
+
+
+@pytest.mark.parametrize("width", [120, 80, 50, 30, 10])
+def test_no_number_is_cut_in_any_terminal(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """A cut number looks like another one: 40 data sets were 4."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    estimates = [
+        Estimate(
+            "a coefficient of some length", -1.2345e-5, 3.4567e-7, 39.123, 1e-7, 2e-7, 40, 40, 1.0
+        ),
+        Estimate("b", 0.5, 0.01, 3.5, 0.004, 0.02, 38, 40, 1.0),
+    ]
+    show_estimates(console(), estimates, 0.95)
+    out = capsys.readouterr().out
+    lines, words = out.splitlines(), " ".join(out.split())
+    lacking = (
+        words.split("No room for ")[1].split(". All")[0].split(", ")
+        if "No room for" in words
+        else []
+    )
+    assert len(lacking) == {120: 0, 80: 1, 50: 4, 30: 4, 10: 4}[width]
+    for e in estimates:
+        cells = dict(zip(COLUMNS, cells_of(e, 0.95), strict=True))
+        at = next(line for line in lines if cells["low"] in line.split())
+        assert at.split()[-len(COLUMNS) + len(lacking) :] == [
+            v for c, v in cells.items() if c not in lacking
+        ]
+    name = "".join(" ".join(line[:12] for line in lines[1:]).split())
+    assert width >= 80 or name.startswith("acoefficientofsomelength")
+
+
+def test_unstable_estimates_can_be_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Thirty records a data set: in some of them nobody of one sex has an x above 3.5, or all have."""
+    few = [
+        "logistic",
+        "r.margrave",
+        "x > 3.8 ~ sex",
+        "--m",
+        "20",
+        "--seed",
+        "2",
+        "--rows",
+        "30",
+        "--json",
+    ]
+    told = json.loads(ok(capsys, *few))
+    assert told["estimates"][1]["low"] is None
+    assert any("no stable estimate" in n for n in told["notes"])
+    dropped = json.loads(ok(capsys, *few, "--drop-unstable"))
+    assert dropped["estimates"][1]["low"] is not None
+    assert 2 <= dropped["estimates"][1]["used"] < 20
+
+
+class Reader(HTMLParser):
+    """Insists that tags close, and keeps their names and what they refer to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not {"src", "href", "onload"} & {name for name, _ in attrs}
+        self.tags.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    assert not {"script", "link", "img"} & set(reader.tags)
+    assert "url(" not in text
+    return reader
+
+
+def test_a_plot_is_one_page(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ols = ["ols", "r.margrave", "x ~ C(sex)", *BRIEF]
+    assert "Plot: p.html" in ok(capsys, *ols, "--plot", "p.html")
+    page = read((here / "p.html").read_text())
+    assert "C(sex)[T.f]" in page.text
+    assert page.tags.count("circle") == 2
+    assert page.tags.count("tr") == 3
+    ok(capsys, *ols, "--plot", "p.svg")
+    assert (here / "p.svg").read_text().startswith("<svg")
+    assert run(["analyze", *ols, "--plot", "p.svg"]) == 2
+    ok(capsys, *ols, "--plot", "p.svg", "--overwrite")
+
+
+def test_dots_and_lines_are_where_the_numbers_are() -> None:
+    estimates = tuple(
+        Estimate(f"<{name}>", q, v, 50.0, 1.0, 2.0, 9, 9, 1.0)
+        for name, q, v in [("a", 1.0, 1.0), ("b", -3.0, 4.0), ("c", 2.0, 1.5)]
+    )
+    refused = Estimate("d", np.nan, np.nan, np.nan, np.nan, np.nan, 3, 9)
+    found = Analysis(
+        (*estimates, refused),
+        0.95,
+        9,
+        10,
+        10.0,
+        "made & up",
+        (Caveat("analysis", (), False, "x < y"),),
+        np.zeros((9, 4)),
+    )
+    svg = found.svg()
+    read(svg)
+    read(found.html())
+    assert "<a>" not in found.html()
+    assert "made &amp; up" in found.html()
+    assert "x &lt; y" in found.html()
+    dots = [float(x) for x in re.findall(r'<circle class="d" cx="([-\d.]+)"', svg)]
+    lines = [
+        (float(a), float(b))
+        for a, b in re.findall(r'class="w" d="M([-\d.]+) [\d.]+H([-\d.]+)"', svg)
+    ]
+    bars = [float(w) for w in re.findall(r'<rect class="r"[^>]* width="([-\d.]+)"', svg)]
+    assert len(dots) == len(lines) == len(bars) == 3
+    scale = (dots[0] - dots[1]) / 4.0
+    assert dots[2] - dots[0] == pytest.approx(scale, abs=0.2)
+    for e, (start, end), bar in zip(estimates, lines, bars, strict=True):
+        low, high = e.conf_int()
+        assert end - start == pytest.approx(scale * (high - low), abs=0.2)
+        assert bar == pytest.approx((end - start) / np.sqrt(e.variance), abs=0.2)  # v̄ is 1
+    assert "no interval" in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (
+            ["ols", "r.margrave", "x ~ agee"],
+            2,
+            "names 'agee', which is not a column. The columns are: sex, smokes, x.",
+        ),
+        (["ols", "r.margrave", "sex ~ x"], 2, "Use Logistic"),
+        (["mean", "r.margrave", "wage"], 2, "no column 'wage'"),
+        (["mean", "r.margrave", "sex"], 2, "proportion"),
+        (["proportion", "r.margrave", "sex", "z"], 2, "Its values: m, f."),
+        (["quantile", "r.margrave", "x", "1.5"], 2, "between 0 and 1"),
+        (["logistic", "r.margrave", "x ~ sex"], 2, "other values than 0 and 1"),
+        (["mean", "r.margrave", "x", "--level", "95"], 2, "level"),
+        (["mean", "r.margrave", "x", "--m", "1"], 2, "at least 2"),
+        (["mean", "r.margrave", "x", "--plot", "x.png"], 2, ".html nor .svg"),
+        (["mean", "r.margrave", "x", "--plot", "r.margrave.svg/x.svg"], 2, "folder"),
+        (["mean", "none.margrave", "x"], 7, "none.margrave"),
+        (["mean", "r.margrave"], 2, "COLUMN"),
+        (["median", "r.margrave", "x"], 2, "median"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_bad_input(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert run(["analyze", *arguments]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert words in said.err
+    assert "Traceback" not in said.err
+    assert run(["analyze", *arguments, "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["exit_code"] == code
+    assert [p.name for p in here.iterdir()] == ["r.margrave"]
+
+
+def outcome_of(code: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("library", ["pandas", "scipy"])
+def test_without_the_extra_the_remedy_is_told(library: str) -> None:
+    code, said = outcome_of(
+        f"import sys; sys.modules['{library}'] = None\nfrom margrave.cli.main import main\n"
+        "main(['analyze', 'mean', 'r.margrave', 'x'])"
+    )
+    assert (code, said.strip()) == (
+        2,
+        f"Error: Inference needs {library}, which is not installed. pip install 'margrave[inference]'",
+    )
+
+
+def test_without_statsmodels_regressions_say_so() -> None:
+    code, said = outcome_of(
+        "import sys; sys.modules['statsmodels'] = None\nimport pandas as pd\nfrom margrave.inference import OLS\n"
+        "OLS('x ~ sex').check(pd.DataFrame({'x': [1.0], 'sex': ['f']}))"
+    )
+    assert code == 1
+    assert "InputError: Regressions need statsmodels, which is not installed. pip install" in said
+
+
+def test_other_commands_do_without_the_extra() -> None:
+    code, said = outcome_of(
+        "import sys\nfor name in ('pandas', 'scipy', 'statsmodels'): sys.modules[name] = None\n"
+        "import margrave, margrave.cli.main as m\n"
+        "print([m.run([c, '--help']) for c in m.COMMANDS if c != 'analyze'], margrave.synthesize)"
+    )
+    assert code == 0, said
+
+
+def test_statsmodels_is_loaded_for_regressions_alone() -> None:
+    code, said = outcome_of(
+        "import sys, margrave.inference, pandas as pd\n"
+        "margrave.inference.Mean('x')(pd.DataFrame({'x': [1.0, 2.0]}))\n"
+        "print('loaded' if 'statsmodels' in sys.modules else 'light')"
+    )
+    assert (code, said.strip()) == (0, "light")

@@ -1,0 +1,235 @@
+"""Records piled up at the schema's bounds: values from beyond may have been moved there, and estimates say so."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from margrave.cli.main import run
+from margrave.inference import (
+    OLS,
+    Analysis,
+    By,
+    Count,
+    Estimand,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    analyze,
+)
+from margrave.inference.caveats.clipping import Excess
+from margrave.release import Release
+from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
+from tests.support.by_hand import release_of
+
+ROWS = 6_000
+
+
+def release(frame: pd.DataFrame, schema: Schema) -> Release:
+    """A release of everything together."""
+    return release_of(frame, schema, [schema.domain.attributes])
+
+
+def incomes(outside: str = "clip", high: float = 60_000.0) -> tuple[pd.DataFrame, Schema]:
+    """A tenth of the records are above 60,000."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], ROWS)
+    pay = np.exp(10 + 0.4 * (sex == "M") + 0.7 * rng.normal(size=ROWS))
+    bounded = Real(
+        "pay", 0, high, bins=int(high // 2_500), outside=outside, missing=outside == "missing"
+    )
+    return pd.DataFrame({"sex": sex, "pay": pay}), Schema([Categorical("sex", ["F", "M"]), bounded])
+
+
+def analyzed(of: Release, fit: Any) -> Analysis:
+    columns = None if isinstance(fit, Estimand) else "probe"
+    return analyze(of, fit, 8, columns=columns, seed=1, method="bootstrap", bias_correct=False)
+
+
+def piled(found: Analysis) -> list[str]:
+    return [n for n in found.notes if "in its" in n]
+
+
+def clipped(found: Analysis) -> list[str]:
+    return [e.name for e in found if e.clipped]
+
+
+@pytest.fixture(scope="module")
+def made() -> Release:
+    return release(*incomes())
+
+
+def test_a_mean_beyond_the_bounds_is_marked(made: Release) -> None:
+    found = analyzed(made, Mean("pay"))
+    truth, (mean,) = incomes()[0].pay.mean(), found
+    assert mean.ends is not None
+    assert max(mean.ends[1], mean.conf_int()[1]) < truth, "neither interval nor bins reach it"
+    assert mean.clipped == ("pay",)
+    assert mean.label == "mean(pay) [!]"
+    (note,) = piled(found)
+    assert note == found.notes[0]
+    assert note.startswith("[!] pay: 1")
+    assert (
+        "% of the records are in its last cell, [57500, 60000], far more than the cells beside it"
+        in note
+    )
+    assert "mean(pay) may be off by any amount" in note
+
+
+FITS: list[tuple[Any, bool]] = [
+    (OLS("pay ~ sex"), True),
+    (OLS("np.log(pay) ~ sex"), True),
+    (Logistic("sex ~ pay", success="M"), True),
+    (Quantile("pay", 0.95), True),
+    (Quantile("pay", 0.5), False),  # ranks do not change
+    (OLS("pay > 50000 ~ sex"), False),
+    (Proportion("sex", "M"), False),
+    (lambda f: {"m": (f.pay.mean(), f.pay.var() / len(f))}, True),
+    (lambda f: {"m": (f.pay.median(), 1.0), "s": ((f.sex == "M").mean(), 1.0)}, False),
+    (Mean("pay", where={"pay": (0, 30_000)}), False),
+    (Mean("pay", where={"sex": "M"}), True),
+    (Total("pay"), True),
+    (By(Mean("pay"), "sex"), True),
+    (By(Proportion("sex", "M"), "sex"), False),
+]
+
+
+@pytest.mark.parametrize(("fit", "doubtful"), FITS, ids=range(len(FITS)))
+def test_only_what_values_beyond_would_change(made: Release, fit: Any, doubtful: bool) -> None:
+    found = analyzed(made, fit)
+    assert bool(piled(found)) is doubtful
+    assert clipped(found) == (list(found.names) if doubtful else [])
+
+
+def test_a_contrast_of_what_is_marked_is_marked(made: Release) -> None:
+    found = analyzed(made, By(Mean("pay"), "sex"))
+    assert found.contrast({"mean(pay) | sex = M": 1, "mean(pay) | sex = F": -1}).label.endswith(
+        "[!]"
+    )
+
+
+def test_a_count_at_the_end_holds_what_lies_beyond() -> None:
+    ages = np.minimum(np.random.default_rng(0).integers(20, 99, ROWS), 120)
+    of = release(pd.DataFrame({"age": ages}), Schema([Integer("age", 20, 89, bins=70)]))
+    assert clipped(analyzed(of, Count("age", 89))) == ["count(age = 89)"]
+    assert clipped(analyzed(of, Count("age", 88))) == []
+
+
+def test_a_schema_that_moves_nothing_has_no_pile() -> None:
+    assert piled(analyzed(release(*incomes("missing")), Mean("pay"))) == []
+    assert piled(analyzed(release(*incomes(high=400_000.0)), Mean("pay"))) == [], "wide bounds"
+
+
+NATURAL: list[tuple[Any, Any]] = [
+    (
+        Integer("x", 0, 20),
+        lambda r: np.minimum(r.poisson(1.0, ROWS) * (r.random(ROWS) < 0.4), 20),
+    ),  # mostly 0
+    (Integer("x", 20, 89, bins=14), lambda r: r.integers(20, 90, ROWS)),
+    (Integer("x", 0, 1), lambda r: r.random(ROWS) < 0.8),
+    (Integer("x", 1, 5), lambda r: r.choice(5, ROWS, p=[0.1, 0.05, 0.15, 0.2, 0.5]) + 1),  # a scale
+    (Real("x", -4, 4, bins=40), lambda r: r.normal(size=ROWS)),
+    (Real("x", 0, 1, bins=20), lambda r: r.beta(3.0, 1.0, ROWS)),  # rises to its bound
+    (
+        Date("x", date(2020, 1, 1), date(2020, 12, 31), bins=12),
+        lambda r: _days(r.integers(0, 366, ROWS)),
+    ),
+]
+
+
+def _days(since: Any) -> Any:
+    return (pd.Timestamp("2020-01-01") + pd.to_timedelta(since, unit="D")).date
+
+
+@pytest.mark.parametrize(("column", "values"), NATURAL, ids=range(len(NATURAL)))
+def test_natural_ends_are_no_piles(column: Any, values: Any) -> None:
+    frame = pd.DataFrame({"x": values(np.random.default_rng(2))})
+    draws = release(frame, Schema([column])).draws(8, seed=1, method="bootstrap")
+    assert Excess.of([column], draws) == ()
+
+
+PILES: list[tuple[Any, Any, bool]] = [
+    (Integer("x", 20, 89), lambda r: r.integers(20, 100, ROWS), True),
+    (Integer("x", 0, 5), lambda r: r.negative_binomial(1, 0.25, ROWS), True),  # visits, cut off
+    (Integer("x", 10, 80, bins=12), lambda r: r.normal(35, 20, ROWS), False),
+    (Real("x", -1, 4, bins=20), lambda r: r.normal(size=ROWS), False),
+    (
+        Real("x", 0, 10, bins=5, atoms=[10]),
+        lambda r: np.where(r.random(ROWS) < 0.02, 10, r.uniform(0, 9, ROWS)),
+        True,
+    ),
+    (
+        Date("x", date(2020, 1, 1), date(2020, 6, 30), bins=12),
+        lambda r: _days(r.integers(0, 366, ROWS)),
+        True,
+    ),
+    (
+        Date("x", date(2020, 6, 1), date(2020, 12, 31), bins=12),
+        lambda r: _days(r.integers(0, 366, ROWS)),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("column", "values", "top"), PILES, ids=range(len(PILES)))
+def test_piles_at_either_end(column: Any, values: Any, top: bool) -> None:
+    frame = pd.DataFrame({"x": values(np.random.default_rng(2))})
+    draws = release(frame, Schema([column])).draws(8, seed=1, method="bootstrap")
+    (pile,) = (p for p in Excess.of([column], draws) if p.top == top)
+    coded = column.encode(draws[0]["x"].combine_chunks()).codes
+    assert pile.share == pytest.approx((coded == (coded.max() if top else 0)).mean(), abs=0.02)
+    moved = pile.beyond(draws[0])["x"].combine_chunks()
+    assert (column.encode(moved).codes == coded).all()
+    outside = column.encode(moved).outside
+    assert (outside == (coded == pile.cell)).all()
+
+
+def test_missing_values_stay_missing() -> None:
+    frame, _ = incomes()
+    frame.loc[::7, "pay"] = np.nan
+    schema = Schema(
+        [
+            Categorical("sex", ["F", "M"]),
+            Real("pay", 0, 60_000, bins=24, missing=True),
+            Boolean("ill"),
+        ]
+    )
+    draws = release(frame.assign(ill=True), schema).draws(4, seed=1, method="bootstrap")
+    (pile,) = Excess.of([schema.column("pay")], draws)  # type: ignore[list-item]
+    assert pile.beyond(draws[0])["pay"].null_count == draws[0]["pay"].null_count > 0
+
+
+def test_it_is_seen_in_every_form(
+    made: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made.save("r.margrave")
+    words = [
+        "analyze",
+        "mean",
+        "r.margrave",
+        "pay",
+        "--m",
+        "4",
+        "--method",
+        "bootstrap",
+        "--seed",
+        "1",
+    ]
+    assert run([*words, "--plot", "p.html"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "mean(pay) [!]" in shown
+    assert "Note: [!] pay: " in shown
+    assert (tmp_path / "p.html").read_text().count("mean(pay) [!]") == 2
+    assert run([*words, "--json"]) == 0
+    (estimate,) = json.loads(capsys.readouterr().out)["estimates"]
+    assert estimate["clipped"] == ["pay"]
+    assert estimate["flagged"] is True

@@ -1,0 +1,144 @@
+"""Estimates by group, and several analyses of data sets that are drawn once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from margrave.errors import InputError
+from margrave.inference import (
+    OLS,
+    By,
+    Count,
+    Estimand,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    analyze,
+    analyze_several,
+)
+from margrave.inference.datasets import DataSets
+from margrave.schema import Boolean, Integer, Real, Schema
+from tests.support.exact_posterior import SCHEMA, release_of
+
+SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
+
+
+def released() -> Any:
+    return release_of(SHARES, 600, 3.0, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("model", [Mean("x"), Proportion("grade", "low"), Quantile("x", 0.5)])
+def test_a_group_is_what_the_model_gives_on_its_records(model: Any) -> None:
+    """Of independent groups: the same points, and no covariance between them."""
+    found = analyze(released(), By(model, "group"), 12, seed=3)
+    assert [n.split(" | ")[1] for n in found.names] == ["group = c", "group = a", "group = b"]
+    for level in "cab":
+        of = next(e for e in found if e.name.endswith(f"group = {level}"))
+        alone = analyze(
+            released(),
+            lambda frame, g=level: model(frame[frame.group == g]),
+            12,
+            seed=3,
+            columns="probe",
+        ).estimates[0]
+        assert (of.estimate, of.variance, of.df) == pytest.approx(
+            (alone.estimate, alone.variance, alone.df)
+        )
+    assert found.covariances is not None
+    assert found.covariances[0] == pytest.approx(np.diag(np.diag(found.covariances[0])))
+    first, second, _ = found
+    apart = found.contrast({first.name: 1, second.name: -1})
+    assert apart.estimate == pytest.approx(first.estimate - second.estimate)
+    assert any("the combining rules" in n for n in found.notes) == isinstance(model, Quantile)
+
+
+def test_totals_of_groups_add_up_and_share_their_sampling() -> None:
+    """The variance of the sum of two groups' totals is that of the total of both."""
+    frame = pd.DataFrame({"x": np.arange(400.0) % 5, "g": pd.Categorical(list("abca") * 100)})
+    for model in (Total("x"), Count("g", "a"), Count("x", 3.0)):
+        by, whole = By(model, "g")(frame), model(frame)
+        assert by.estimates.sum() == pytest.approx(whole.estimates[0])
+        assert by.covariance is not None
+        assert by.covariance.sum() == pytest.approx(whole.variances[0], rel=0.1)
+
+
+def test_groups_of_truths_numbers_and_the_missing() -> None:
+    frame = pd.DataFrame(
+        {"x": np.arange(8.0), "t": [True, False] * 4, "k": [1.0, 0.0, np.nan, 1.0] * 2}
+    )
+    assert By(Mean("x"), "t")(frame).names == ("mean(x) | t = False", "mean(x) | t = True")
+    by = By(Mean("x"), "k")(frame)
+    assert by.names == ("mean(x) | k = 0", "mean(x) | k = 1")
+    assert by.estimates.tolist() == [3.0, 3.5]
+    few = frame.assign(t=[True] * 7 + [False])
+    assert By(Mean("x"), "t")(few).names == ("mean(x) | t = True",)
+    few_basis = By(Mean("x"), "t")(few).basis
+    assert few_basis is not None
+    assert few_basis.columns == ("x", "t")
+    with pytest.raises(ValueError, match="no group"):
+        By(Mean("x"), "t")(frame[:1])
+
+
+def test_what_makes_no_groups_is_refused_before_anything_is_drawn() -> None:
+    schema = Schema(
+        [
+            Real("x", 0.0, 4.0, bins=4),
+            Integer("age", 0, 99, bins=5),
+            Integer("k", 0, 3),
+            Boolean("t"),
+        ]
+    )
+    empty = pd.DataFrame({c: pd.Series([], dtype=float) for c in ("x", "age", "k", "t")})
+    for column in ("k", "t"):
+        By(Mean("x"), column).check(empty, schema)
+    for model, words in [
+        (By(Mean("x"), "x"), "'x' holds no categories"),
+        (By(Mean("x"), "age"), "'age' has 100 values, which makes no groups.*at most 50"),
+        (By(Mean("x"), "z"), "no column 'z'"),
+        (By(Mean("z"), "t"), "no column 'z'"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            model.check(empty, schema)
+    with pytest.raises(InputError, match="no categories"):
+        By(Mean("x"), "x")(pd.DataFrame({"x": [0.5, 1.5]}))
+    whole = By(Mean("x"), "k")(pd.DataFrame({"x": [0.5, 1.5], "k": [1, 1]})).basis
+    assert whole is not None
+    assert whole.by_value == ("x", "k")
+
+
+def test_several_analyses_draw_once_and_give_what_each_gives_alone() -> None:
+    release, drawn = released(), []
+
+    def changing(frame: pd.DataFrame) -> Any:
+        frame["x"] = 0.0
+        return {"n": (frame.group.notna().mean(), 0.25 / len(frame))}
+
+    class Counting:
+        schema = SCHEMA
+
+        def draws(self, *given: Any, **options: Any) -> DataSets:
+            drawn.append(given)
+            return release.draws(*given, **options)  # type: ignore[no-any-return]
+
+    fits = [changing, Mean("x"), By(Mean("x"), "grade"), OLS("x ~ grade")]
+    several = analyze_several(Counting(), fits, 10, seed=2, level=0.9, columns=("group",))
+    assert len(drawn) == 1
+    for fit, found in zip(fits, several, strict=True):
+        columns = None if isinstance(fit, Estimand) else ("group",)
+        alone = analyze(release, fit, 10, seed=2, level=0.9, columns=columns)
+        assert found.to_dict() == alone.to_dict()
+    for fits_given, words in [
+        ([], "not a list of analyses"),
+        (Mean("x"), "not a list of analyses"),
+        ([Mean("x"), 3], "3 is not an analysis"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            analyze_several(release, fits_given, 10)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no column 'w'"):
+        analyze_several(Counting(), [Mean("x"), Mean("w")], 10)
+    assert len(drawn) == 1

@@ -1,0 +1,181 @@
+"""Ready models of a part of the records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from margrave.cli.main import run
+from margrave.errors import InputError
+from margrave.inference import (
+    OLS,
+    By,
+    Correlation,
+    Count,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    Total,
+    analyze,
+)
+from margrave.inference.datasets import ROWS, TOTAL
+from margrave.inference.subset import in_words
+from margrave.release import Release
+from margrave.release.draws import Draws
+from margrave.schema import Boolean, Categorical, Integer, Ordinal, Schema
+from tests.support.by_hand import release_of
+
+SCHEMA = Schema(
+    [
+        Categorical("ward", ["a", "b", "c"]),
+        Ordinal("grade", ["low", "mid", "high"]),
+        Boolean("ill"),
+        Integer("age", 0, 5, bins=3, missing=True),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    rng, n = np.random.default_rng(0), 3_000
+    columns: dict[str, Any] = {
+        "ward": rng.choice(["a", "b", "c"], n),
+        "grade": rng.choice(["low", "mid", "high"], n),
+    }
+    age = pd.Series(rng.integers(0, 6, n)).where(rng.random(n) < 0.9)
+    frame = pd.DataFrame({**columns, "ill": rng.random(n) < 0.2 + 0.1 * age.fillna(0), "age": age})
+    return release_of(frame, SCHEMA, [SCHEMA.domain.attributes])
+
+
+@pytest.fixture(scope="module")
+def draws(release: Release) -> Draws:
+    return release.draws(4, seed=1, method="bootstrap")
+
+
+WHERE: list[tuple[dict[str, Any], Any]] = [
+    ({"ward": "b"}, lambda f: f[f.ward == "b"]),
+    ({"ward": ["a", "c"], "ill": "yes"}, lambda f: f[(f.ward != "b") & f.ill.astype(bool)]),
+    ({"grade": ("low", "mid")}, lambda f: f[f.grade.isin(["low", "mid"])]),
+    ({"age": (2, "3")}, lambda f: f[f.age.between(2, 3)]),
+    ({"age": None}, lambda f: f[f.age.isna()]),
+    ({"age": [0, None]}, lambda f: f[f.age.isna() | (f.age == 0)]),
+]
+
+
+@pytest.mark.parametrize(("where", "chosen"), WHERE)
+def test_it_is_the_analysis_of_those_records(
+    draws: Draws, where: dict[str, Any], chosen: Any
+) -> None:
+    fit, plain = Proportion("ill", True, where=where), Proportion("ill", True)
+    found, other = (
+        analyze(draws, f, columns=c, bias_correct=False)
+        for f, c in ((fit, None), (lambda frame: plain(chosen(frame)), "probe"))
+    )
+    assert found.points == pytest.approx(other.points)
+    assert f"Of the records with {in_words(where)}." in found.notes
+
+
+def test_every_ready_model_takes_a_part(draws: Draws) -> None:
+    where = {"ward": ["a", "b"]}
+    fits = [Mean("age", where=where), Quantile("age", 0.5, where=where), Proportion("ill", True, where=where),
+            OLS("age ~ ill", where=where), Logistic("ill ~ age", where=where)]  # fmt: skip
+    for fit in fits:
+        assert analyze(draws, fit, bias_correct=False).points == pytest.approx(
+            analyze(
+                draws,
+                lambda f, fit=fit: type(fit)(**{**vars(fit), "where": None})(f[f.ward != "c"]),
+                columns="probe",
+            ).points
+        )
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ({"word": "b"}, "There is no column 'word'"),
+        ({"ward": "d"}, "Column 'ward' has no value 'd'"),
+        ({"ward": ("a", "b")}, "Column 'ward' has no order"),
+        ({"age": (1, 2, 3)}, "does not have two ends"),
+        ({"age": 77}, "has no value 77"),
+        ({"ward": []}, "No value is given"),
+        ({"ward": None}, "ward"),
+        ("ward == 'b'", "where is \"ward == 'b'\""),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused_first(draws: Draws, where: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why.replace("(", r"\(")):
+        analyze(draws, Mean("age", where=where))
+
+
+def test_an_empty_part_is_an_error_of_that_data_set() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0], "g": [0, 0]})
+    with pytest.raises(ValueError, match="no record has g = 1"):
+        Mean("x", where={"g": 1})(frame)
+
+
+def test_half_a_bin_has_a_note(draws: Draws) -> None:
+    (note,) = (
+        n for n in analyze(draws, Mean("ill", where={"age": (0, 2)})).notes if "nothing finer" in n
+    )
+    assert note.startswith("age: ")
+    assert not any(
+        "nothing finer" in n for n in analyze(draws, Mean("ill", where={"age": (0, 3)})).notes
+    )
+
+
+def test_on_the_command_line(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release.save("r.margrave")
+    words = [
+        "analyze",
+        "proportion",
+        "r.margrave",
+        "ill",
+        "yes",
+        "--m",
+        "4",
+        "--method",
+        "bootstrap",
+        "--seed",
+        "1",
+    ]
+    assert run([*words, "--where", "ward=a|b", "--where", "age=2..5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    fit = Proportion("ill", "yes", where={"ward": ["a", "b"], "age": (2, 5)})
+    expected = analyze(release, fit, 4, seed=1, method="bootstrap")
+    assert told["estimates"][0]["estimate"] == pytest.approx(expected.estimates[0].estimate)
+    assert run([*words, "--where", "word=b"]) != 0
+    assert "There is no column 'word'" in capsys.readouterr().err
+
+
+def test_totals_of_a_part_count_the_others_as_nothing() -> None:
+    """N is that of all records; of 4 rows for 40 records, the two of ward a stand for 20."""
+    frame = pd.DataFrame(
+        {"ward": pd.Categorical(["a", "a", "b", "c"]), "age": [1.0, 3.0, 8.0, 9.0]}
+    )
+    for total in (4.0, 40.0):
+        frame.attrs = {} if total == 4.0 else {TOTAL: total, ROWS: 4}
+        assert Total("age", where={"ward": "a"})(frame).estimates.tolist() == [total]
+        assert Count("ward", "b", where={"age": (0, 8)})(frame).estimates.tolist() == [total / 4]
+        assert Count("ward", "a", where={"ward": "b"})(frame).estimates.tolist() == [0.0]
+        by = By(Total("age", where={"age": (0, 8)}), "ward")(frame)
+        assert (
+            dict(zip(by.names, by.estimates, strict=True))["total(age) | ward = b"] == 2.0 * total
+        )
+    basis = Total("age", where={"ward": "a"})(frame).basis
+    assert basis is not None
+    assert basis.columns == ("age", "ward")
+    other = frame.assign(bill=[2.0, 5.0, 1.0, 7.0])
+    whole = Correlation("age", "bill")(other[other.ward != "c"]).estimates
+    assert (
+        Correlation("age", "bill", where={"ward": ["a", "b"]})(other).estimates.tolist()
+        == whole.tolist()
+    )

@@ -1,0 +1,472 @@
+"""What is wrong with a custodian's first file, or first schema, is told by the draft and by the check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from margrave.cli.main import run
+from margrave.data import read_table
+from margrave.errors import DataError, SchemaError
+from margrave.profiling import check_table
+from margrave.profiling.draft import draft
+from margrave.schema import Categorical, Date, Integer, Ordered, Real, Schema, Timestamp
+from tests.cli.test_cli import ok
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def column(texts: Sequence[str | None], name: str = "x") -> Schema:
+    """The draft of a column beside another."""
+    return draft(pa.table({name: pa.array(texts, pa.string()), "beside": ["1"] * len(texts)}))
+
+
+# Persons.
+
+
+def visits(rows: int = 600, most: int = 60) -> pa.Table:
+    """Few patients with many rows each; the numbers are whole ones, as incomes are."""
+    rng = np.random.default_rng(5)
+    who = np.concatenate([np.full(most, 31), rng.integers(100, 130, rows - most)])
+    return pa.table(
+        {
+            "visit_id": np.arange(rows) // 2 + 7000,
+            "patient_id": who,
+            "age": rng.integers(0, 99, rows),
+        }
+    )
+
+
+def test_a_draft_of_visits_protects_patients(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A patient has twenty rows: by its numbers alone the column would be drafted as a number."""
+    pyarrow.csv.write_csv(visits(), "visits.csv")
+    said = " ".join(ok(capsys, "schema", "draft", "visits.csv", "-o", "v.toml").split())
+    assert "'patient_id' seems to say whose row it is" in said
+    text = (here / "v.toml").read_text()
+    assert 'person = "patient_id"' in text.splitlines()
+    (here / "v.toml").write_text(text.replace("draft = true", "draft = false"))
+    assert (
+        run(["plan", "-s", "v.toml", "--epsilon", "1", "--delta", "1e-6", "-m", "independent"]) == 2
+    )
+    assert "--unit add-remove-person:K" in capsys.readouterr().err
+
+
+def test_the_check_says_whose_rows_a_schema_overlooks(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyarrow.csv.write_csv(visits(), "visits.csv")
+    overlooking = Schema([Integer("age", 0, 99)], ignore=["visit_id", "patient_id"])
+    overlooking.save("v.toml")
+    said = " ".join(ok(capsys, "schema", "check", "visits.csv", "-s", "v.toml").split())
+    assert (
+        "LOOK AT THIS FIRST. Column 'patient_id' is ignored, and looks as if it said whose row it is"
+        in said
+    )
+    assert "31 identifiers, one of them with 60 of the 600 rows" in said
+    assert 'write person = "patient_id" in [schema]' in said
+    assert (
+        check_table(visits(), overlooking).alarms == check_table("visits.csv", overlooking).alarms
+    )
+    assert not check_table(
+        visits(), Schema(overlooking.columns, person="patient_id", ignore=["visit_id"])
+    ).further
+    once = visits().take(np.arange(0, 600, 2)).slice(0, 0)
+    assert not check_table(once, overlooking).further
+
+
+def test_a_number_of_its_own_in_each_row_is_left_out_by_its_name() -> None:
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {"patient_id": rng.permutation(10**6)[:300], "cost": rng.permutation(10**6)[:300]}
+    )
+    assert draft(table).ignore == ("patient_id",)
+    assert draft(table).person is None
+
+
+# Headers.
+
+
+def test_a_file_without_a_header_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "t.csv").write_text("8,F,Diabetes\n" + "9,M,Asthma\n8,F,Diabetes\n" * 30)
+    assert run(["schema", "draft", "t.csv", "-o", "t.toml"]) == 4
+    said = capsys.readouterr().err
+    assert "The table has no header: the names of columns 1, 2, 3 read as values" in said
+    assert "Diabetes" not in said
+    assert not (here / "t.toml").exists()
+
+
+def test_a_header_that_may_be_a_row_is_asked_about(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "t.csv").write_text("region,2019,2020\n" + "north,5,7\nsouth,3,4\n" * 30)
+    for words in (["-o", "t.toml"], []):
+        assert run(["schema", "draft", "t.csv", *words]) == 0
+        said = " ".join("".join(capsys.readouterr()).split())
+        assert (
+            "LOOK AT THIS FIRST. Is this a header? It looks like a row: the names of columns 2, 3 read as"
+            in said
+        )
+    assert "# LOOK AT THIS FIRST. Is this a header?" in (here / "t.toml").read_text()
+    assert "Is this a header?" in ok(capsys, "schema", "check", "t.csv", "-s", "t.toml")
+    assert json.loads(ok(capsys, "schema", "draft", "t.csv", "--json"))["remarks"][0].startswith(
+        "LOOK"
+    )
+    (here / "t.csv").write_text("region,y2019,y2020\n" + "north,5,7\nsouth,3,4\n" * 30)
+    assert "LOOK" not in ok(capsys, "schema", "draft", "t.csv")
+
+
+def test_a_name_among_its_own_values_is_asked_about() -> None:
+    schema = draft(
+        pa.table(
+            {"sex": ["F", "M"] * 20, "Asthma": ["Asthma", "Gout"] * 20, "age": ["4", "5"] * 20}
+        )
+    )
+    assert "the name of column 2 reads as a value" in schema.remarks[""]
+    assert any(
+        "column 2" in a
+        for a in check_table(pa.table({c.name: ["1"] for c in schema.columns}), schema).alarms
+    )
+    with pytest.raises(DataError, match="no header"):
+        draft(
+            pa.table(
+                {"F": ["F", "M"] * 20, "Asthma": ["Asthma", "Gout"] * 20, "4": ["4", "5"] * 20}
+            )
+        )
+    assert not check_table(
+        pa.table({"a": ["a"]}), Schema([Categorical("a", ["b", "a b"], missing=True)])
+    ).further
+
+
+# Numbers and dates that would be misread.
+
+
+def test_dots_between_thousands_are_not_taken_for_decimals() -> None:
+    schema = column(["871", "12.345", "1.204", "-310"] * 10)
+    assert schema.ignore == ("x",)
+    assert "'x' (numbers with dots between thousands, it seems" in schema.remarks[""]
+    assert column(["1.204.000", "12.345"] * 10).ignore == ("x",)
+    asked = column(["3.250", "2.980"] * 10)
+    assert asked.columns[0].kind == "real"
+    assert "with a dot for thousands?" in asked.remarks["x"]
+    for sound in (["0.871", "12.345"], ["12.345", "12.5"], ["12.345", "1204"], ["871", "204"]):
+        assert column(sound * 10).ignore == ()
+        assert "thousands" not in column(sound * 10).remarks["x"]
+    typed = draft(
+        pa.table({"x": [12.345, 871.0] * 10})
+    )  # these are numbers, however they would be written
+    assert "thousands" not in "".join(typed.remarks.values())
+
+
+def test_commas_among_points_are_told_as_commas() -> None:
+    assert "'x' (numbers with commas" in column(["2,345.00", "12.50", "7"] * 20).remarks[""]
+
+
+def test_dates_in_several_ways_are_not_listed_as_categories() -> None:
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023" for i in range(60)]
+    for odd in ("2023-04-05", "unknown", "03/2023"):
+        for texts in (days, [f"{d} 10:30" for d in days], ["05.06.2023"] * 60):
+            schema = column([*texts, *[odd] * 5])
+            assert schema.ignore == ("x",)
+            assert "'x' (most are dates, but not all are written in one way" in schema.remarks[""]
+    assert column([*days, "NA", ""]).columns[0].kind == "date"
+
+
+def test_numbers_with_a_few_words_among_them_are_not_called_identifiers() -> None:
+    schema = column([*[str(i * 7 % 1000 + 0.5) for i in range(200)], "<5"])
+    assert "'x' (most are numbers, but some cannot be read as one" in schema.remarks[""]
+    codes = column([*[f"{i % 60}.5" for i in range(400)], "V27"])
+    assert codes.columns[0].kind == "categorical"
+    assert "Most are numbers: should all be?" in codes.remarks["x"]
+    assert "Most are numbers" not in column(["1", "2", "3+"] * 20).remarks["x"]
+
+
+def test_categories_that_differ_by_case_alone_are_told() -> None:
+    said = column(["SURGERY", "Surgery", "ICU", "general  ward", "general ward"] * 10).remarks["x"]
+    assert (
+        "Equal but for case or blanks: 'SURGERY' and 'Surgery'; 'general  ward' and 'general ward'."
+        in said
+    )
+    assert "Equal" not in column(["SURGERY", "ICU"] * 20).remarks["x"]
+    wide = [f"street {i % 150}" for i in range(1000)]
+    assert "CANARY" not in column([*wide, "CANARY", "canary"]).to_toml()
+
+
+# Times and years.
+
+
+def test_times_with_an_offset_are_drafted_as_they_are_read() -> None:
+    table = pa.table({"at": [f"2024-{m:02d}-01T00:00+02:00" for m in range(1, 13)] * 3})
+    schema = draft(table)
+    assert schema.preflight(table).columns[0].outside == 0
+    assert schema.columns[0].low.month == 12  # type: ignore[attr-defined]
+    assert "taken in UTC" in schema.remarks["at"]
+    for without in ("2024-03-01T00:00", "2024-03-01T05:00Z"):
+        assert "UTC" not in draft(pa.table({"at": [without] * 3})).remarks["at"]
+
+
+@pytest.mark.parametrize(
+    ("last", "unit"), [("23:00", "hour"), ("23:59", "minute"), ("23:59:59", "second")]
+)
+def test_the_last_hour_of_the_last_day_is_within_the_bounds(last: str, unit: str) -> None:
+    table = pa.table({"at": ["2024-01-01 05:00", *[f"2024-03-31 {last}"] * 30]})
+    schema = draft(table)
+    assert schema.columns[0].unit == unit  # type: ignore[attr-defined]
+    assert schema.preflight(table).columns[0].outside == 0
+
+
+def test_years_of_two_digits_are_asked_about() -> None:
+    assert "read as 1969 to 2068" in column(["31.12.68", "01.02.69"] * 20, "born").remarks["born"]
+    assert "1969" not in column(["31.12.1968", "01.02.1969"] * 20, "born").remarks["born"]
+
+
+# Columns of little use.
+
+
+def test_costs_get_edges_that_grow_and_keep_their_mean() -> None:
+    rng = np.random.default_rng(2)
+    cost = np.round(rng.lognormal(7, 1.5, 3000), 2)
+    for rows in (cost, np.rint(cost)):
+        table = pa.table({"cost": rows})
+        schema = draft(table)
+        (found,) = schema.columns
+        assert 10 < len(found.edges) < 32  # type: ignore[attr-defined]
+        assert "It has a long tail" in schema.remarks["cost"]
+        back = schema.decode(schema.encode(table), rng=rng)["cost"].to_numpy()
+        assert abs(back.mean() / rows.mean() - 1) < 0.08
+        assert np.allclose(
+            np.quantile(back, [0.25, 0.5, 0.75]), np.quantile(rows, [0.25, 0.5, 0.75]), rtol=0.15
+        )
+        assert Schema.from_toml(schema.to_toml()) == schema
+    even = draft(pa.table({"cost": rng.integers(0, 1000, 3000), "owed": -cost}))
+    assert all(c.edges is None for c in even.columns)  # type: ignore[attr-defined]
+
+
+def test_a_column_of_one_value_is_told() -> None:
+    for value in ("7", "7.5", "north", "true", "2024-01-01"):
+        assert "All rows have the same value" in column([value] * 30).remarks["x"]
+        assert "same" not in column([value, None] * 30).remarks["x"]  # empty or not tells something
+
+
+def test_marks_in_an_open_list_are_told() -> None:
+    wide = [f"street {i % 150}" for i in range(1000)]
+    assert "Marks such as NA become 'other'" in column([*wide, "NA"]).remarks["x"]
+    assert "Marks" not in column([*wide, ""]).remarks["x"]
+
+
+# What the check says of values that are lost.
+
+
+LOOSE = Schema([
+    Real("cost", 0, 10_000, bins=10, missing=True),
+    Categorical("ward", ["surgery", "internal medicine"], missing=True),
+    Categorical("town", ["York"], other=True, missing=True),
+    Date("seen", date(2023, 1, 1), date(2023, 12, 31), bins=12, format="%d.%m.%Y", missing=True),
+    Integer("count", 0, 9, missing=True),
+])  # fmt: skip
+
+
+def lossy(lost: int, rows: int = 100) -> pa.Table:
+    """So many rows of each column that the schema cannot read."""
+    odd = {
+        "cost": "2,345",
+        "ward": "Internal  Medicine",
+        "town": "YORK",
+        "seen": "2023-04-05",
+        "count": "<5",
+    }
+    even = {"cost": "2345", "ward": "surgery", "town": "York", "seen": "05.04.2023", "count": "5"}
+    return pa.table({c: [odd[c]] * lost + [even[c]] * (rows - lost) for c in odd})
+
+
+def test_a_few_per_cent_of_lost_values_are_told_with_what_they_look_like() -> None:
+    told = check_table(lossy(4), LOOSE).alarms
+    looks = [
+        "a number with a comma",
+        *["a listed category but for"] * 2,
+        "a date written in another",
+    ]
+    assert len(told) == 5
+    for sentence, name, look in zip(
+        told, LOOSE.domain, [*looks, "a number with other signs"], strict=True
+    ):
+        assert sentence.startswith(
+            f"Column {name!r}: 4 % of its values are not in the schema, counted as"
+        )
+        assert f"All look like {look}" in sentence
+    assert not check_table(lossy(3), LOOSE).alarms
+    assert all("look like" in n for n in check_table(lossy(3), LOOSE).notes)
+    assert LOOSE.preflight(lossy(4)).alarms == told
+
+
+def test_marks_for_missing_values_are_no_alarm() -> None:
+    table = pa.table({c: ["NA"] * 40 + [v] * 60 for c, (v, *_) in lossy(0).to_pydict().items()})
+    found = check_table(table, LOOSE)
+    assert not found.alarms
+    assert (
+        "40 values unreadable, counted as missing. All look like a mark for a missing value"
+        in " ".join(found.notes)
+    )
+    assert (
+        "'town': 40 values of these look like a mark for a missing value, such as NA, and count as 'other'"
+        in (" ".join(found.notes))
+    )
+
+
+def test_causes_are_told_apart_and_none_is_made_up() -> None:
+    mixed = ["2,345"] * 30 + ["NA"] * 30 + ["n/k"] * 30 + ["1"] * 10
+    (alarm,) = check_table(pa.table({"cost": mixed}), LOOSE.select(["cost"])).alarms
+    assert "60 % of its values" in alarm
+    assert (
+        "Numbers have a decimal point" in alarm
+    )  # what half of them look like is not what most do
+    closed = Schema([Categorical("ward", ["surgery"])])
+    (refusal,) = check_table(pa.table({"ward": ["SURGERY"] * 9 + ["surgery"]}), closed).refusals
+    assert "All look like a listed category" in refusal
+
+
+def test_a_run_looks_for_no_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are facts of rows, for the custodian's check alone."""
+    monkeypatch.setattr(
+        "margrave.schema.schema.count_causes", lambda *_: pytest.fail("a cause was looked for")
+    )
+    assert read_table(lossy(40), LOOSE).rows() == 100
+
+
+def test_causes_of_typed_columns_and_pieces() -> None:
+    whole = pa.chunked_array([pa.array(["surgery", "SURGERY"]), pa.array(["Surgery", None])])
+    coded = pa.chunked_array([c.dictionary_encode() for c in whole.chunks])
+    for ward in (whole, coded):
+        found = LOOSE.select(["ward"]).preflight(pa.table({"ward": ward})).columns[0]
+        assert (found.outside, dict(found.causes)) == (2, {"alike": 2})
+    numbers = pa.table({"ward": [1, 2, None]})
+    assert not LOOSE.select(["ward"]).preflight(numbers).columns[0].causes
+
+
+def test_spellings_of_one_person_are_counted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = Schema([Integer("age", 0, 9)], person="who")
+    who = ["P0001", "p0001", "7", "00000007", "7.0", "P2", "Q2", " P2 ", "10", "100"]
+    table = pa.table({"who": who, "age": [1] * len(who)})
+    assert check_table(table, schema).persons.alike == 5  # type: ignore[union-attr]
+    (alarm,) = check_table(table, schema).alarms
+    assert alarm.startswith(
+        "5 of the 9 identifiers of persons equal another but for case, leading zeros or '.0'."
+    )
+    assert not check_table(table.slice(5), schema).alarms
+    pyarrow.csv.write_csv(table, "t.csv")
+    schema.save("t.toml")
+    facts = json.loads(ok(capsys, "schema", "check", "t.csv", "-s", "t.toml", "--json"))
+    assert (facts["persons"]["alike"], facts["alarms"]) == (5, [alarm])
+
+
+# Files beside the schema.
+
+
+def coded(folder: Path, said: str, book: str | bytes, kind: str = "categorical") -> Schema:
+    (folder / "icd.csv").write_bytes(book if isinstance(book, bytes) else book.encode())
+    head = f'[schema]\nversion = 1\n\n[[column]]\nname = "diagnosis"\nkind = "{kind}"\n'
+    (folder / "s.toml").write_text(f"{head}categories = {said}\n")
+    return Schema.load(folder / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("said", "book"),
+    [
+        ('"icd.csv"', "code,text\nA00,Cholera\nA01,Typhoid\n"),
+        ('"icd.csv"', "text,diagnosis\nCholera,A00\nTyphoid,A01\n"),
+        ('"icd.csv"', 'code;text\r\n"A00";Cholera, so called\r\n\r\nA01;Typhoid\r\n;\r\n'),
+        ('"icd.csv"', "\ufeffcode\nA00\nA01\n"),
+        ('{file = "icd.csv", column = "code"}', "diagnosis,code\nx,A00\nx,A01\n"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["categorical", "ordinal"])
+def test_categories_come_from_a_code_book(tmp_path: Path, said: str, book: str, kind: str) -> None:
+    schema = coded(tmp_path, said, book, kind)
+    assert schema.columns[0].categories == ("A00", "A01")  # type: ignore[attr-defined]
+    assert 'categories = ["A00", "A01"]' in schema.to_toml()
+    assert Schema.from_toml(schema.to_toml()).hash() == schema.hash()
+
+
+def test_a_code_book_that_is_none_is_told(tmp_path: Path) -> None:
+    bad = {
+        (
+            '{file = "icd.csv", column = "code"}',
+            "icd\nA00\n",
+        ): "'diagnosis'.*'icd.csv' has no column 'code'",
+        ('"none.csv"', "icd\nA00\n"): "'none.csv' of column 'diagnosis' cannot be read",
+        (
+            '"icd.csv"',
+            "icd,text\nA00\n",
+        ): "'icd.csv' of column 'diagnosis' has too many or too few fields in line 2",
+        (
+            '"icd.csv"',
+            "icd\nA00\nA00\n",
+        ): "'diagnosis': the file 'icd.csv' has one category in lines 2 and 3",
+        ('"icd.csv"', ""): "'diagnosis': it has no categories",
+        ('{column = "code"}', ""): "'diagnosis': categories are neither a list nor a file",
+        (
+            '{file = "icd.csv", colum = "code"}',
+            "icd\nA00\n",
+        ): "'diagnosis': categories are neither a list nor a file",
+        ("3", ""): "'diagnosis': categories is not a list",
+    }
+    for (said, book), words in bad.items():
+        with pytest.raises(SchemaError, match=words):
+            coded(tmp_path, said, book)
+    coded(tmp_path, '"icd.csv"', "icd\nA00\n")
+    with pytest.raises(
+        SchemaError, match=r"Column 'diagnosis' names the file 'icd.csv', but .* from a folder"
+    ):
+        Schema.from_toml((tmp_path / "s.toml").read_text())
+
+
+def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(LOOSE.to_toml(), encoding="utf-8-sig")
+    assert Schema.load(tmp_path / "s.toml") == LOOSE
+    assert Schema.from_toml("\ufeff" + LOOSE.to_toml()) == LOOSE
+
+
+# Orders.
+
+
+def test_a_date_and_a_time_that_are_put_in_order_say_how() -> None:
+    first, last = datetime(2023, 1, 1), datetime(2023, 12, 31, 23)
+    day = Date("admitted", first.date(), last.date())
+    left = Timestamp("left", first, last, unit="hour")
+    for columns, words in [
+        ([day, left], '\'left\'.*Write kind = "date" for both .*or "timestamp" with one unit'),
+        ([replace(left, name="admitted"), replace(left, unit="minute")], "Give both one unit"),
+    ]:
+        with pytest.raises(SchemaError, match=f"{words}.*keep it as a column of its own"):
+            Schema(columns, constraints=[Ordered(["admitted", "left"])])
+    both = [day, Date("left", first.date(), last.date())]
+    assert Schema(both, constraints=[Ordered(["admitted", "left"])]).constraints
+
+
+def test_an_evaluation_shows_that_a_mean_is_off(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = Schema([Real("cost", 0, 100, bins=2), Integer("n", 0, 9)], person="p", ignore=["note"])
+    schema.save("s.toml")
+    rows = {"cost": [5.0, 5.0], "n": [1, 2]}
+    pyarrow.csv.write_csv(pa.table({**rows, "p": ["a", "b"], "note": ["x", "y"]}), "t.csv")
+    pyarrow.csv.write_csv(pa.table({**rows, "cost": [10.0, 30.0]}), "rows.csv")
+    said = " ".join(ok(capsys, "evaluate", "t.csv", "rows.csv", "-s", "s.toml").split())
+    assert "cost 5 20 +300.0 % 5 5 5 15 20 25" in said
+    assert run(["evaluate", "t.csv", "rows.csv", "-s", "s.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["numbers"][0]["real"]["mean"] == 5

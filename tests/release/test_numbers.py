@@ -1,0 +1,337 @@
+"""Numbers with their uncertainty: intervals hold as often as they say, and what cannot be used is marked."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from margrave.accounting import AddRemoveRow, Budget
+from margrave.bounds.gls import Unbiased
+from margrave.data import MemoryTable
+from margrave.domain import Codes
+from margrave.errors import InputError
+from margrave.marginal import LinearMap
+from margrave.mechanisms import AIM, Independent
+from margrave.models import NoModel
+from margrave.privacy import SeededRandomness
+from margrave.release.number import ColumnNumber
+from margrave.release.numbers import numbers_of
+from margrave.schema import Categorical, Date, Integer, Real, Schema
+from margrave.transcript import Measurement, PublicTotal, Transcript
+from tests.support import fake_model
+from tests.support.conformance import run_on
+from tests.support.noise import consistent, discrete
+from tests.support.strategies import measurement
+
+COLUMNS = [
+    Integer("rooms", 0, 9, missing=True),
+    Categorical("kind", ["flat", "house", "boat"]),
+]
+SCHEMA = Schema(COLUMNS)
+COUNTS = np.array(  # rooms, the last row missing, by kind
+    [[0, 0, 0], [90, 5, 1], [300, 60, 0], [250, 180, 2], [60, 240, 0], [9, 120, 0],
+     [0, 40, 0], [0, 11, 0], [0, 0, 0], [0, 4, 0], [70, 20, 5]]
+)  # fmt: skip
+SCALE = 12.0
+
+
+def numbers(
+    schema: Schema, transcript: Transcript, model: Any = None
+) -> dict[tuple[str, str], ColumnNumber]:
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    found = numbers_of(schema, transcript, absent if model is None else model, 0.9)
+    return {(n.column, n.statistic): n for n in found}
+
+
+def exact(schema: Schema, counts: dict[str, Any], scale: float = 1.0) -> Transcript:
+    """Measurements of single columns in which the noise happens to be 0."""
+    return Transcript(tuple(measurement((a,), c, scale) for a, c in counts.items()))
+
+
+def truths() -> dict[tuple[str, str], float]:
+    """The real numbers of the table of counts."""
+    rooms = COUNTS.sum(axis=1)
+    values = np.repeat(np.arange(10.0), rooms[:10])
+    found = {("rooms", "mean"): values.mean(), ("rooms", "total"): values.sum()}
+    for name, q in (("q05", 0.05), ("q25", 0.25), ("q50", 0.5), ("q75", 0.75), ("q95", 0.95)):
+        found["rooms", name] = float(np.quantile(values, q, method="inverted_cdf"))
+    found["rooms", "missing"] = rooms[10] / COUNTS.sum()
+    for kind, count in zip(("flat", "house", "boat"), COUNTS.sum(axis=0), strict=True):
+        found["kind", f"share of {kind}"] = count / COUNTS.sum()
+    return found
+
+
+def misses(trials: int, public: bool, claimed: float = 1.0) -> dict[tuple[str, str], int]:
+    """Count the intervals without the truth, over measurements of the pair and of both columns."""
+    rng = np.random.default_rng(11)
+    counted = dict.fromkeys(truths(), 0)
+    for _ in range(trials):
+        entries: list[Any] = [PublicTotal(int(COUNTS.sum()))] if public else []
+        for clique, whole, scale in (
+            (("rooms",), COUNTS.sum(axis=1), SCALE),
+            (("kind",), COUNTS.sum(axis=0), 2 * SCALE),
+            (("rooms", "kind"), COUNTS, SCALE),
+        ):
+            noisy = whole + discrete(rng, scale, whole.shape)
+            entries.append(measurement(clique, noisy, scale * claimed))
+        found = numbers(SCHEMA, Transcript(tuple(entries)))
+        assert found.keys() == counted.keys()
+        for key, truth in truths().items():
+            low, high = found[key].low, found[key].high
+            assert low is not None
+            assert high is not None
+            counted[key] += not low - 1e-9 <= truth <= high + 1e-9
+    return counted
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_intervals_hold_as_often_as_they_say(public: bool) -> None:
+    """Those of means and totals not much more often: they are as narrow as the noise lets them be."""
+    trials = 300
+    counted = misses(trials, public)
+    assert all(consistent(missed, trials, 0.1) for missed in counted.values()), counted
+    for key in (("rooms", "mean"), ("rooms", "total"), ("kind", "share of flat")):
+        assert counted[key] >= 0.03 * trials, counted
+
+
+def test_half_the_noise_is_caught() -> None:
+    counted = misses(300, public=False, claimed=0.5)
+    assert not consistent(counted["rooms", "mean"], 300, 0.1), counted
+    assert not consistent(counted["kind", "share of flat"], 300, 0.1), counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("public", [False, True])
+def test_intervals_hold_in_many_runs(public: bool) -> None:
+    trials = 10_000
+    counted = misses(trials, public)
+    assert all(consistent(missed, trials, 0.1) for missed in counted.values()), counted
+
+
+def gate_misses(mechanism: Any, runs: int) -> dict[tuple[str, str], int]:
+    """Count the 90 % intervals without the truth, over whole runs with seeded noise."""
+    places = np.nonzero(COUNTS)
+    codes = np.repeat(np.array(places), COUNTS[places], axis=1)
+    table = MemoryTable(SCHEMA, Codes(SCHEMA.domain, codes))
+    counted = dict.fromkeys(truths(), 0)
+    for seed in range(runs):
+        budget, noise = Budget.approx(1.0, 1e-9), SeededRandomness(seed)
+        release = run_on(mechanism, table, AddRemoveRow(), budget, noise)
+        for n in release.numbers(level=0.9).to_pylist():
+            truth = truths()[n["column"], n["statistic"]]
+            counted[n["column"], n["statistic"]] += not n["low"] - 1e-9 <= truth <= n["high"] + 1e-9
+    return counted
+
+
+def test_intervals_of_whole_runs_hold() -> None:
+    counted = gate_misses(Independent(), 40)
+    assert all(consistent(missed, 40, 0.1) for missed in counted.values()), counted
+    means = counted["rooms", "mean"] + counted["rooms", "total"] + counted["kind", "share of flat"]
+    assert 0 < means < 40, "they would fail with half of the noise, and with twice as much"
+
+
+@pytest.mark.slow
+def test_intervals_of_whole_runs_of_an_adaptive_mechanism_hold() -> None:
+    counted = gate_misses(AIM(), 400)
+    assert all(consistent(missed, 400, 0.1) for missed in counted.values()), counted
+
+
+def test_the_deviation_of_a_weighted_sum_is_that_of_least_squares() -> None:
+    """Against the covariance that ordinary matrices give."""
+    sizes = COUNTS.shape
+    transcript = Transcript((
+        measurement(("rooms", "kind"), COUNTS, 3.0),
+        measurement(("rooms",), COUNTS.sum(axis=1), 5.0),
+        measurement(("kind",), COUNTS.sum(axis=0), 4.0),
+    ))  # fmt: skip
+    eye, rows, columns = np.eye(COUNTS.size), np.eye(sizes[0]), np.eye(sizes[1])
+    sums = np.kron(rows, np.ones(sizes[1]))
+    design = np.vstack([eye / 3.0, sums / 5.0, np.kron(np.ones(sizes[0]), columns) / 4.0])
+    whole = np.linalg.inv(design.T @ design)
+    rng = np.random.default_rng(0)
+    for clique, project in ((("rooms", "kind"), eye), (("rooms",), sums)):
+        estimate = Unbiased(SCHEMA.domain, transcript).estimate(clique)
+        assert estimate is not None
+        right = project @ whole @ project.T
+        one, other = rng.normal(size=(2, len(right)))
+        shape = estimate.values.shape
+        found = estimate.covariance(one.reshape(shape), other.reshape(shape))
+        assert found == pytest.approx(one @ right @ other)
+        assert estimate.deviation(np.eye(len(right))[1].reshape(shape)) == pytest.approx(
+            estimate.spread
+        )
+
+
+def long_tail(n: int) -> Any:
+    """Loans with a long tail, and the edges that grow by round steps of a draft."""
+    rng = np.random.default_rng(4)
+    edges = [s * 10.0**k for k in range(1, 6) for s in (1, 2, 3, 5, 7)]
+    amount = np.minimum(rng.lognormal(5.5, 1.6, n), 999_999.0)
+    kind = rng.choice(["car", "home", "other"], n)
+    columns = [
+        Real("amount", 0, 1_000_000, edges=edges),
+        Categorical("kind", ["car", "home", "other"]),
+    ]
+    age = rng.normal(45, 14, n).clip(0, 99).astype(int)
+    table = pa.table({"amount": amount, "kind": kind, "age": age})
+    return Schema([*columns, Integer("age", 0, 99)]), table
+
+
+def test_a_mean_that_noise_in_a_long_tail_makes_useless_is_marked() -> None:
+    schema, table = long_tail(20_000)
+    codes = schema.encode(table)
+    release = run_on(
+        AIM(),
+        MemoryTable(schema, codes),
+        AddRemoveRow(),
+        Budget.approx(1.0, 1e-9),
+        SeededRandomness(2),
+    )
+    found = {(n["column"], n["statistic"]): n for n in release.numbers().to_pylist()}
+    certified = release.certificate()["numbers"]
+    shares = [n for key, n in found.items() if key[1].startswith("share of ")]
+    assert certified == {
+        "level": 0.95,
+        "rows": [n for n in release.numbers().to_pylist() if n not in shares],
+    }
+    assert len(certified["rows"]) == 14
+    real = table["amount"].to_numpy()
+    mean = found["amount", "mean"]
+    assert mean["synthetic"] > 1.5 * real.mean(), "the fault that has to be marked"
+    assert not mean["reliable"]
+    assert mean["low"] <= real.mean() <= mean["high"]
+    assert not found["amount", "total"]["reliable"]
+    assert found["age", "mean"]["reliable"]
+    ages = table["age"].to_numpy()
+    for name, q in (("q05", 0.05), ("q25", 0.25), ("q50", 0.5), ("q75", 0.75), ("q95", 0.95)):
+        for column, values in (("amount", real), ("age", ages)):
+            n = found[column, name]
+            assert n["low"] <= np.quantile(values, q) <= n["high"] + 1, (column, name)
+
+
+def test_values_at_the_ends_of_bins_are_in_the_interval() -> None:
+    """Half of a bin for a mean of one bin, and less for many; whole bins for quantiles."""
+    schema = Schema([Real("one", 0, 100, bins=1), Real("many", 0, 100, bins=50)])
+    whole = {"one": [100_000], "many": [2_000] * 50}
+    found = numbers(schema, exact(schema, whole))
+    assert (found["one", "mean"].low, found["one", "mean"].high) == (0.0, 100.0)
+    assert found["one", "mean"].noise == 0.0
+    assert not found["one", "mean"].reliable
+    many = found["many", "mean"]
+    assert 0.05 < (many.bins or 0.0) < 0.2
+    assert many.reliable
+    q25 = found["many", "q25"]
+    assert q25.low is not None
+    assert q25.low <= 24.0
+    assert q25.high == pytest.approx(26.0)
+
+
+def test_clipped_values_are_stated_apart() -> None:
+    """Bounds too near: the mean is marked however small the noise, quantiles below are not."""
+    schema = Schema([Integer("x", 0, 63, bins=32)])
+    counts = np.array([400.0] * 31 + [4_000.0])
+    found = numbers(schema, exact(schema, {"x": counts}))
+    mean, low, top = (found["x", s] for s in ("mean", "q25", "q95"))
+    assert mean.clipping == pytest.approx(4_000 / 16_400)
+    assert not mean.reliable
+    assert top.clipping == mean.clipping
+    assert not top.reliable
+    assert low.clipping == 0.0
+    assert low.reliable
+    refuse = Schema([Integer("x", 0, 63, bins=32, outside="refuse")])
+    assert numbers(refuse, exact(refuse, {"x": counts}))["x", "mean"].reliable
+
+
+@pytest.mark.parametrize(("low", "reliable"), [(0, True), (2_000, False)])
+def test_a_share_of_the_value_counts_near_zero_alone(low: int, reliable: bool) -> None:
+    """Noise of 0.07 standard deviations is within 5 % of a value near zero, not of a year."""
+    schema = Schema([Integer("x", low, low + 9)])
+    found = numbers(schema, exact(schema, {"x": [100.0] * 10}, 12.0))["x", "mean"]
+    assert found.low is not None
+    assert found.high is not None
+    assert 0.05 * np.std(np.arange(10)) < (found.high - found.low) / 2 < 0.05 * 4.5
+    assert found.reliable is reliable
+
+
+def test_a_standard_deviation_made_of_noise_is_not_a_tolerance() -> None:
+    """One empty cell far out, in which noise leaves a few records."""
+    schema = Schema([Real("x", 0, 1_000_000, edges=[1, 2, 3, 999_999])])
+    noisy = [40_000.0, 20_000.0, 10_000.0, 0.0, 60.0]
+    found = numbers(schema, exact(schema, {"x": noisy}, 60.0))["x", "mean"]
+    assert not found.reliable
+
+
+def test_synthetic_rows_that_differ_are_marked() -> None:
+    schema = Schema([Integer("a", 0, 2)])
+    transcript = exact(schema, {"a": [500.0, 300.0, 200.0]})
+    right = fake_model.TableModel(schema.domain, np.array([500.0, 300.0, 200.0]))
+    wrong = fake_model.TableModel(schema.domain, np.array([200.0, 300.0, 500.0]))
+    assert numbers(schema, transcript, right)["a", "mean"].reliable
+    marked = numbers(schema, transcript, wrong)["a", "mean"]
+    assert not marked.reliable
+    assert marked.synthetic == pytest.approx(1.3)
+    assert marked.estimate == pytest.approx(0.7)
+
+
+def test_a_column_that_was_not_measured_has_no_interval() -> None:
+    transcript = Transcript((measurement(("kind",), COUNTS.sum(axis=0), 2.0),))
+    found = numbers(SCHEMA, transcript)
+    mean = found["rooms", "mean"]
+    assert (mean.estimate, mean.low, mean.high, mean.reliable) == (None, None, None, False)
+    assert mean.words == "unknown (not measured)"
+    assert found["kind", "share of flat"].reliable
+
+
+def test_all_missing_or_lost_in_noise_has_the_whole_range() -> None:
+    schema = Schema([Integer("a", 5, 8, missing=True)])
+    found = numbers(schema, exact(schema, {"a": [0.0, -3.0, 2.0, 0.0, 900.0]}, 20.0))
+    mean = found["a", "mean"]
+    assert (mean.estimate, mean.low, mean.high, mean.reliable) == (None, 5.0, 8.0, False)
+    assert found["a", "q50"].low == 5.0
+    assert found["a", "q50"].high == 8.0
+    assert found["a", "missing"].estimate == 1.0
+
+
+def test_dates_are_in_words_and_have_no_total() -> None:
+    schema = Schema([Date("visit", date(2020, 1, 1), date(2020, 12, 31), bins=24)])
+    found = numbers(schema, exact(schema, {"visit": [500.0] * 24}))
+    assert ("visit", "total") not in found
+    mean = found["visit", "mean"]
+    assert mean.text.startswith("2020-07-0")
+    assert mean.reliable
+    assert mean.estimate == pytest.approx((date(2020, 7, 1) - date(1970, 1, 1)).days, abs=2)
+
+
+def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
+    release = fake_model.release()
+    frame = release.numbers()
+    assert frame.column_names == [
+        "column", "statistic", "estimate", "low", "high", "reliable", "noise", "bins",
+        "clipping", "synthetic", "text", "interval",
+    ]  # fmt: skip
+    assert frame.schema.field("low").type == pa.float64()
+    assert frame.schema.field("reliable").type == pa.bool_()
+    assert frame["statistic"].to_pylist()[:2] == ["share of 0", "share of 1"]
+    json.dumps(frame.to_pylist(), allow_nan=False)
+    narrow, wide = (
+        [n for n in release.numbers(level=level).to_pylist() if n["column"] != "job"]
+        for level in (0.5, 0.99)
+    )
+    assert len(narrow) == 7
+    assert all(
+        w["low"] <= n["low"] <= n["high"] <= w["high"] for n, w in zip(narrow, wide, strict=True)
+    )
+    with pytest.raises(InputError):
+        release.numbers(level=1.0)
+
+
+def test_measurements_that_merge_codes_are_left_out() -> None:
+    """Codes counted together have no counts of their own."""
+    groups = LinearMap({"rooms": np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 3, 4])})
+    whole: Measurement = measurement(("rooms",), [1.0, 2.0, 3.0, 4.0, 5.0], 2.0, groups)
+    assert numbers(SCHEMA, Transcript((whole,)))["rooms", "mean"].low is None

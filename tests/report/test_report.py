@@ -1,0 +1,352 @@
+"""The report: one page that stands alone, tells the truth about the noise, and cannot be broken by a column's name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from margrave.account import Account
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.marginal import LinearQuery
+from margrave.provenance import FitSpec, Provenance, PublicFacts
+from margrave.release.diagnostics import coverage_of
+from margrave.report import render, write_report
+from margrave.report.charts import bars, heat
+from margrave.report.views import (
+    bound_views,
+    column_views,
+    mutual_information,
+    noisy_counts,
+    pair_views,
+)
+from margrave.report.wording import guarantee, related
+from margrave.schema import Integer, Real, Schema
+from margrave.structural_zeros import StructuralZeros
+from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+from margrave.unit import AddRemovePerson, ReplaceRow
+from tests.support import fake_model
+
+PLAIN = Provenance("any")
+
+VOID = {"meta", "br"}
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and text, and insists that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def numbers_release(counts: list[float], scale: float, model: list[float] | None = None) -> Any:
+    """A release of one numeric column, measured once."""
+    schema = Schema([Real("price", 0, 100_000, edges=[10, 100, 1_000, 10_000])])
+    of = replace(fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3})), schema=schema)
+    values = np.array(counts if model is None else model)
+    entry = Measurement(("price",), np.array(counts, dtype=np.int64), scale, Fraction(1))
+    table = fake_model.TableModel(schema.domain, np.maximum(values, 1.0))
+    return replace(of, model=table, transcript=Transcript((entry,)), provenance=PLAIN)
+
+
+def test_a_mean_that_is_not_reliable_is_said_in_words() -> None:
+    release = numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0)
+    words = " ".join(read(render(release)).text)
+    (mean,) = (n for n in release.numbers().to_pylist() if n["statistic"] == "mean")
+    low, high = mean["interval"].split(" to ")
+    assert f"The mean of price is not reliable: between {low} and {high}." in words
+    assert f"Mean {mean['text']} ({mean['interval']})" in words
+    assert "The synthetic rows are outside of that." not in words
+    far = numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0, [1, 1, 1, 1, 30_000])
+    assert "The synthetic rows are outside of that." in " ".join(read(render(far)).text)
+
+
+def test_values_beyond_a_bound_are_said_in_words() -> None:
+    release = numbers_release([5_000, 20_000, 8_000, 900, 90_000], 1.0)
+    words = " ".join(read(render(release)).text)
+    assert "Values beyond its bounds may be missing from it: 73 % of the records" in words
+
+
+def test_reliable_numbers_are_not_marked() -> None:
+    schema = Schema([Integer("rooms", 0, 4)])
+    of = numbers_release([1, 1, 1, 1, 1], 1.0)
+    counts = np.array([4_000, 9_000, 9_000, 4_000, 1_000])
+    entry = Measurement(("rooms",), counts, 5.0, Fraction(1))
+    model = fake_model.TableModel(schema.domain, counts.astype(float))
+    page = render(replace(of, schema=schema, model=model, transcript=Transcript((entry,))))
+    assert "Mean 1.5" in page.replace("<b>", "")
+    assert 'class="doubt"' not in page
+
+
+def test_a_column_without_a_measurement_is_said_not_to_be_reliable() -> None:
+    words = " ".join(read(render(fake_model.release())).text)
+    assert "Numbers of job are not reliable: no measured marginal has all its codes." in words
+
+
+def test_the_page_is_whole_and_stands_alone() -> None:
+    reader = read(render(fake_model.release()))
+    assert not {"script", "link", "img", "iframe", "object"} & set(reader.tags)
+    assert not [a for a in reader.attributes if a[0] in ("src", "href") or a[0].startswith("on")]
+    assert "url(" not in render(fake_model.release())
+    assert ("name", "viewport") in reader.attributes
+    text = " ".join(reader.text)
+    for words in (
+        "add or remove one row",
+        "The promise",
+        "The ledger",
+        "Counted age",
+        "Chose age, sex",
+        "e^3 = 20.09",
+    ):
+        assert words in text
+
+
+def test_a_column_cannot_break_out_of_the_page() -> None:
+    schema = Schema.coded({"<script>alert(1)</script>": 3, 'b" onload="x': 2, "c&amp;": 3})
+    reader = read(render(fake_model.release(schema=schema)))
+    assert "script" not in reader.tags
+    assert not [a for a in reader.attributes if a[0].startswith("on")]
+    assert "<script>alert(1)</script>" in "".join(reader.text)
+
+
+def test_seeded_noise_is_loud() -> None:
+    page = render(fake_model.release(private=False))
+    assert "NOT PRIVATE" in page
+    assert 'role="alert"' in page
+    assert 'class="badge"' not in page
+    assert "NOT PRIVATE" not in render(fake_model.release())
+
+
+def test_columns_that_nothing_was_asked_of_are_told() -> None:
+    assert "Nothing was asked" not in render(
+        release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 1.0))
+    )
+    page = render(release_of(measurement(("b",), [1, 2, 3], 1.0)))
+    assert (
+        "Nothing was asked of a and c: their synthetic values say nothing of the real ones." in page
+    )
+    assert page.count("nothing was asked of it") == 2
+    assert "not measured by itself" not in page
+
+
+def measurement(clique: tuple[str, ...], values: Any, scale: float) -> Measurement:
+    return Measurement(clique, np.asarray(values, dtype=np.int64), scale, Fraction(1, 10))
+
+
+def test_noisy_counts_come_with_their_intervals() -> None:
+    once = measurement(("a",), [10, 20], 30.0)
+    values, error = noisy_counts(release_of(once), "a")
+    assert values is not None
+    assert values.tolist() == pytest.approx([10.0, 20.0])
+    assert 1.96 * 30 < error < 2.1 * 30
+    more = measurement(
+        ("a", "b"), [[1, 2, 3], [4, 5, 6]], 30.0 / np.sqrt(3)
+    )  # three cells to a code: also 30
+    values, error = noisy_counts(release_of(once, more), "a")
+    assert values is not None
+    assert values.tolist() == pytest.approx([8.0, 17.5])
+    assert 1.96 * 30 / np.sqrt(2) < error < 2.15 * 30 / np.sqrt(2)
+    assert noisy_counts(release_of(once), "c") == (None, 0.0)
+
+
+def release_of(*entries: Measurement) -> Any:
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    return replace(fake_model.release(schema=schema), transcript=Transcript(entries))
+
+
+def test_bounds_are_listed_supported_first_and_tightest_first() -> None:
+    views = bound_views(fake_model.release())
+    assert [(v.clique, v.supported) for v in views[:2]] == [(("sex",), True), (("age",), True)]
+    told = [v.records for v in views if v.supported]
+    assert told == sorted(told, key=lambda r: r or 0.0)
+    text = " ".join(read(render(fake_model.release())).text)
+    assert "Error bounds" in text
+    assert "measured, rare codes together" in text
+    assert "of all" in text
+    listed = sum(v.tells for v in views)
+    assert (
+        f"Of the {len(views)} marginals of the workload, and of fewer columns, {listed} have a bound below 2"
+        in text
+    )
+    assert views[0].words[0] in text
+
+
+def test_grouped_columns_are_not_shown_as_counted() -> None:
+    views = {v.name: v for v in column_views(fake_model.release())}
+    assert views["job"].measured is None  # only groups of its codes were counted
+    assert views["sex"].measured is not None
+    assert views["sex"].model is not None
+
+
+def test_pairs_are_those_measured() -> None:
+    assert {v.names for v in pair_views(fake_model.release())} == {("age", "sex"), ("sex", "job")}
+
+
+def test_mutual_information() -> None:
+    assert mutual_information(np.outer([1.0, 3.0], [2.0, 2.0])) == pytest.approx(0.0, abs=1e-12)
+    assert mutual_information(np.eye(4)) == pytest.approx(2.0)
+    assert mutual_information(np.zeros((2, 2))) == 0.0
+
+
+def test_tiny_shares_have_finitely_much_in_common() -> None:
+    """The product of two small shares is no number above 0, and a row of it no reason to say "inf"."""
+    counts = np.array([[1.0, 0.0], [0.0, 1e-200]])
+    assert 0.0 <= mutual_information(counts) < 1e-190
+    assert mutual_information(np.array([[5.0], [7.0], [11.0]])) == 0.0  # 3e-16 by rounding
+    assert mutual_information(np.full((3, 7), 1e-320)) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_pairs_that_say_nothing_have_no_chart() -> None:
+    pair = measurement(("a", "b"), np.ones((2, 3)), 1.0)
+    release = release_of(pair)
+    assert len(pair_views(release)) == 1
+    flat = replace(release, model=fake_model.TableModel(release.schema.domain, np.ones((2, 3, 2))))
+    assert pair_views(flat) == []
+    page = render(flat)
+    assert "bits in common" not in page
+    assert "Of the 3 pairs of columns 1 was measured together." in page
+
+
+def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
+    page = render(
+        release_of(measurement(("a", "b"), np.ones((2, 3)), 1.0), measurement(("c",), [1, 2], 1.0))
+    )
+    pairs = page[page.index("<h2>Pairs</h2>") :]
+    assert "c was never measured together with another column: its relations to others" in pairs
+    assert (
+        "Of the 3 pairs of columns 1 was measured together. The others hold only indirect relations"
+        in pairs
+    )
+    assert pairs.index("never measured together") < pairs.index("bits in common")
+    chained = release_of(
+        measurement(("a", "b"), np.ones((2, 3)), 1.0), measurement(("b", "c"), np.ones((3, 2)), 1.0)
+    )
+    assert "never measured together" not in render(chained)
+    assert "Of the 3 pairs of columns 2 were measured together." in render(chained)
+    whole = render(release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 1.0)))
+    assert "All pairs of columns were measured together." in whole
+    assert "indirect" not in whole
+
+
+def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
+    domain = fake_model.SCHEMA.domain
+    asked = Answer(LinearQuery(("age", "sex"), ((0,), (1,))), 5, 1.0, Fraction(1, 8))
+    found = coverage_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), PLAIN)
+    assert (found.pairs, found.measured, found.in_part, found.alone) == (3, 0, 1, ("job",))
+    assert "Of 1 more, single counts or selections are partly informative." in related(found)[-1]
+    facts = PublicFacts(5, ("sex", "job"), "0" * 64, "a survey")
+    public = Provenance.of({"name": "pep-pub", "fit": FitSpec("Projection()", public=facts)})
+    found = coverage_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), public)
+    assert found.alone == ()
+    assert "or what the public table says" in related(found)[-1]
+    shown = PublicReading(("sex", "job"), np.ones((2, 3)), np.full((2, 3), 3.0), "0" * 64)
+    found = coverage_of(domain, Transcript((asked, shown)), PLAIN)
+    assert (found.measured, found.in_part, found.alone, found.public) == (0, 1, (), True)
+    same = coverage_of(
+        domain, Transcript((asked, shown)), replace(PLAIN, public=replace(facts, same_records=True))
+    )
+    assert (same.measured, same.public) == (1, False)
+
+
+def test_what_a_constraint_joins_is_told_of() -> None:
+    domain = Domain.of({"a": 3, "b": 3, "c": 2})
+    ruled = Domain(
+        domain.attributes,
+        domain.sizes,
+        (StructuralZeros(("a", "b"), np.arange(9).reshape(3, 3) > 0),),
+    )
+    counts = Transcript((measurement(("a",), [1, 2, 3], 1.0), measurement(("b",), [1, 2, 3], 1.0)))
+    assert "but for what" not in related(coverage_of(domain, counts, PLAIN))[0]
+    assert related(coverage_of(ruled, counts, PLAIN))[0].endswith(
+        ", but for what the schema's constraints rule out."
+    )
+
+
+def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() -> None:
+    plain = fake_model.release()
+    assert "several rows" not in render(plain)
+    of_persons = replace(plain, schema=replace(plain.schema, person="patient"))
+    told = of_persons.certificate()["several_rows"]
+    assert told.startswith("A person with several rows is protected less")
+    assert "patient" in told
+    assert told in "".join(read(render(of_persons)).text)
+    unit = replace(of_persons.account, unit=AddRemovePerson(3))
+    assert "several_rows" not in replace(of_persons, account=unit).certificate()
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 17, 120, 121, 1000])
+def test_bars_show_every_code_or_sum_neighbors(size: int) -> None:
+    release = fake_model.release(schema=Schema.coded({"a": size, "b": 2, "c": 3}))
+    drawn = bars(column_views(release)[0])
+    read(drawn)
+    count = drawn.count('class="b"')
+    assert count == size if size <= 120 else 60 < count <= 120
+    assert drawn.count('class="d"') == count
+    assert not re.search(r"nan|inf", drawn)
+
+
+def test_heat_maps_stay_small() -> None:
+    release = fake_model.release(schema=Schema.coded({"a": 300, "b": 90, "c": 3}))
+    (view,) = [v for v in pair_views(release) if v.names == ("a", "b")]
+    drawn = heat(view)
+    read(drawn)
+    assert drawn.count('class="h"') <= 1600
+
+
+def test_the_promise_is_in_plain_words_and_exact() -> None:
+    account = Account(ReplaceRow(), Fraction(1, 10), 1.0, 1e-9, (), True)
+    words = " ".join(guarantee(account))
+    assert "replace one row" in words
+    assert "e^1 = 2.718" in words
+    assert "13.6 of 100" in words  # exp(1) · 5 %
+    loose = Account(ReplaceRow(), Fraction(9), 20.0, 1e-9, (), True)
+    assert "does not stop it" in " ".join(guarantee(loose))
+
+
+def test_writing_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    write_report(fake_model.release(), path)
+    first = path.read_text(encoding="utf-8")
+    assert first.startswith("<!doctype html>")
+    assert first == render(fake_model.release())
+    with pytest.raises(InputError, match="exists already"):
+        write_report(fake_model.release(private=False), path)
+    assert path.read_text(encoding="utf-8") == first
+    with pytest.raises(InputError, match=r"does not end in \.html"):
+        write_report(fake_model.release(), tmp_path / "r.txt")

@@ -1,0 +1,132 @@
+"""How far the source has moved since a proof was run: the commit of a run, and the lines changed since then.
+
+Everything here asks git about the repository at ``root``. A folder without git, and a commit that git does not have,
+count as unknown; what is unknown is stale.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = tuple(
+    f"src/margrave/{name}"
+    for name in (
+        "privacy", "accounting", "data", "profiling", "schema", "mechanisms", "release", "bounds", "models", "marginal",
+        "api.py", "run.py", "unfinished.py", "domain.py", "unit.py", "structural_zeros.py", "frames.py", "workload.py",
+        "transcript", "account.py", "provenance.py", "public_table.py",
+        "_io.py", "_fields.py", "errors.py", "error_sanitizer.py", "types.py",
+    )
+)  # fmt: skip
+"""Source that every proof is about: what reads rows, what asks and answers, and what is made of the answers."""
+
+TABLES = ("tests/support/conformance.py", "tests/support/tiny_table.py", "src/margrave/testing")
+OUTPUTS = ("src/margrave/cli", "src/margrave/report")
+
+RELEVANT: dict[str, tuple[str, ...]] = {
+    "replay": (*SOURCE, *TABLES, "tests/mechanisms/test_replay.py"),
+    "interference": (
+        *SOURCE, *OUTPUTS, *TABLES, "tests/testing/test_mechanisms.py", "tests/mechanisms/test_noninterference.py",
+        "tests/support/command_line.py", "tests/boundary/test_interference.py",
+    ),
+    "mutants": (*SOURCE, *OUTPUTS, "src/margrave/inference", "src/margrave/evaluation", "tests"),
+    "audit": (*SOURCE, *TABLES, "tests/support/audit.py", "tests/trust/test_audit.py"),
+    "toy": (*SOURCE, *TABLES),
+    "fuzz": (*SOURCE, "tests/support/fuzz.py", "tests/trust/test_fuzz.py"),
+    "faults": (
+        *SOURCE, *OUTPUTS, "tests/support/faults.py", "tests/support/vfs.py", "tests/cli/test_ledger.py",
+        "tests/accounting/test_ledger_file.py",
+    ),
+    "scale": (*SOURCE, "src/margrave/planning.py", "src/margrave/cost.py", "tests/support/scale.py"),
+    "samplers": (*SOURCE, "tests/privacy/test_noise.py"),
+    "canaries": (
+        *SOURCE, *OUTPUTS, *TABLES, "tests/trust/test_canary.py", "tests/trust/test_noise.py",
+        "tests/house/test_hazards.py",
+    ),
+}  # fmt: skip
+"""Privacy-relevant files and folders of each part: source, and the tests that the part runs."""
+
+RUN_AT = re.compile(r"\((?P<commit>[0-9a-f]{7,40})(?P<edited>\+?)\)")
+"""The commit in a version such as ``0.1.0 (c2a5e72)``; ``+`` marks files that were edited after it."""
+
+UNKNOWN = "no commit known"
+
+
+class Commit(NamedTuple):
+    """A commit, and whether files had been edited after it."""
+
+    name: str
+    edited: bool
+
+
+class Freshness(NamedTuple):
+    """The lines of relevant source that changed since a run, None if unknown, and the commit they were counted at."""
+
+    changed: int | None
+    as_of: str
+
+
+def git(root: Path, *arguments: str) -> str | None:
+    """Return what git prints, or None if it fails."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def head(root: Path) -> str:
+    """Return the full name of the current commit, or ``UNKNOWN``."""
+    return (git(root, "rev-parse", "--verify", "HEAD") or UNKNOWN).strip()
+
+
+def uncommitted(root: Path, written: Iterable[str] = ()) -> list[str] | None:
+    """Return the files that differ from the commit or are untracked, or None without git.
+
+    Args:
+        root: The repository.
+        written: Files that a run itself writes; they do not count.
+    """
+    excluded = [f":(exclude){path}" for path in written]
+    status = git(root, "status", "--porcelain", "--untracked-files=all", "--", ".", *excluded)
+    return None if status is None else [line[3:] for line in status.splitlines()]
+
+
+def commit_of(version: str) -> Commit | None:
+    """Return the commit of a version.
+
+    >>> commit_of("0.1.0 (7886e33+)")
+    Commit(name='7886e33', edited=True)
+    """
+    found = RUN_AT.search(version)
+    return None if found is None else Commit(found["commit"], bool(found["edited"]))
+
+
+def lines_since(root: Path, commit: str, paths: Sequence[str]) -> int | None:
+    """Count lines added and removed under ``paths`` from ``commit`` to the current commit; None if git lacks it."""
+    told = git(root, "diff", "--numstat", "--no-renames", commit, "HEAD", "--", *paths)
+    if told is None:
+        return None
+    counts = [line.split("\t")[:2] for line in told.splitlines()]
+    return sum(
+        1 if "-" in pair else int(pair[0]) + int(pair[1]) for pair in counts
+    )  # "-": a binary file
+
+
+def freshness(root: Path, part: str, versions: Iterable[str]) -> Freshness:
+    """Count the lines changed since the oldest of the versions that a part was run at."""
+    changed: list[int | None] = []
+    for version in versions:
+        commit = commit_of(version)
+        changed.append(
+            None
+            if commit is None or commit.edited
+            else lines_since(root, commit.name, RELEVANT[part])
+        )
+    known = [n for n in changed if n is not None]
+    return Freshness(max(known) if known and len(known) == len(changed) else None, head(root))

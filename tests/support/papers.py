@@ -1,0 +1,86 @@
+"""The table of the papers' forms in ``docs/papers.md``, made from ``mechanisms/published.py``.
+
+``python -m tests.support.papers`` writes it anew; ``mechanisms/test_papers.py`` compares, and runs every form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from margrave.mechanisms import MECHANISMS, Mechanism
+from margrave.mechanisms.parts.public import takes_public
+from margrave.mechanisms.published import PUBLISHED_FORMS, PublishedForm
+
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+BEGIN, END = "<!-- forms: python -m tests.support.papers -->\n", "<!-- end of forms -->\n"
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def words(value: Any) -> str:
+    """Return a value as Python; of an object the fields that differ from their defaults."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value).replace("'", '"')
+    changed = (f for f in fields(value) if f.init and getattr(value, f.name) != _default(f))
+    given = ", ".join(f"{f.name}={words(getattr(value, f.name))}" for f in changed)
+    return f"{type(value).__name__}({given})"
+
+
+def named(form: PublishedForm, forms: Sequence[PublishedForm]) -> str:
+    """Return the text that picks a form: nothing for the first, the first author for another."""
+    return "" if form is forms[0] else form.paper.split(",")[0]
+
+
+def call(kind: type[Mechanism], method: str, paper: str, needs: Sequence[str]) -> str:
+    """Return a call as Python; a parameter that is needed has a variable of its name."""
+    given = [*([words(paper)] if paper else []), *(f"{name}={name}" for name in needs)]
+    return f"{kind.__name__}{method}({', '.join(given)})"
+
+
+def rows() -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield each form: mechanism, paper, call, the call written out, remaining differences."""
+    for name, kind in MECHANISMS.items():
+        forms = PUBLISHED_FORMS.get(name, ())
+        for form in forms:
+            paper = named(form, forms)
+            made = f"`{call(kind, '.as_published', paper, form.needs)}`"
+            yield f"`{name}`", form.paper, made, written_out(kind, paper, form), form.departures
+        if not forms:
+            own = call(kind, "", "", ["public"] if takes_public(kind) else [])
+            yield f"`{name}`", "margrave's own", f"none: `{own}`", "", ""
+
+
+def written_out(kind: type[Mechanism], paper: str, form: PublishedForm) -> str:
+    """Return the constructor's call that makes a form."""
+    own = words(kind.as_published(paper)).removeprefix(f"{kind.__name__}(").removesuffix(")")
+    given = [*([own] if own else []), *(f"{name}={name}" for name in form.needs)]
+    return f"`{kind.__name__}({', '.join(given)})`"
+
+
+def table() -> str:
+    """Return the table of all forms."""
+    lines = [
+        "| mechanism | paper | call | written out | remaining differences |",
+        "|---|---|---|---|---|",
+        *("| " + " | ".join(cells) + " |" for cells in rows()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """Return the page with the table of today."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{table()}{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,417 @@
+"""Canaries: values that occur in the private rows alone must be in nothing that leaves, whatever happens."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import logging
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import margrave
+from margrave.accounting import AddRemoveRow, Budget
+from margrave.cli.main import run
+from margrave.data import MemoryTable
+from margrave.domain import Codes, Domain
+from margrave.marginal import closure
+from margrave.mechanisms import MECHANISMS, Mechanism
+from margrave.models import BestResponse, Fit
+from margrave.privacy import Private, SeededRandomness, protect
+from margrave.schema import Categorical, Date, Integer, Real, Schema
+from tests.support.conformance import (
+    ALONE,
+    CASES,
+    NO_RECORDS,
+    SIZES,
+    measures,
+    memory_table,
+    run_on,
+    some_rows,
+    standing_in,
+)
+from tests.support.rounds import WrappedFit
+
+WORDS = [
+    f"Canary-{word}"
+    for word in ("Aldous", "Béatrice", "Chinwe", "Dmitri", "Eun-ji", "Fatima", "Guðrún", "Hélio")
+]
+PERSONS = [f"NHS-{n}" for n in (7719283, 5518272, 3391827, 8827163, 1192837)]
+NUMBERS = [314159265, 271828182, 161803398]
+REALS = ["577215.664901", "915965.594177"]
+DATES = ["1901-07-13", "1899-12-02"]
+CANARIES = [*WORDS, *PERSONS, *map(str, NUMBERS), *REALS, *DATES]
+
+SCHEMA = Schema(
+    (
+        Categorical("job", ["clerk", "nurse"], other=True),
+        Integer("age", 0, 99, bins=10, outside="clip", missing=True),
+        Real("income", 0.0, 1000.0, bins=5, outside="missing", missing=True),
+        Date("seen", date(2020, 1, 1), date(2020, 12, 31), bins=4, outside="clip", missing=True),
+    ),
+    person="who",
+)  # fmt: skip
+
+
+def rows_of(canaries: bool) -> list[list[str]]:
+    """A hundred plain rows of forty persons, and each canary once in a row like the others."""
+    rng = np.random.default_rng(6)
+    rows = [
+        [
+            f"p{i % 40}", ("clerk", "nurse")[rng.integers(2)], str(rng.integers(100)),
+            f"{rng.uniform(0, 1000):.2f}", f"2020-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}",
+        ]
+        for i in range(100)
+    ]  # fmt: skip
+    if canaries:
+        columns = (PERSONS, WORDS, map(str, NUMBERS), REALS, DATES)
+        for column, values in enumerate(columns):
+            for i, value in enumerate(values):
+                rows[7 * i + column][column] = value
+    return rows
+
+
+def csv_of(rows: list[list[str]]) -> str:
+    return "\n".join(",".join(r) for r in [["who", "job", "age", "income", "seen"], *rows]) + "\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text(csv_of(rows_of(canaries=True)), encoding="utf-8")
+    SCHEMA.save("schema.toml")
+    return tmp_path
+
+
+def texts_in(path: Path) -> str:
+    """All that a file holds: as it is, as text, the members of a zip, the columns of a Parquet file."""
+    found = [path.read_bytes()]
+    if path.suffix == ".margrave":
+        with zipfile.ZipFile(path) as archive:
+            found += [archive.read(n) for n in archive.namelist()]
+            found += [
+                repr(np.load(io.BytesIO(archive.read(n))).tolist()).encode()
+                for n in archive.namelist()[1:]
+            ]
+    if path.suffix == ".parquet":
+        rows = pyarrow.parquet.read_table(path)
+        found += [repr(rows.to_pylist()).encode(), repr(rows.schema.metadata).encode()]
+    return "\n".join(f.decode("utf-8", "replace") + f.decode("utf-16", "replace") for f in found)
+
+
+def canaries_in(text: str) -> list[str]:
+    """Those that occur, also with their letters escaped, their thousands set off or their case changed."""
+    plain = text.lower().replace("_", "").replace(",", "")
+    return [c for c in CANARIES if c.lower() in plain or json.dumps(c.lower())[1:-1] in plain]
+
+
+@dataclass
+class Ear:
+    """What is said on standard output and error and to the loggers while commands run."""
+
+    capsys: pytest.CaptureFixture[str]
+    log: io.StringIO
+
+    def all(self) -> str:
+        out, err = self.capsys.readouterr()
+        return out + err + self.log.getvalue()
+
+
+@pytest.fixture
+def ear(capsys: pytest.CaptureFixture[str]) -> Iterator[Ear]:
+    log, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(log), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.NOTSET)
+    try:
+        yield Ear(capsys, log)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+BUDGET = ["--epsilon", "3", "--delta", "1e-9"]
+
+
+@pytest.mark.parametrize("unit", ["add-remove-row", "replace-person:2"])
+@pytest.mark.parametrize("mechanism", ALONE)
+def test_no_canary_leaves_a_run(here: Path, ear: Ear, mechanism: str, unit: str) -> None:
+    """20 canaries, each in one row: 0 in every file written and every word said."""
+    assert len(CANARIES) == 20
+    private = {"table.csv", "schema.toml"}
+    outputs = ["--release", "r.margrave", "--report", "r.html"]
+    if mechanism not in NO_RECORDS:
+        outputs += ["-o", "rows.parquet"]
+    base = [
+        "table.csv",
+        "--schema",
+        "schema.toml",
+        *BUDGET,
+        "--unit",
+        unit,
+        "--mechanism",
+        mechanism,
+    ]
+    assert run(["synthesize", *base, *outputs]) == 0
+    assert run(["certificate", "r.margrave"]) == 0
+    assert run(["certificate", "r.margrave", "--json"]) == 0
+    if mechanism not in NO_RECORDS:
+        assert run(["sample", "r.margrave", "-o", "more.csv", "-n", "400"]) == 0
+    assert run(["schema", "check", "table.csv", "--schema", "schema.toml"]) == 0
+    written = [p for p in here.iterdir() if p.name not in private]
+    assert len(written) == (4 if mechanism not in NO_RECORDS else 2)
+    for path in written:
+        assert canaries_in(texts_in(path)) == [], path.name
+    assert canaries_in(ear.all()) == []
+
+
+def test_the_scan_sees_a_canary(here: Path) -> None:
+    """In every kind of file, and as it is written there."""
+    assert canaries_in(texts_in(here / "table.csv")) == CANARIES
+    names = pa.table({"who": WORDS, "n": [0.5] * len(WORDS)}).replace_schema_metadata(
+        {"age": str(NUMBERS[0])}
+    )
+    pyarrow.parquet.write_table(names, here / "p.parquet", compression="zstd")
+    assert canaries_in(texts_in(here / "p.parquet")) == [*WORDS, str(NUMBERS[0])]
+    release = run_on(
+        CASES["independent"](Domain.of(SIZES)),
+        memory_table(SIZES, []),
+        AddRemoveRow(),
+        USUAL,
+        source(),
+    )
+    seen = replace(release.provenance, parameters={"seen": NUMBERS[1], "who": WORDS[1]})
+    replace(release, provenance=seen).save(here / "r.margrave")
+    assert canaries_in(texts_in(here / "r.margrave")) == [WORDS[1], str(NUMBERS[1])]
+    assert canaries_in(f"There are {NUMBERS[2]:,} rows") == [str(NUMBERS[2])]
+
+
+def _ragged(text: str) -> bytes:
+    lines = text.splitlines()
+    lines[8] += f",{WORDS[0]}"
+    return "\n".join(lines).encode()
+
+
+def _quoted(text: str) -> bytes:
+    return text.replace(WORDS[1], f'"{WORDS[1]}', 1).encode()
+
+
+def _latin(text: str) -> bytes:
+    return text.encode("latin-1", "replace")
+
+
+def _headless(text: str) -> bytes:
+    return "\n".join(sorted(text.splitlines()[1:], key=lambda row: WORDS[2] not in row)).encode()
+
+
+DAMAGE = {
+    "a ragged row": _ragged,
+    "no header": _headless,
+    "an open quote": _quoted,
+    "another encoding": _latin,
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "a category refused": {"job": Categorical("job", ["clerk", "nurse"], outside="refuse")},
+    "a number refused": {"age": Integer("age", 0, 99, bins=10, outside="refuse")},
+    "a kind that is wrong": {"job": Integer("job", 0, 9)},
+}
+
+
+@pytest.mark.parametrize("case", [*DAMAGE, *POLICIES, "a person missing"])
+@pytest.mark.parametrize("command", ["synthesize", "evaluate", "schema check"])
+def test_no_canary_leaves_in_an_error(here: Path, ear: Ear, case: str, command: str) -> None:
+    """Of the files that cannot be read and the values that are refused, no message quotes any."""
+    text = csv_of(rows_of(canaries=True))
+    (here / "good.csv").write_text(csv_of(rows_of(canaries=False)), encoding="utf-8")
+    if case in DAMAGE:
+        (here / "table.csv").write_bytes(DAMAGE[case](text))
+    elif case in POLICIES:
+        columns = [POLICIES[case].get(c.name, c) for c in SCHEMA.columns]
+        replace(SCHEMA, columns=columns).save("schema.toml", overwrite=True)
+    else:
+        (here / "table.csv").write_text(text.replace(PERSONS[0], "", 1), encoding="utf-8")
+    words = {
+        "synthesize": [
+            "synthesize",
+            "table.csv",
+            *BUDGET,
+            "--unit",
+            "add-remove-person:2",
+            "-o",
+            "rows.csv",
+        ],
+        "evaluate": ["evaluate", "table.csv", "good.csv"],
+        "schema check": ["schema", "check", "table.csv"],
+    }[command]
+    assert run([*words, "--schema", "schema.toml"]) not in (0, 70)
+    assert canaries_in(ear.all()) == []
+    assert not (here / "rows.csv").exists()
+
+
+@pytest.mark.parametrize("mechanism", ["aim", "mst", "independent"])
+def test_a_category_of_one_row_is_in_no_output(mechanism: str) -> None:
+    """With all the budget in the world, a category that the schema does not know comes out as ``other``.
+
+    A category of the schema without a row may come out too: a noisy zero may be a positive count.
+    """
+    schema = Schema((Categorical("job", ["clerk", "nurse"], other=True), Integer("age", 0, 9)))
+    rows = pa.table({"job": ["clerk"] * 30 + [WORDS[0]], "age": [i % 10 for i in range(31)]})
+    release = margrave.synthesize(
+        rows, schema, epsilon=1e4, delta=1e-9, mechanism=MECHANISMS[mechanism]()
+    )
+    seen = {job for seed in range(200) for job in release.sample(31, seed=seed)["job"].to_pylist()}
+    assert {"clerk", "other"} <= seen <= {"clerk", "nurse", "other"}
+
+
+# Memory.
+
+USUAL = Budget.zcdp(Fraction(2))
+
+
+def source() -> SeededRandomness:
+    return SeededRandomness(1)
+
+
+def alive() -> list[Any]:
+    """Every object that the collector knows, and what these hold that it does not: arrays, dictionaries of arrays."""
+    gc.collect()
+    queue = gc.get_objects()
+    seen = {id(o): o for o in queue}
+    while queue:
+        for held in gc.get_referents(queue.pop()):
+            if id(held) not in seen and isinstance(held, np.ndarray | dict | tuple):
+                seen[id(held)] = held
+                queue.append(held)
+    return list(seen.values())
+
+
+def secrets_alive(truths: set[tuple[int, ...]]) -> list[Any]:
+    """Gates, tables and codes in the whole process, and arrays that hold a true marginal."""
+    found = []
+    for value in alive():
+        if isinstance(value, Private | MemoryTable | Codes):
+            found.append(value)
+        if (
+            isinstance(value, np.ndarray)
+            and value.dtype.kind in "iuf"
+            and value.size in {len(t) for t in truths}
+        ):
+            numbers = value.ravel().tolist()
+            found += [value] * (tuple(sorted(numbers)) in truths)
+    return found
+
+
+def test_nothing_of_the_table_is_alive_after_a_release() -> None:
+    """Of any mechanism; neither in the release nor in a cache, anywhere in the process."""
+    sizes = {"a": 3, "b": 5, "c": 4}
+    rng = np.random.default_rng(9)
+    cells = [(i, j, k) for i in range(3) for j in range(5) for k in range(4)]
+    rows = np.repeat(np.array(cells), rng.integers(3, 40, size=len(cells)), axis=0)
+    frame, schema = (
+        pa.table({name: rows[:, i] for i, name in enumerate(sizes)}),
+        Schema.coded(sizes),
+    )
+    counts = margrave.read_table(frame, schema).count(closure([tuple(sizes)]))
+    known = {tuple(sorted(m.ravel().tolist())) for m in counts.values()}
+    del counts
+
+    before = {id(v) for v in secrets_alive(known)}
+    releases = [
+        margrave.synthesize(frame, schema, epsilon=1.0, delta=1e-9, mechanism=MECHANISMS[name]())
+        for name in ALONE
+    ]
+    assert [v for v in secrets_alive(known) if id(v) not in before] == []
+
+    kept = margrave.read_table(frame, schema)  # the scan sees what is left
+    planted = [kept.count([("a", "b")])]
+    found = [type(v) for v in secrets_alive(known) if id(v) not in before]
+    assert {MemoryTable, np.ndarray} <= set(found)
+    assert len(releases) == len(ALONE)
+    assert len(planted) == 1
+
+
+# Solvers that fail.
+
+
+class Failing(WrappedFit):
+    """A fit that fails once it has been asked so many times, as a solver that does not converge would."""
+
+    def __init__(self, fit: Any, after: int) -> None:
+        if not isinstance(fit, Fit):  # a search in the place of a fit
+            self.fit = fit
+        else:
+            super().__init__(fit)
+        self.left = after
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise FloatingPointError("the solver did not converge")
+
+    def update(self, *question: Any, **more: Any) -> Any:
+        self._count()
+        return super().update(*question, **more)
+
+    def finish(self, *question: Any, **more: Any) -> Any:
+        self._count()
+        return super().finish(*question, **more)
+
+    def asked(self, *question: Any, **more: Any) -> Any:
+        """A search in place of the fit, which fails in the same way."""
+        self.left -= 1
+        if self.left == 0:
+            raise FloatingPointError("the solver did not converge")
+        return self.fit(*question, **more)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_a_solver_that_fails_costs_nothing_more(
+    case: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No question is put after the failure: the books and the answers are those of the sound run, up to there."""
+    mechanism: Any = CASES[case](Domain.of(SIZES))
+    debits, values = books(mechanism, None)
+    if measures(case):
+        fit = mechanism.estimator() if mechanism.fit is None else mechanism.fit
+        broken, found = books(mechanism, Failing(fit, after))
+    else:
+        failing = Failing(BestResponse.best, after)
+        monkeypatch.setattr(
+            BestResponse,
+            "best",
+            lambda self, objective, rng: failing.asked(self, objective, rng=rng),
+        )
+        broken, found = books(mechanism, failing)
+        assert failing.left == 0, "the search did fail"
+    assert len(broken) <= len(debits)
+    assert broken == debits[: len(broken)]
+    assert found == values[: len(found)]
+
+
+def books(mechanism: Any, fit: Fit | Failing | None) -> tuple[list[Any], list[bytes]]:
+    """The debits and the noisy answers of a run, to its end or its failure."""
+    wanted: Mechanism = mechanism
+    if fit is not None and "fit" in {f.name for f in fields(mechanism)}:
+        wanted = standing_in(mechanism, fit)
+    table = memory_table(SIZES, some_rows(SIZES, 40))
+    with protect(
+        table, unit=AddRemoveRow(), budget=USUAL, randomness=SeededRandomness(4)
+    ) as private:
+        try:
+            wanted.run(private, rng=np.random.default_rng(0))
+        except FloatingPointError:
+            assert isinstance(fit, Failing)
+        return list(private.account().debits), [
+            m.values.tobytes() for m in private.transcript.measurements
+        ]
