@@ -29,6 +29,7 @@ def main() -> int:
     release, rows, report = (
         str(OUT / f"flights.{ending}") for ending in ("margrave", "parquet", "html")
     )
+    learned = str(OUT / "learned.margrave")
     budget = ["--epsilon", "1", "--delta", "1e-9"]
     steps = [
         ["plan", "--schema", schema, *budget, "--rows", "300000"],
@@ -36,6 +37,8 @@ def main() -> int:
          "--overwrite"],
         ["sample", release, "-n", "1000", "-o", str(OUT / "to-chicago.csv"), "--where", "dest=ORD|MDW", "--overwrite"],
         ["evaluate", table, rows, "--schema", schema],
+        # without a schema: bounds, bins and categories are learned under the budget
+        ["synthesize", table, "--accept-draft", *budget, "--mechanism", "mst", "--release", learned, "--overwrite"],
     ]  # fmt: skip
     for arguments in steps:
         print(f"\n$ margrave {shlex.join(arguments)}", flush=True)

@@ -12,10 +12,15 @@ from margrave.unit import Unit, rows_per_person, unit_name, unit_of
 
 @dataclass(frozen=True)
 class Debit:
-    """One line of the ledger: a question in words, and its price (zCDP)."""
+    """One line of the ledger: a question in words, its price (zCDP), and the delta that a threshold spends."""
 
     what: str
     rho: Fraction
+    delta: Fraction = Fraction(0)
+
+    def delta_to_dict(self) -> dict[str, str]:
+        """Return the delta as plain data, exactly; nothing if there is none."""
+        return {"delta": str(self.delta)} if self.delta else {}
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class LedgerHead:
         head: The SHA-256 of the chain of these lines.
         charged: What they charge against the data set's cap (zCDP), reservations of open runs included, as an exact
             fraction ``n/d``. It may have thousands of digits.
+        charged_delta: What they charge against the cap's delta for thresholds, likewise; "" if the cap has none.
     """
 
     id: str
@@ -36,6 +42,11 @@ class LedgerHead:
     lines: int
     head: str
     charged: str
+    charged_delta: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON."""
+        return {name: value for name, value in vars(self).items() if value != ""}
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class Account:
         ledger: The last line of the run in the data set's ledger; None for a run without one.
         preflight: Who checked the rows before: "custodian", by the schema's preconditions; "sealed", if no
             table was refused for its rows; "source", the class of another distribution that read them.
+        threshold_delta: The part of delta that thresholds may spend; rho implies epsilon at the rest.
 
     Raises:
         InputError: ``unit`` is not a unit of privacy, or ``preflight`` is unknown.
@@ -67,6 +79,7 @@ class Account:
     sampler: str = ""
     ledger: LedgerHead | None = None
     preflight: str = "custodian"
+    threshold_delta: float = 0.0
 
     def __post_init__(self) -> None:
         if self.preflight not in ("custodian", "sealed", "source"):
@@ -77,6 +90,11 @@ class Account:
     def rho_spent(self) -> Fraction:
         """The sum of the debits."""
         return sum((d.rho for d in self.debits), Fraction(0))
+
+    @property
+    def delta_spent(self) -> Fraction:
+        """The sum of the deltas that thresholds spent."""
+        return sum((d.delta for d in self.debits), Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON: the unit by its name, fractions as text that ``Fraction`` reads.
@@ -91,12 +109,19 @@ class Account:
             "rho_budget": str(self.rho_budget),
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "debits": [{"what": d.what, "rho": str(d.rho)} for d in self.debits],
+            **self.threshold_delta_to_dict(),
+            "debits": [
+                {"what": d.what, "rho": str(d.rho), **d.delta_to_dict()} for d in self.debits
+            ],
             "private": self.private,
             "sampler": self.sampler,
-            **({} if self.ledger is None else {"ledger": dict(vars(self.ledger))}),
+            **({} if self.ledger is None else {"ledger": self.ledger.to_dict()}),
             **({} if self.preflight == "custodian" else {"preflight": self.preflight}),
         }
+
+    def threshold_delta_to_dict(self) -> dict[str, float]:
+        """Return the delta for thresholds as plain data; nothing if there is none."""
+        return {"threshold_delta": self.threshold_delta} if self.threshold_delta else {}
 
     @property
     def left_out(self) -> str:

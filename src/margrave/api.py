@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from margrave._io import path_of
-from margrave.accounting import Budget, Policy, Unit
+from margrave.accounting import Policy, Unit
 from margrave.data import public_codes
 from margrave.error_sanitizer import hide_table
+from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
 from margrave.models import AnswersFit
 from margrave.models.specs import fit_spec
@@ -42,6 +43,7 @@ def synthesize(
     allow_large_delta: bool = False,
     vouched: Iterable[type[Score]] = (),
     preflight: Literal["custodian", "sealed"] = "custodian",
+    unlearnable: Literal["stop", "drop"] = "stop",
 ) -> Release:
     """Return a release of a sensitive table.
 
@@ -74,6 +76,7 @@ def synthesize(
         vouched: Classes of scores outside the library whose sensitivity you vouch for; the
             certificate names them.
         preflight: ``"sealed"`` is for services whose callers are not the custodian; see ``Run``.
+        unlearnable: What to do about a column to learn whose values the noise hides: "stop" or "drop".
 
     Raises:
         InputError: An argument is wrong, or the mechanism returned a release with other answers
@@ -96,7 +99,7 @@ def synthesize(
     confirmed = schema_of(schema, table=None if preflight == "sealed" else table)
     run = Run(
         schema=confirmed,
-        budget=Budget.approx(epsilon, delta),
+        budget=budget_for(confirmed, epsilon, delta),
         unit=unit,
         mechanism=mechanism,
         policy=policy,
@@ -109,6 +112,7 @@ def synthesize(
         allow_large_delta=allow_large_delta,
         vouched=vouched,
         preflight=preflight,
+        unlearnable=unlearnable,
     )
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)
 

@@ -85,3 +85,9 @@ class UnfinishedError(MargraveError):
     def __init__(self, message: str, *, release: Any, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.release = release
+
+
+class UnlearnableError(MargraveError):
+    """A column cannot be learned: its values do not show above the noise. Its share is spent."""
+
+    exit_code = 11

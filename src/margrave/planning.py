@@ -11,9 +11,11 @@ from typing import Any
 from margrave._fields import is_whole
 from margrave.accounting import Budget, Unit
 from margrave.accounting.strength import check_strength
+from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.cost import RunCost, median_cells
 from margrave.domain import Domain
 from margrave.errors import InputError
+from margrave.learning.shares import LearningShares
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import PlannedMeasurement
@@ -21,8 +23,10 @@ from margrave.mechanisms.parts.budget import total_steps
 from margrave.mechanisms.parts.checks import check_run
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.mechanisms.parts.public import lacks_public
+from margrave.privacy import Gaussian
 from margrave.provenance import Provenance
 from margrave.release.diagnostics import left_out
+from margrave.schema import Learn
 from margrave.types import Attribute, Clique
 from margrave.unit import unit_of
 from margrave.workload import Workload
@@ -83,7 +87,8 @@ class Plan:
     ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
     no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
-    posterior is sampled at the end; ``seconds`` does not include that.
+    posterior is sampled at the end; ``seconds`` does not include that. ``threshold_delta``: the part
+    of delta for thresholds.
 
     **Privacy:** a function of public inputs.
     """
@@ -108,17 +113,33 @@ class Plan:
     seconds: float | None
     posterior: bool
     lacks_public: bool = False
+    threshold_delta: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
+        plain = {k: v for k, v in vars(self).items() if k != "threshold_delta" or v}
         return {
-            **vars(self),
+            **plain,
             "rho": {"exact": str(self.rho), "decimal": float(self.rho)},
             "cells": str(self.cells),
             "largest": list(self.largest),
             "unasked": list(self.unasked),
             "noise": [vars(n) for n in self.noise],
+            "risk": self.risk.to_dict(),
         }
+
+    @property
+    def risk(self) -> AttackRisk:
+        """The risk that the budget leaves."""
+        return attack_risk(self.rho, threshold_delta=self.threshold_delta)
+
+    @property
+    def error(self) -> float:
+        """The expected L1 error of a typical marginal by noise alone, in records.
+
+        It is that of the marginals that the mechanism selects, or of the noisiest that it measures.
+        """
+        return max((n for n in self.noise), key=lambda n: (n.chosen, n.error)).expected_error
 
 
 def plan(
@@ -129,10 +150,12 @@ def plan(
     unit: Unit | str,
     workload: Workload | None = None,
     rows: int = 100_000,
+    learned: Sequence[Learn] = (),
 ) -> Plan:
     """Return the noise, the expected errors, the memory and the time of a run.
 
-    ``rows`` is a guess, used for memory and time only. Raises what a run would raise before it
+    ``rows`` is a guess, used for memory and time only. ``learned`` are columns that a run learns
+    first; the domain has the codes that they have at most. Raises what a run would raise before it
     reads a row, but a public table may still be missing.
 
     **Privacy:** none spent: no row is read.
@@ -154,8 +177,9 @@ def plan(
     provenance = Provenance.of(mechanism.config())
     if workload is None:
         workload = provenance.workload_on(domain)
-    steps = mechanism.steps(domain, budget.rho, unit)
-    for_total = total_steps(domain, budget.rho, unit)
+    rho = budget.rho * (1 - LearningShares.learning) if learned else budget.rho
+    steps = mechanism.steps(domain, rho, unit)
+    for_total = total_steps(domain, rho, unit)
     largest = max(reads, key=domain.cells)
     max_model_mb = provenance.parameters.get("max_model_mb")
     cost = RunCost(
@@ -163,13 +187,13 @@ def plan(
         mechanism=mechanism,
         reads=reads,
         steps=steps,
-        rho=budget.rho,
+        rho=rho,
         unit=unit,
         rows=rows,
         max_model_mb=max_model_mb or 0.0,
     )
     seconds, memory_mb = cost.total()
-    expected = mechanism.expected(domain, budget.rho, max(rows, 1), unit)
+    expected = mechanism.expected(domain, rho, max(rows, 1), unit)
     return Plan(
         mechanism=provenance.mechanism,
         unit=str(unit),
@@ -184,13 +208,36 @@ def plan(
         counted=len(reads),
         counted_cells=cost.cells,
         unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], provenance),
-        noise=_noise(domain, steps, reads, expected),
+        noise=(
+            *_learning_noise(learned, budget.rho, unit),
+            *_noise(domain, steps, reads, expected),
+        ),
         max_model_mb=max_model_mb,
         rows=rows,
         memory_mb=memory_mb,
         seconds=seconds,
         posterior=cost.samples_posterior,
         lacks_public=lacks_public(mechanism),
+        threshold_delta=budget.threshold_delta,
+    )
+
+
+def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tuple[Noise, ...]:
+    """Return the noise of a column's tree, measured on all levels."""
+    if not learned:
+        return ()
+    levels = 5
+    share = (
+        rho
+        * LearningShares.learning
+        * (1 - LearningShares.sums)
+        * (1 - LearningShares.extent - LearningShares.zoom)
+        / len(learned)
+    )
+    scale = Gaussian.scale_for(share / levels, unit)
+    what, cells = "columns to learn", learned[0].max_bins
+    return (
+        Noise(what, len(learned) * levels, scale, expected_noise(scale, 1) * cells, at_most=False),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +17,11 @@ from margrave.accounting.strength import check_strength
 from margrave.data import MemoryTable, Table, TableSource, categories_in_rows, read_table
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
 from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
+from margrave.learning_stage import check_thresholds, learn_columns
 from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism
 from margrave.mechanisms.parts.checks import check_domain, check_run, publics_of
 from margrave.planning import Plan, plan
-from margrave.privacy import Score, protect
+from margrave.privacy import Private, Score, protect
 from margrave.privacy.copies import check_vouched
 from margrave.provenance import Provenance
 from margrave.release import Release
@@ -66,6 +68,8 @@ class Run:
             the schema. With "sealed", for services whose callers are not custodians, errors about
             rows have one of two texts that reveal nothing of them, every value has a code, the
             schema must be registered in the ledger, and each attempt is recorded there.
+        unlearnable: What to do about a column whose values the noise hides: "stop" the run with its
+            answers kept, or "drop" the column.
 
     Raises:
         InputError: If an argument is out of range, or two contradict each other.
@@ -93,6 +97,7 @@ class Run:
     allow_large_delta: bool = False
     vouched: Iterable[type[Score]] = ()
     preflight: Literal["custodian", "sealed"] = "custodian"
+    unlearnable: Literal["stop", "drop"] = "stop"
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -114,6 +119,16 @@ class Run:
             raise InputError(
                 f"preflight is {self.preflight!r}.", remedy='It is "custodian" or "sealed".'
             )
+        if self.unlearnable not in ("stop", "drop"):
+            raise InputError(
+                f"unlearnable is {self.unlearnable!r}.", remedy='It is "stop" or "drop".'
+            )
+        if self.schema.to_learn and publics_of(self._mechanism):
+            raise InputError(
+                "A public table is read with the schema's codes, and the schema has columns to learn.",
+                remedy="Declare these columns, or choose a mechanism without a public table.",
+            )
+        check_thresholds(self.schema, self.budget, self._unit)
         if self._sealed:
             self._check_sealed()
         self._stored()
@@ -135,6 +150,7 @@ class Run:
             unit=self._unit,
             workload=workload,
             rows=rows,
+            learned=self.schema.to_learn,
         )
 
     def synthesize(
@@ -225,6 +241,7 @@ class Run:
         resumable = self.journal is not None
         with answers_kept(attempt, resumable=resumable, sealed=self._sealed), gate as private:
             attempt.gate = private
+            self._learn(private, progress)
             made = self._mechanism.run(private, rng=rng, progress=progress)
             account = private.schema, private.transcript, private.account()
             own = stamped(made, type(self._mechanism).__name__, *account)
@@ -232,6 +249,10 @@ class Run:
                 self._mechanism, self._mechanism.estimator(), source
             )
         return release
+
+    def _learn(self, private: Private, progress: Progress | None) -> None:
+        thresholds = Fraction(self.budget.threshold_delta)
+        learn_columns(private, self._mechanism, self.unlearnable, thresholds, progress)
 
     def _preflight_of(self, table: Any, source: Table) -> str:
         """Return who checked the rows: a table that was read before was read by the custodian."""
@@ -283,7 +304,8 @@ class Run:
         return check_books(
             self._unit,
             self.budget.rho,
-            delta=self.budget.delta,
+            delta=self.budget.conversion_delta,
+            threshold_delta=Fraction(self.budget.threshold_delta),
             ledger=self.ledger,
             dataset=self.dataset,
             journal=self.journal,

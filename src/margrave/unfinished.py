@@ -45,14 +45,15 @@ def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> 
         gate = attempt.gate
         if (
             gate is None
-            or gate.remaining == gate.rho
+            or not gate.account().debits
             or (resumable and not sealed and isinstance(error, LedgerError))
         ):
             raise
         words = failure_of(error).words
         if sealed:
             words = "the run was sealed"
-        spent = f"rho {float(gate.rho - gate.remaining):.6g} of {float(gate.rho):.6g}"
+        account = gate.account()
+        spent = f"rho {float(account.rho_spent):.6g} of {float(account.rho_budget):.6g}"
         raise UnfinishedError(
             f"The run failed after {spent} was spent: {words.rstrip('.')}.",
             remedy="Nothing paid for is lost: this error's release holds every noisy answer. Its refit(...) fits a"

@@ -15,14 +15,15 @@ RANK = {
     "errors": 0, "error_sanitizer": 0, "types": 0, "_io": 0, "_fields": 0, "ratios": 0, "content_policy": 0,
     "plugins": 0,
     "domain": 0, "structural_zeros": 0, "unit": 0,
-    "schema": 1, "marginal": 1, "formula": 1,
+    "schema": 1, "marginal": 1, "formula": 1, "attack_risk": 1,
     "frames": 2,
     "data": 3, "workload": 3, "provenance": 3, "transcript": 3, "account": 3, "public_table": 3,
     "models": 4, "accounting": 4, "profiling": 4,
-    "privacy": 5, "bounds": 5,
+    "privacy": 5, "bounds": 5, "learning": 5,
     "release": 6,
     "mechanisms": 7,
-    "evaluation": 8, "inference": 8, "cost": 8, "planning": 8, "unfinished": 8, "resuming": 8, "run": 8, "api": 8,
+    "evaluation": 8, "inference": 8, "cost": 8, "planning": 8, "unfinished": 8, "resuming": 8,
+    "learning_stage": 8, "run": 8, "api": 8,
     "report": 9, "cli": 9,
     "__main__": 10, "testing": 10,
 }  # fmt: skip
@@ -34,7 +35,8 @@ BESIDE = {
     ("structural_zeros", "errors"), ("structural_zeros", "types"),
     ("provenance", "workload"), ("public_table", "provenance"), ("unit", "errors"),
     ("schema", "frames"),  # upward: Schema.encode takes a frame, and frames reads texts as the schema does
-    ("planning", "cost"), ("run", "planning"), ("run", "unfinished"), ("run", "resuming"), ("api", "run"),
+    ("planning", "cost"), ("api", "learning_stage"), ("run", "planning"), ("run", "unfinished"), ("run", "resuming"),
+    ("run", "learning_stage"), ("api", "run"),
     ("cli", "report"),
 }  # fmt: skip
 
@@ -42,6 +44,7 @@ BESIDE = {
 NEVER_REACHES = {
     "models": {"data", "profiling", "accounting", "privacy"},
     "bounds": {"data", "profiling", "accounting", "privacy"},
+    "learning": {"data", "privacy", "accounting", "profiling"},
     "release": {"data", "profiling", "accounting", "privacy"},
     "inference": {"data", "profiling", "accounting", "privacy"},
     "report": {"data", "profiling", "accounting", "privacy", "evaluation"},

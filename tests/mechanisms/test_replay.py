@@ -184,9 +184,9 @@ def charged_otherwise(
     """A ledger that writes down another price: of what was asked, at what price, after how many debits."""
     honest = Accountant.charge
 
-    def charge(self: Accountant, what: str, rho: Fraction) -> None:
+    def charge(self: Accountant, what: str, rho: Fraction, delta: Fraction) -> None:
         if (written := price(what, rho, len(self.debits))) > 0:
-            honest(self, what, min(written, self.remaining))
+            honest(self, what, min(written, self.remaining), delta)
 
     return lambda patch: patch.setattr(Accountant, "charge", charge)
 

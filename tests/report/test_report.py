@@ -334,9 +334,9 @@ def test_the_promise_is_in_plain_words_and_exact() -> None:
     words = " ".join(guarantee(account))
     assert "replace one row" in words
     assert "e^1 = 2.718" in words
-    assert "13.6 of 100" in words  # exp(1) · 5 %
+    assert "right in at most 3.52 of 100" in words
     loose = Account(ReplaceRow(), Fraction(9), 20.0, 1e-9, (), True)
-    assert "does not stop it" in " ".join(guarantee(loose))
+    assert "does not stop an attacker" in " ".join(guarantee(loose))
 
 
 def test_writing_it(tmp_path: Path) -> None:

@@ -25,12 +25,14 @@ class Budget:
     """A bound on all that is spent: rho-zCDP, and the (epsilon, delta) that it implies.
 
     Make one with ``Budget.approx`` or ``Budget.zcdp``. A budget built by hand raises ``InputError``
-    if ``rho`` is more than ``epsilon`` and ``delta`` allow.
+    if ``rho`` is more than ``epsilon`` and ``delta`` allow. ``threshold_delta`` is the part of
+    ``delta`` that thresholds may spend (``Private.discover``); rho implies epsilon at the rest.
     """
 
     rho: Fraction
     epsilon: float
     delta: float
+    threshold_delta: float = 0.0
 
     def __post_init__(self) -> None:
         _number("rho", self.rho, MIN_RHO, MAX_RHO)
@@ -38,48 +40,57 @@ class Budget:
             Fraction(self.rho),
             _number("epsilon", self.epsilon, 0.0, 1e300),
             _probability(self.delta),
+            _number("threshold_delta", self.threshold_delta, 0.0, 1.0),
         )
         for name, value in zip(
-            ("rho", "epsilon", "delta"), plain, strict=True
+            ("rho", "epsilon", "delta", "threshold_delta"), plain, strict=True
         ):  # what a release can be saved with
             object.__setattr__(self, name, value)
-        implied = epsilon_for(self.rho, self.delta)
-        if not (implied <= self.epsilon or _implies(self.rho, self.epsilon, self.delta)):
+        at = self.conversion_delta
+        implied = epsilon_for(self.rho, at)
+        if not (implied <= self.epsilon or _implies(self.rho, self.epsilon, at)):
             raise InputError(
-                f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {self.delta:g}, not"
+                f"rho = {float(self.rho):.6g} implies epsilon = {implied:.6g} at delta = {at:g}, not"
                 f" {self.epsilon:g}.",
                 remedy="Make the budget with Budget.approx(epsilon, delta) or Budget.zcdp(rho, delta).",
             )
 
-    @staticmethod
-    def approx(epsilon: float, delta: float) -> Budget:
-        """Return the largest rho whose zCDP implies (epsilon, delta)-differential privacy, rounded
-        down.
+    @property
+    def conversion_delta(self) -> float:
+        """The part of ``delta`` at which rho implies epsilon: all but ``threshold_delta``, rounded down."""
+        return _conversion_delta(self.delta, self.threshold_delta)
 
-        **Privacy:** none spent. Raises ``InputError`` for epsilon outside [1e-6, 1e12] or delta outside (0, 1).
-        Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    @staticmethod
+    def approx(epsilon: float, delta: float, threshold_delta: float = 0.0) -> Budget:
+        """Return the largest rho whose zCDP implies (epsilon, delta)-differential privacy, rounded
+        down, together with thresholds that spend ``threshold_delta`` of delta.
+
+        **Privacy:** none spent. Raises ``InputError`` for epsilon outside [1e-6, 1e12], delta outside (0, 1) or
+        threshold_delta outside [0, delta). Source: Canonne, Kamath, Steinke 2020, Proposition 12.
 
         >>> budget = Budget.approx(epsilon=1.0, delta=1e-9)
         >>> round(float(budget.rho), 6)
         0.014973
+        >>> round(float(Budget.approx(1.0, 1e-9, threshold_delta=1e-10).rho), 6)
+        0.014884
         """
         epsilon = _number("epsilon", epsilon, MIN_EPSILON, MAX_EPSILON)
-        delta = _probability(delta)
-        return Budget(Fraction(rho_for(epsilon, delta)), epsilon, delta)
+        at = _conversion_delta(delta, threshold_delta)
+        return Budget(Fraction(rho_for(epsilon, at)), epsilon, delta, threshold_delta)
 
     @staticmethod
-    def zcdp(rho: Fraction | float, delta: float = 1e-9) -> Budget:
-        """Return a budget of rho-zCDP; ``epsilon`` restates it at this delta, rounded up.
+    def zcdp(rho: Fraction | float, delta: float = 1e-9, threshold_delta: float = 0.0) -> Budget:
+        """Return a budget of rho-zCDP; ``epsilon`` restates it at the delta that thresholds leave, rounded up.
 
         A float counts as the exact binary fraction that it is. **Privacy:** none spent. Raises ``InputError`` for
-        rho outside [1e-15, 1e12] or delta outside (0, 1).
+        rho outside [1e-15, 1e12], delta outside (0, 1) or threshold_delta outside [0, delta).
 
         >>> Budget.zcdp(Fraction(1, 10)).rho
         Fraction(1, 10)
         """
         _number("rho", rho, MIN_RHO, MAX_RHO)
-        delta = _probability(delta)
-        return Budget(Fraction(rho), epsilon_for(Fraction(rho), delta), delta)
+        epsilon = epsilon_for(Fraction(rho), _conversion_delta(delta, threshold_delta))
+        return Budget(Fraction(rho), epsilon, delta, threshold_delta)
 
 
 # rho-zCDP implies (epsilon, delta) for every alpha > 1 with
@@ -219,6 +230,18 @@ def _probability(delta: Fraction | float) -> float:
             remedy="Give a number between 0 and 1 (at least 1e-300), chosen without looking at the table: 1e-9, say.",
         )
     return _number("delta", delta, 1e-300, 1)
+
+
+def _conversion_delta(delta: Fraction | float, threshold_delta: float) -> float:
+    """Return ``delta - threshold_delta`` of what both are as floats, rounded down."""
+    whole, part = _probability(delta), _number("threshold_delta", threshold_delta, 0.0, 1.0)
+    left = Fraction(whole) - Fraction(part)
+    if left < Fraction(1e-300):
+        raise InputError(
+            f"threshold_delta is {part:g}, which leaves nothing of delta = {whole:g} to restate rho with.",
+            remedy="Give thresholds a tenth of delta, say.",
+        )
+    return _number("delta", left, 1e-300, 1)
 
 
 def _words(value: object) -> str:

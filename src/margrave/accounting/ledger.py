@@ -80,6 +80,7 @@ class Ledger:
             "rho": exact_text(cap.rho),
             "epsilon": cap.epsilon,
             "delta": cap.delta,
+            **({"threshold_delta": cap.threshold_delta} if cap.threshold_delta else {}),
             "day": today(),
         }
         with self._open("rwc") as books:
@@ -168,14 +169,19 @@ class Ledger:
             books.add(event)
 
     def check_cap(
-        self, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None
+        self,
+        dataset: str | None,
+        unit: Unit,
+        rho: Fraction,
+        delta: float | None = None,
+        threshold_delta: Fraction = Fraction(0),
     ) -> None:
         """Raise what ``begin`` would raise, without reserving anything.
 
         ``delta`` is the one at which the error states the largest epsilon that fits (default: the cap's).
         """
         with self._open("rw", write=False) as books:
-            check_room(books, dataset, unit, rho, delta)
+            check_room(books, dataset, unit, rho, delta, threshold_delta)
 
     def begin(
         self,
@@ -185,8 +191,9 @@ class Ledger:
         *,
         run: str | None = None,
         journal: str | None = None,
+        threshold_delta: Fraction = Fraction(0),
     ) -> OpenRun:
-        """Reserve ``rho`` (zCDP) of the data set's cap for a new run.
+        """Reserve ``rho`` (zCDP), and the delta of its thresholds, of the data set's cap for a new run.
 
         Raises:
             InputError: The data set is unknown, or its unit is another.
@@ -197,8 +204,9 @@ class Ledger:
             event = {
                 "event": "open",
                 "run": run,
-                "dataset": check_room(books, dataset, unit, rho),
+                "dataset": check_room(books, dataset, unit, rho, None, threshold_delta),
                 "rho": exact_text(rho),
+                **({"delta": str(threshold_delta)} if threshold_delta else {}),
                 "day": today(),
                 "journal": journal,
             }
@@ -248,7 +256,7 @@ class OpenRun:
             LedgerError: The run was closed meanwhile, or the stored debit is another. Nothing is spent.
         """
         event: Event = {"event": "debit", "run": self._run, "number": number, "what": debit.what}
-        event["rho"] = exact_text(debit.rho)
+        event |= {"rho": exact_text(debit.rho), **debit.delta_to_dict()}
         with self._books.transaction():
             stored = self.state.debits
             if number >= len(stored):

@@ -74,7 +74,12 @@ def check_new(books: OpenLedger, name: str, *, replace: bool) -> None:
 
 
 def check_room(
-    books: OpenLedger, dataset: str | None, unit: Unit, rho: Fraction, delta: float | None = None
+    books: OpenLedger,
+    dataset: str | None,
+    unit: Unit,
+    rho: Fraction,
+    delta: float | None = None,
+    threshold_delta: Fraction = Fraction(0),
 ) -> str:
     """Return the data set's name if it has a cap for this unit that leaves room."""
     state = dataset_of(books, dataset)
@@ -89,7 +94,15 @@ def check_room(
             + replaceable,
         )
     if rho > state.cap.rho - books.state.charged[state.dataset]:
-        raise _no_room(books.state.dataset(state.dataset), rho, delta or state.cap.delta)
+        raise _no_room(books.state.dataset(state.dataset), rho, delta or state.cap.conversion_delta)
+    left = Fraction(state.cap.threshold_delta) - books.state.charged_delta[state.dataset]
+    if threshold_delta > left:
+        raise BudgetError(
+            f"The cap of {state.dataset!r} leaves delta = {float(left):.6g} for thresholds; this run needs"
+            f" {float(threshold_delta):.6g}.",
+            remedy="List the categories in the schema, which needs no threshold; or spend less delta on thresholds. A"
+            " cap on which nothing is charged can be set anew: margrave ledger init --replace --threshold-delta.",
+        )
     return state.dataset
 
 

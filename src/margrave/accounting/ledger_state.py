@@ -29,6 +29,7 @@ class RunState:
         answers: The SHA-256 of each answer, written before the answer was given.
         closed: Whether the rest of the reservation was given back.
         debited: The sum of the debits.
+        reserved_delta, debited_delta: The same of the delta that thresholds spend.
     """
 
     run: str
@@ -40,11 +41,18 @@ class RunState:
     answers: tuple[str, ...] = ()
     closed: bool = False
     debited: Fraction = Fraction(0)
+    reserved_delta: Fraction = Fraction(0)
+    debited_delta: Fraction = Fraction(0)
 
     @property
     def charged(self) -> Fraction:
         """The amount that counts against the cap: the reservation of an open run, the debits of a closed one."""
         return self.debited if self.closed else self.reserved
+
+    @property
+    def charged_delta(self) -> Fraction:
+        """The delta that counts against the cap's delta for thresholds, likewise."""
+        return self.debited_delta if self.closed else self.reserved_delta
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -54,8 +62,12 @@ class RunState:
             "state": "closed" if self.closed else "open",
             "reserved": _amount(self.reserved),
             "debited": _amount(self.debited),
+            **_delta("reserved_delta", self.reserved_delta),
+            **_delta("debited_delta", self.debited_delta),
             "journal": self.journal,
-            "debits": [{"what": d.what, "rho": str(d.rho)} for d in self.debits],
+            "debits": [
+                {"what": d.what, "rho": str(d.rho), **d.delta_to_dict()} for d in self.debits
+            ],
         }
 
 
@@ -88,9 +100,19 @@ class DatasetState:
         return sum((r.charged for r in self.runs), Fraction(0))
 
     @property
+    def charged_delta(self) -> Fraction:
+        """The sum over the runs of the delta for thresholds: never above the cap's."""
+        return sum((r.charged_delta for r in self.runs), Fraction(0))
+
+    @property
     def remaining(self) -> Fraction:
         """The largest budget of a further run."""
         return self.cap.rho - self.charged
+
+    @property
+    def remaining_delta(self) -> Fraction:
+        """The most delta that thresholds of a further run may spend."""
+        return Fraction(self.cap.threshold_delta) - self.charged_delta
 
     @property
     def unfinished(self) -> tuple[RunState, ...]:
@@ -99,14 +121,27 @@ class DatasetState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON; amounts exactly, and as decimals."""
-        spent = epsilon_or_zero(self.charged, self.cap.delta)
+        spent = epsilon_or_zero(self.charged, self.cap.conversion_delta)
+        thresholds = Fraction(self.cap.threshold_delta)
         return {
             "dataset": self.dataset,
             "unit": self.unit,
             "since": self.day,
-            "cap": {**_amount(self.cap.rho), "epsilon": self.cap.epsilon, "delta": self.cap.delta},
-            "charged": {**_amount(self.charged), "epsilon": spent},
-            "remaining": _amount(self.remaining),
+            "cap": {
+                **_amount(self.cap.rho),
+                "epsilon": self.cap.epsilon,
+                "delta": self.cap.delta,
+                **_delta("threshold_delta", thresholds),
+            },
+            "charged": {
+                **_amount(self.charged),
+                "epsilon": spent,
+                **_delta("threshold_delta", self.charged_delta, thresholds),
+            },
+            "remaining": {
+                **_amount(self.remaining),
+                **_delta("threshold_delta", self.remaining_delta, thresholds),
+            },
             "runs": [r.to_dict() for r in self.runs],
             "schemas": list(self.schemas),
             "attempts": [{"day": a.day, "outcome": a.outcome} for a in self.attempts],
@@ -115,11 +150,15 @@ class DatasetState:
 
 @dataclass
 class LedgerState:
-    """All data sets and runs, as of the last line applied. ``charged`` is the running sum of each data set."""
+    """All data sets and runs, as of the last line applied.
+
+    ``charged`` and ``charged_delta`` are the running sums of each data set.
+    """
 
     datasets: dict[str, DatasetState] = field(default_factory=dict)
     runs: dict[str, RunState] = field(default_factory=dict)
     charged: dict[str, Fraction] = field(default_factory=dict)
+    charged_delta: dict[str, Fraction] = field(default_factory=dict)
     attempts: dict[str, list[SealedAttempt]] = field(default_factory=dict)
 
     def dataset(self, name: str) -> DatasetState:
@@ -129,7 +168,7 @@ class LedgerState:
         return replace(self.datasets[name], runs=runs, attempts=attempts)
 
     def apply(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Apply the event of one line, and return the running sum that the line has to state, if any.
+        """Apply the event of one line, and return the running sums that the line has to state, if any.
 
         Raises:
             ValueError: No ledger could hold this line; the text completes "line 7 ...".
@@ -147,6 +186,7 @@ class LedgerState:
                 run = self._running(event)
                 self.runs[run.run] = replace(run, closed=True)
                 self.charged[run.dataset] -= run.reserved - run.debited
+                self.charged_delta[run.dataset] -= run.reserved_delta - run.debited_delta
                 return self._sum(run.dataset)
             case "schema":
                 state = self._of_dataset(event)
@@ -160,15 +200,19 @@ class LedgerState:
         return {}
 
     def _sum(self, dataset: str) -> dict[str, str]:
-        return {"charged": exact_sum(self.charged[dataset])}
+        sums = {"charged": exact_sum(self.charged[dataset])}
+        if self.datasets[dataset].cap.threshold_delta:
+            sums["charged_delta"] = exact_sum(self.charged_delta[dataset])
+        return sums
 
     def _dataset(self, event: Mapping[str, Any]) -> str:
         name, day = _text(event, "dataset"), _text(event, "day")
         rho, epsilon, delta = _fraction(event), _number(event, "epsilon"), _number(event, "delta")
+        thresholds = _number(event, "threshold_delta") if "threshold_delta" in event else 0.0
         if self.charged.get(name):
             raise ValueError("sets a cap a second time")
         try:
-            cap = Budget(rho, epsilon, delta)
+            cap = Budget(rho, epsilon, delta, thresholds)
         except InputError:
             raise ValueError("sets a cap that contradicts itself") from None
         try:
@@ -177,7 +221,7 @@ class LedgerState:
             raise ValueError("has no unit of privacy") from None
         before = self.datasets.get(name, DatasetState(name, unit, cap, day))
         self.datasets[name] = replace(before, unit=unit, cap=cap, day=day)
-        self.charged[name] = Fraction(0)
+        self.charged[name] = self.charged_delta[name] = Fraction(0)
         return name
 
     def _open(self, event: Mapping[str, Any]) -> str:
@@ -187,18 +231,25 @@ class LedgerState:
             raise ValueError("begins a run twice")
         if journal is not None and not isinstance(journal, str):
             raise ValueError("names a journal that is not text")
-        self.runs[run] = RunState(run, name, _text(event, "day"), _fraction(event), journal)
+        state = RunState(run, name, _text(event, "day"), _fraction(event), journal)
+        self.runs[run] = replace(state, reserved_delta=_delta_of(event))
+        cap = self.datasets[name].cap
         self.charged[name] += self.runs[run].reserved
-        if self.charged[name] > self.datasets[name].cap.rho:
+        self.charged_delta[name] += self.runs[run].reserved_delta
+        over = self.charged_delta[name] > Fraction(cap.threshold_delta)
+        if self.charged[name] > cap.rho or over:
             raise ValueError("exceeds the cap")
         return name
 
     def _debit(self, event: Mapping[str, Any]) -> None:
-        run, debit = self._running(event), Debit(_text(event, "what"), _fraction(event))
-        debited = run.debited + debit.rho
-        if event.get("number") != len(run.debits) or debited > run.reserved:
+        run = self._running(event)
+        debit = Debit(_text(event, "what"), _fraction(event), _delta_of(event))
+        debited, deltas = run.debited + debit.rho, run.debited_delta + debit.delta
+        exceeds = debited > run.reserved or deltas > run.reserved_delta
+        if event.get("number") != len(run.debits) or exceeds:
             raise ValueError("is out of order, or spends more than was reserved")
-        self.runs[run.run] = replace(run, debits=(*run.debits, debit), debited=debited)
+        debits = (*run.debits, debit)
+        self.runs[run.run] = replace(run, debits=debits, debited=debited, debited_delta=deltas)
 
     def _answer(self, event: Mapping[str, Any]) -> None:
         run, number = self._running(event), event.get("number")
@@ -250,6 +301,12 @@ def _amount(rho: Fraction) -> dict[str, Any]:
     return {"rho": str(rho), "decimal": float(rho)}
 
 
+def _delta(name: str, amount: Fraction, column: Fraction | None = None) -> dict[str, Any]:
+    """Return a delta for thresholds as plain data; nothing if ``column``, or it, is 0."""
+    exact = {"exact": str(amount), "decimal": float(amount)}
+    return {name: exact} if (amount if column is None else column) else {}
+
+
 def _text(event: Mapping[str, Any], key: str) -> str:
     if not isinstance(text := event.get(key), str):
         raise ValueError(f"has no {key}")
@@ -262,9 +319,13 @@ def _sha256(event: Mapping[str, Any]) -> str:
     return text
 
 
-def _fraction(event: Mapping[str, Any]) -> Fraction:
+def _delta_of(event: Mapping[str, Any]) -> Fraction:
+    return _fraction(event, "delta") if "delta" in event else Fraction(0)
+
+
+def _fraction(event: Mapping[str, Any], key: str = "rho") -> Fraction:
     fraction = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
-    text = _text(event, "rho")
+    text = _text(event, key)
     if not fraction.fullmatch(text):  # Fraction itself would expand 1e999999999
         raise ValueError("has an amount that is not an exact fraction")
     try:

@@ -18,8 +18,8 @@ class OpenLedger:
 
     def __init__(self, path: Path, mode: Mode, *, identity: str = "") -> None:
         self.path, self.state = path, LedgerState()
-        self._last: dict[str, tuple[int, str, Fraction]] = {}
-        self._uncommitted: dict[str, tuple[int, str, Fraction]] = {}
+        self._last: dict[str, tuple[int, str, Fraction, Fraction]] = {}
+        self._uncommitted: dict[str, tuple[int, str, Fraction, Fraction]] = {}
         self._file = ChainedFile(path, "ledger", mode=mode, identity=identity)
 
     @property
@@ -63,12 +63,15 @@ class OpenLedger:
         number, event, head = line
         if event["event"] in ("open", "debit", "answer"):
             run = self.state.runs[event["run"]]
-            self._uncommitted[run.run] = (number, head, self.state.charged[run.dataset])
+            charged = self.state.charged[run.dataset], self.state.charged_delta[run.dataset]
+            self._uncommitted[run.run] = (number, head, *charged)
 
     def head_of(self, run: RunState) -> LedgerHead:
         """Return the position of a run's last committed line before its closing."""
-        number, head, charged = self._last[run.run]
-        return LedgerHead(self.identity, run.dataset, number, head, exact_sum(charged))
+        number, head, charged, delta = self._last[run.run]
+        has_delta = bool(self.state.datasets[run.dataset].cap.threshold_delta)
+        sums = exact_sum(charged), exact_sum(delta) if has_delta else ""
+        return LedgerHead(self.identity, run.dataset, number, head, *sums)
 
     def line(self, number: int) -> tuple[Event, str]:
         """Return the event and the head of a line, in a transaction."""

@@ -38,6 +38,11 @@ class Books:
             return ""
         return f" Resume the run from {self._journal.path} once the cause is gone: nothing is charged twice."
 
+    def note_of_loss(self, spent: Fraction, rho: Fraction) -> str:
+        """Return what was spent before a failure; it is public, and without a journal lost."""
+        lost = " A journal would have kept the answers for a run that goes on."
+        return f"rho {float(spent):.6g} of {float(rho):.6g} had been spent.{self.advice or lost}"
+
     @property
     def head(self) -> LedgerHead | None:
         """The position of the run in the ledger, for the certificate."""
@@ -129,6 +134,7 @@ def check_books(
     journal: str | Path | None,
     resume: bool,
     delta: float | None = None,
+    threshold_delta: Fraction = Fraction(0),
 ) -> dict[str, Any]:
     """Run all checks of ``open_books`` that need no write, and return the journal's header, or {}.
 
@@ -142,7 +148,7 @@ def check_books(
         raise InputError("There is nothing to resume from.", remedy="Name the run's journal.")
     header = {} if journal is None else read_header(journal, resume=resume)
     if ledger is not None and not header:
-        Ledger(ledger).check_cap(dataset, unit, rho, delta)
+        Ledger(ledger).check_cap(dataset, unit, rho, delta, threshold_delta)
     return header
 
 
@@ -155,34 +161,42 @@ def open_books(
     dataset: str | None,
     journal: str | Path | None,
     resume: bool,
+    threshold_delta: Fraction = Fraction(0),
 ) -> Books:
-    """Open the journal of a run, new or resumed, and reserve ``rho`` (zCDP) in the ledger.
+    """Open the journal of a run, new or resumed, and reserve ``rho`` (zCDP) and ``threshold_delta`` in the ledger.
 
     Raises:
         InputError, LedgerError, BudgetError: Neither a reservation nor a new journal is left then.
     """
-    check_books(unit, rho, ledger=ledger, dataset=dataset, journal=journal, resume=resume)
+    check_books(
+        unit, rho, ledger=ledger, dataset=dataset, journal=journal, resume=resume,
+        threshold_delta=threshold_delta,
+    )  # fmt: skip
     file = None if ledger is None else Ledger(ledger)
+    reserved: dict[str, Any] = {"rho": rho, "threshold_delta": threshold_delta}
     if journal is None:
-        return Books(run=None if file is None else file.begin(dataset, unit, rho))
+        return Books(run=None if file is None else file.begin(dataset, unit, **reserved))
     where = {"dataset": dataset, "ledger": None if file is None else file.identity()}
     opened = Journal(journal, new_run(), today(), {**where, **facts}, resume=resume)
     try:
-        return Books(opened, None if file is None else _joined(file, opened, dataset, unit, rho))
+        return Books(
+            opened, None if file is None else _joined(file, opened, dataset, unit, reserved)
+        )
     except BaseException:
         opened.release() if resume else opened.discard()
         raise
 
 
 def _joined(
-    file: Ledger, journal: Journal, dataset: str | None, unit: Unit, rho: Fraction
+    file: Ledger, journal: Journal, dataset: str | None, unit: Unit, reserved: Mapping[str, Any]
 ) -> OpenRun:
     """Return the journal's run in the ledger: begun if it is new there, else checked against the journal."""
     run = file.resume(journal.run)
     if run is None:
         if journal.stored.questions:
             raise _older(f"{file.path} does not know the run {journal.run} of {journal.path}.")
-        return file.begin(dataset, unit, rho, run=journal.run, journal=str(journal.path.absolute()))
+        path = str(journal.path.absolute())
+        return file.begin(dataset, unit, **reserved, run=journal.run, journal=path)
     try:
         _check_joined(run, journal, file.path)
     except BaseException:
@@ -198,9 +212,9 @@ def _check_joined(run: OpenRun, journal: Journal, ledger: Path) -> None:
             f"{ledger} shows {len(state.debits)} debits and {len(state.answers)} answers of the run {state.run}, and"
             f" {journal.path} holds {len(stored.answers)} answers."
         )
-    priced = [(q.get("what"), q.get("rho")) for q in stored.questions]
+    priced = [(q.get("what"), q.get("rho"), q.get("delta", "0")) for q in stored.questions]
     if len(state.debits) > len(priced) or any(
-        (d.what, str(d.rho)) != p for d, p in zip(state.debits, priced, strict=False)
+        (d.what, str(d.rho), str(d.delta)) != p for d, p in zip(state.debits, priced, strict=False)
     ):
         raise _older(
             f"{ledger} shows other debits of the run {state.run} than the questions in {journal.path}.",

@@ -11,6 +11,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, LinearMap, SingleQuery
 from margrave.marginal.linear_map import Norms
+from margrave.schema.column_queries import ClippedSum, ColumnQuery, DecimalCells, LineCells
 from margrave.unit import (
     AddRemovePerson,
     AddRemoveRow,
@@ -32,7 +33,9 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(
-    unit: Unit, query: LinearMap | SingleQuery = IDENTITY, domain: Domain | None = None
+    unit: Unit,
+    query: LinearMap | SingleQuery | ColumnQuery = IDENTITY,
+    domain: Domain | None = None,
 ) -> Sensitivity:
     """Return the sensitivity of one answer: ``l1 = max ‖x − x'‖₁`` and ``l2_squared = max ‖x − x'‖₂²`` over neighbors.
 
@@ -53,6 +56,10 @@ def sensitivity(
     """
     if isinstance(query, LinearMap) and not query.is_partition:
         return _of_map(unit, query, domain)
+    if isinstance(query, LineCells | DecimalCells):  # a row lies in one of the cells
+        return sensitivity(unit)
+    if isinstance(query, ClippedSum):
+        return _of_sum(unit, query)
     single = not isinstance(query, LinearMap)
     most = 1 if isinstance(query, LinearMap) else query.max_contribution
     # Let u ≥ 0 be the counts of the rows that go and v ≥ 0 of those that come, so that the answer moves by v − u.
@@ -101,6 +108,27 @@ def _of_map(unit: Unit, query: LinearMap, domain: Domain | None) -> Sensitivity:
         case ReplacePerson(max_rows=k):
             one, two = query.one_row(), query.two_rows(domain)
             return _times(k, Norms(max(one.l1, two.l1), max(one.l2_squared, two.l2_squared)))
+        case _:
+            raise unknown_unit(unit)
+
+
+def _of_sum(unit: Unit, query: ClippedSum) -> Sensitivity:
+    """Return the sensitivity of a sum of contributions of either sign.
+
+    A row contributes from -a to b, and a + b is ``query.max_change``. A row that comes or goes moves
+    the sum by max(a, b) at most, a row that takes another's place by a + b. Up to k rows that go and
+    up to k that come move it by k (a + b) at most: attained with -a for all that go and b for all
+    that come.
+    """
+    match unit:
+        case AddRemoveRow():
+            return _add_remove(query.max_contribution)
+        case AddRemovePerson(max_rows=k):
+            return _add_remove(k * query.max_contribution)
+        case ReplaceRow():
+            return _add_remove(query.max_change)
+        case ReplacePerson(max_rows=k):
+            return _add_remove(k * query.max_change)
         case _:
             raise unknown_unit(unit)
 

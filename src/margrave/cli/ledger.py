@@ -20,7 +20,7 @@ from margrave.cli.options import (
     release_size_option,
     warn_weak,
 )
-from margrave.cli.output import console, escape, facts_table
+from margrave.cli.output import console, escape, facts_table, thresholds_in_words
 from margrave.cli.terminal import echo
 from margrave.errors import InputError, LedgerError
 from margrave.release import Release
@@ -37,6 +37,13 @@ def ledger_command() -> None:
 @click.option("--epsilon", "-e", type=float, default=None, help="The cap as (epsilon, delta).")
 @click.option(
     "--delta", type=float, default=None, help="The delta of the cap; with --rho 1e-9 by default."
+)
+@click.option(
+    "--threshold-delta",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="The part of delta that runs may spend on thresholds, to learn categories.",
 )
 @click.option(
     "--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly."
@@ -57,6 +64,7 @@ def init_command(
     dataset: str,
     epsilon: float | None,
     delta: float | None,
+    threshold_delta: float,
     rho: str | None,
     unit: str,
     replace: bool,
@@ -67,7 +75,7 @@ def init_command(
     There is no default for --unit. From the first run on it is fixed; if one person may have
     several rows, choose a unit of persons.
     """
-    cap = _cap(epsilon, delta, rho)
+    cap = _cap(epsilon, delta, rho, threshold_delta)
     made = Ledger(file).init(dataset, unit=unit, cap=cap, replace=replace)
     warn_weak(cap)
     if as_json:
@@ -75,7 +83,7 @@ def init_command(
     else:
         echo(
             f"{dataset} may spend rho {float(made.cap.rho):.6g} in all: epsilon {made.cap.epsilon:.6g},"
-            f" delta {made.cap.delta:g}, unit {made.unit}."
+            f" delta {made.cap.delta:g}{thresholds_in_words(made.cap.threshold_delta)}, unit {made.unit}."
         )
 
 
@@ -182,7 +190,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
+def _cap(
+    epsilon: float | None, delta: float | None, rho: str | None, threshold_delta: float
+) -> Budget:
     if (epsilon is None) == (rho is None):
         raise InputError(
             "The cap is given as --epsilon and --delta, or as --rho.", remedy="Give one of the two."
@@ -192,17 +202,24 @@ def _cap(epsilon: float | None, delta: float | None, rho: str | None) -> Budget:
             raise InputError(
                 "The cap has an epsilon and no delta.", remedy="Add --delta 1e-9, say."
             )
-        return Budget.approx(epsilon, delta)
+        return Budget.approx(epsilon, delta, threshold_delta)
     if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):
         raise InputError(f"--rho is {rho!r}.", remedy="Write a fraction or a decimal: 1/10 or 0.1.")
-    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta)
+    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, threshold_delta)
+
+
+def _threshold_facts(dataset: DatasetState) -> list[tuple[str, str]]:
+    if not dataset.cap.threshold_delta:
+        return []
+    charged, left = float(dataset.charged_delta), float(dataset.remaining_delta)
+    return [("thresholds", f"delta {charged:g} charged, {left:g} remains")]
 
 
 def _show(dataset: DatasetState) -> None:
     out, cap = console(), dataset.cap
     spent, fits = (
-        epsilon_or_zero(dataset.charged, cap.delta),
-        max_epsilon(dataset.remaining, cap.delta),
+        epsilon_or_zero(dataset.charged, cap.conversion_delta),
+        max_epsilon(dataset.remaining, cap.conversion_delta),
     )
     outcomes = Counter(attempt.outcome for attempt in dataset.attempts)
     left = (
@@ -215,10 +232,12 @@ def _show(dataset: DatasetState) -> None:
                 ("protected", f"{dataset.unit}, since {dataset.day}"),
                 (
                     "cap",
-                    f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}",
+                    f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"
+                    f"{thresholds_in_words(cap.threshold_delta)}",
                 ),
                 ("charged", f"rho {float(dataset.charged):.6g}: epsilon {spent:.6g} at that delta"),
                 ("remaining", f"rho {float(dataset.remaining):.6g}: {left}"),
+                *_threshold_facts(dataset),
                 *[("schema", digest) for digest in dataset.schemas],
                 *[("sealed runs", f"{n:,} {outcome}") for outcome, n in outcomes.items()],
             ],

@@ -46,14 +46,29 @@ def release_size_option(command: Command) -> Command:
 
 def schema_option(command: Command) -> Command:
     """Return ``--schema FILE``."""
+    return _schema_option(required=True)(command)
+
+
+def schema_or_draft_options(command: Command) -> Command:
+    """Return ``--schema FILE`` and ``--accept-draft``, one of which is needed."""
+    accept = click.option(
+        "--accept-draft",
+        is_flag=True,
+        help="Without --schema: take names and kinds of columns as public, and learn the rest under the budget.",
+    )
+    return _schema_option(required=False)(accept(command))
+
+
+def _schema_option(*, required: bool) -> Callable[[Command], Command]:
     return click.option(
         "--schema",
         "-s",
         "schema_path",
-        required=True,
+        required=required,
+        default=None,
         metavar="FILE",
         help="The schema, a TOML file.",
-    )(command)
+    )
 
 
 def workload_option(command: Command) -> Command:

@@ -7,9 +7,10 @@ from typing import Any
 import click
 from rich.table import Table
 
-from margrave.accounting import Budget, Ledger, parse_unit
+from margrave.accounting import Ledger, parse_unit
 from margrave.accounting.ledger_state import DatasetState
 from margrave.accounting.strength import check_strength
+from margrave.cli.advice import advice_on, risk_in_words, show_advice
 from margrave.cli.mechanism import (
     Sectioned,
     build_mechanism,
@@ -28,8 +29,9 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import console, escape, facts_table
+from margrave.cli.output import console, escape, facts_table, thresholds_in_words
 from margrave.cli.terminal import echo
+from margrave.learning_stage import budget_for
 from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
@@ -53,6 +55,11 @@ ROWS = 100_000
     help="A guess, for memory, time and shares.",
 )
 @rules_options
+@click.option(
+    "--advise",
+    is_flag=True,
+    help="Compare epsilons: expected errors and attack risk of each, and a delta for --rows.",
+)
 @json_option
 def plan_command(
     schema_path: str,
@@ -70,6 +77,7 @@ def plan_command(
     ledger: str | None,
     dataset: str | None,
     policy: str | None,
+    advise: bool,
     as_json: bool,
     **parameters: Any,
 ) -> None:
@@ -78,7 +86,7 @@ def plan_command(
     It fails where the run would be refused before it reads a row, with --policy or --ledger by these too.
     """
     schema = load_schema(schema_path)
-    budget = Budget.approx(epsilon, delta)
+    budget = budget_for(schema, epsilon, delta)
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
@@ -93,12 +101,17 @@ def plan_command(
         ledger=ledger,
         dataset=dataset,
     )
-    made = run.plan(ROWS if rows is None else rows, workload=wanted)
+    expected_rows = ROWS if rows is None else rows
+    made = run.plan(expected_rows, workload=wanted)
+    advice = advice_on(run, expected_rows, wanted) if advise else None
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
-        echo_json({**made.to_dict(), **({} if room is None else {"cap": room.to_dict()})})
+        more = {} if advice is None else {"advice": advice.to_dict()}
+        echo_json({**made.to_dict(), **more, **({} if room is None else {"cap": room.to_dict()})})
     else:
         show_plan(made)
+        if advice is not None:
+            show_advice(advice)
         if room is not None:
             echo(
                 f"\nThe cap of {room.dataset} leaves room for it: rho {float(room.remaining):.6g} remains of"
@@ -130,8 +143,10 @@ def show_plan(planned: Plan) -> None:
                 ("protected", planned.unit),
                 (
                     "budget",
-                    f"epsilon {planned.epsilon:g}, delta {planned.delta:g}: rho {float(planned.rho):.6g}",
+                    f"epsilon {planned.epsilon:g}, delta {planned.delta:g}"
+                    f"{thresholds_in_words(planned.threshold_delta)}: rho {float(planned.rho):.6g}",
                 ),
+                ("attack risk", risk_in_words(planned.risk)),
                 ("domain", f"{planned.columns} columns, {planned.cells:.3g} cells"),
                 *(
                     []

@@ -17,8 +17,8 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.errors import DataError
-from margrave.profiling import check_table, draft_schema
-from margrave.schema import Preflight
+from margrave.profiling import check_table, draft_schema, learnable, taken_as_public
+from margrave.schema import Preflight, Schema
 from margrave.schema.validation import LOOK
 
 
@@ -36,12 +36,25 @@ def schema_command() -> None:
     metavar="FILE",
     help="Where to write it; by default it is printed.",
 )
+@click.option(
+    "--learn",
+    is_flag=True,
+    help="Write learn = true in place of every bound and category that would be read from the rows.",
+)
 @overwrite_option
 @json_option
-def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool) -> None:
-    """Draft a schema from the rows of FILE. It is NOT PRIVATE and is refused until a person has confirmed it."""
+def draft_command(
+    file: str, output: str | None, learn: bool, overwrite: bool, as_json: bool
+) -> None:
+    """Draft a schema from the rows of FILE. It is NOT PRIVATE and is refused until a person has confirmed it.
+
+    With --learn it holds nothing of the rows but the names and kinds of columns, and needs no confirmation.
+    """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file)
+    if learn:
+        _give_learnable(learnable(drafted), output, overwrite=overwrite, as_json=as_json)
+        return
     if output is not None:
         drafted.save(output, overwrite=overwrite)
     said = drafted.remarks[""].splitlines()[1:]
@@ -67,7 +80,21 @@ def draft_command(file: str, output: str | None, overwrite: bool, as_json: bool)
             console().print(
                 escape(sentence), style="bold red" if sentence.startswith(LOOK) else None
             )
-        echo("Replace what it found by what is public, then set draft = false.")
+        echo(
+            "Replace what it found by what is public, then set draft = false. Where nothing is known, --learn drafts a"
+            " schema whose bounds and categories a run learns."
+        )
+
+
+def _give_learnable(schema: Schema, output: str | None, *, overwrite: bool, as_json: bool) -> None:
+    if output is not None:
+        schema.save(output, overwrite=overwrite)
+    if as_json:
+        echo_json({"output": output, "draft": False, "toml": schema.to_toml()})
+        return
+    if output is None:
+        echo(schema.to_toml(), nl=False)
+    echo(taken_as_public(schema), err=True)
 
 
 @schema_command.command("check")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from margrave._io import check_ending, same_file
-from margrave.accounting import Budget, parse_unit
+from margrave.accounting import parse_unit
 from margrave.accounting.strength import check_strength
 from margrave.api import gives_records
 from margrave.cli.catalog import CatalogName
@@ -28,7 +28,7 @@ from margrave.cli.options import (
     load_schema,
     overwrite_option,
     parse_workload,
-    schema_option,
+    schema_or_draft_options,
     warn_weak,
     workload_option,
 )
@@ -38,18 +38,22 @@ from margrave.cli.output import (
     check_outputs,
     excel_safe_option,
     progress_bar,
+    thresholds_in_words,
     write_table,
 )
 from margrave.cli.rescue import Keeper, default_journal
 from margrave.cli.terminal import echo
 from margrave.data import TABLE_CATALOG, TableSource
 from margrave.errors import InputError
+from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
+from margrave.profiling import draft_schema, learnable, taken_as_public
 from margrave.release import Release
 from margrave.release.sampling import check_memory
 from margrave.report import write_report
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
+from margrave.schema import Schema
 
 
 @click.command("synthesize", cls=Sectioned)
@@ -60,7 +64,7 @@ from margrave.run import Run, settled_unit
     default=None,
     help="The kind of table that opens FILE, of another distribution, unless FILE is CSV or Parquet.",
 )
-@schema_option
+@schema_or_draft_options
 @budget_options
 @mechanism_options
 @public_options
@@ -102,12 +106,20 @@ from margrave.run import Run, settled_unit
     is_flag=True,
     help="For services: errors say nothing of the rows, and each attempt is in the ledger.",
 )
+@click.option(
+    "--unlearnable",
+    type=click.Choice(["stop", "drop"]),
+    default="stop",
+    show_default=True,
+    help="Stop at a column to learn whose values the noise hides, or leave it out.",
+)
 @overwrite_option
 @json_option
 def synthesize_command(
     file: str,
     source: str | None,
-    schema_path: str,
+    schema_path: str | None,
+    accept_draft: bool,
     epsilon: float,
     delta: float,
     unit: str | None,
@@ -131,6 +143,7 @@ def synthesize_command(
     same_table: bool,
     seed: int | None,
     sealed: bool,
+    unlearnable: Literal["stop", "drop"],
     overwrite: bool,
     as_json: bool,
     **parameters: Any,
@@ -154,13 +167,12 @@ def synthesize_command(
     check_excel_safe(output, excel_safe)
     journal = _journal_of(journal, {**outputs, **inputs})
     table = file if source is None else TableSource(source, file)
-    # a sealed run must not say whether a file of the caller's schema is the table
-    schema = load_schema(schema_path, table=None if sealed else file)
+    schema = _schema_of(file, table, schema_path, accept_draft, sealed)
     if rows is not None:
         check_memory(
             rows, len(schema.columns)
         )  # the budget is not spent for rows that cannot be drawn
-    budget = Budget.approx(epsilon, delta)
+    budget = budget_for(schema, epsilon, delta)
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
@@ -182,6 +194,7 @@ def synthesize_command(
         seed=seed,
         allow_large_delta=allow_large_delta,
         preflight="sealed" if sealed else "custodian",
+        unlearnable=unlearnable,
     )
     keeper = Keeper(outputs, journal, overwrite=overwrite)
     with keeper.watching(), progress_bar(quiet=as_json) as progress:
@@ -199,6 +212,29 @@ def synthesize_command(
         )
     else:
         _tell(release, facts, outputs)
+
+
+def _schema_of(
+    file: str, table: str | TableSource, path: str | None, accept_draft: bool, sealed: bool
+) -> Schema:
+    """Return the schema of a file, or a draft whose bounds and categories are to be learned."""
+    if (path is None) != accept_draft:
+        raise InputError(
+            "A run needs either --schema or --accept-draft.",
+            remedy="Draft a schema with margrave schema draft; or give --accept-draft, which takes the names and kinds"
+            " of the columns as public and learns bounds and categories under the budget.",
+        )
+    if path is not None:
+        # a sealed run must not say whether a file of the caller's schema is the table
+        return load_schema(path, table=None if sealed else file)
+    if sealed or isinstance(table, TableSource):
+        raise InputError(
+            "A draft is made from a CSV or Parquet file, by the custodian.",
+            remedy="Give --schema instead of --accept-draft.",
+        )
+    schema = learnable(draft_schema(file))
+    echo(taken_as_public(schema), err=True)
+    return schema
 
 
 def _for_custodian(sentence: str) -> None:
@@ -291,7 +327,10 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
     )
     if not facts["private"]:
         echo(facts["warning"], err=True)
-    echo(f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}.")
+    thresholds = thresholds_in_words(facts.get("threshold_delta", 0.0))
+    echo(
+        f"Protected: {facts['unit']}; epsilon {facts['epsilon']:g}, delta {facts['delta']:g}{thresholds}."
+    )
     if "large_delta" in facts:
         echo(facts["large_delta"])
     if "several_rows" in facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from margrave.cli.options import echo_json, json_option, release_size_option
+from margrave.cli.output import thresholds_in_words
 from margrave.cli.terminal import echo
 from margrave.errors import ReleaseError
 from margrave.release import Release
@@ -32,7 +33,8 @@ def verify_command(release_path: str, max_release_mb: float, as_json: bool) -> i
             echo(f"Note: {note}")
         echo(
             f"{release_path}: {len(release.transcript)} entries, rho {brief(account.rho_spent)} of"
-            f" {brief(account.rho_budget)}, epsilon {account.epsilon:g}, delta {account.delta:g}."
+            f" {brief(account.rho_budget)}, epsilon {account.epsilon:g}, delta {account.delta:g}"
+            f"{thresholds_in_words(account.threshold_delta)}."
             f" The account {'holds' if found.holds else 'does not hold'}."
         )
     return 0 if found.holds else ReleaseError.exit_code

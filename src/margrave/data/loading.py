@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.data.persons import Persons
+from margrave.data.raw_columns import RawColumns
 from margrave.data.readers import open_file
 from margrave.data.table import MemoryTable
 from margrave.domain import Codes
@@ -61,15 +62,19 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
         return source
     schema.check_apart(source)
     numbering = numbering_of(schema)
-    pieces, persons, found = read_pieces(source, schema, numbering)
+    raws: list[RawColumns] = []
+    pieces, persons, found = read_pieces(source, schema, numbering, raws=raws)
     values = np.concatenate([p.values for p in pieces], axis=1)
+    raw = RawColumns.joined(raws) if schema.to_learn else None
     if total and persons is not None:
-        values, persons = values[:, persons >= 0], persons[persons >= 0]
+        named = np.flatnonzero(persons >= 0)
+        values, persons = values[:, named], persons[named]
+        raw = None if raw is None else raw.take(named)
     if not total:
         found.require()
         if persons is not None and numbering is not None:
             numbering.warn(persons)
-    return MemoryTable(schema, Codes(schema.domain, values), persons)
+    return MemoryTable(schema, Codes(schema.domain, values), persons, raw)
 
 
 def categories_in_rows(table: MemoryTable) -> str:
@@ -105,6 +110,7 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     ignores is an error too. A person ID column may exist, and is not read.
     """
     check_schema_given(schema)
+    schema.check_declared()
     found = _found(source, schema)
     wanted = (
         [n for n in schema.domain if n in found]
@@ -128,6 +134,7 @@ def public_codes(
     neither has nor ignores is then an error, since it may be one of them under another name. A
     column without any value of the schema is an error unless its rows may be a selected ``part``.
     """
+    schema.check_declared()
     found = _found(source, schema)
     wanted = (
         [n for n in schema.domain if n in found]
@@ -224,7 +231,12 @@ def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
 
 
 def read_pieces(
-    source: Any, schema: Schema, numbering: Persons | None = None, *, causes: bool = False
+    source: Any,
+    schema: Schema,
+    numbering: Persons | None = None,
+    *,
+    causes: bool = False,
+    raws: list[RawColumns] | None = None,
 ) -> tuple[list[Codes], IntArray | None, Preflight]:
     numbering = numbering_of(schema) if numbering is None else numbering
     pieces: list[Codes] = []
@@ -237,10 +249,14 @@ def read_pieces(
             ids.append(numbered)
             seen = replace(seen, nameless=nameless)
         pieces.append(codes)
+        if raws is not None and schema.to_learn:
+            raws.append(RawColumns.of(frame, schema))
         found = seen if found is None else found + seen
     if found is None:
         nothing, found = schema.read(_empty(schema))
         pieces.append(nothing)
+        if raws is not None:
+            raws.append(RawColumns.of(_empty(schema), schema))
     persons = None if numbering is None else np.concatenate([np.empty(0, dtype=np.int64), *ids])
     return pieces, persons, found
 

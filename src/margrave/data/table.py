@@ -8,6 +8,7 @@ from typing import NoReturn, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from margrave.data.raw_columns import RawColumns
 from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
@@ -61,9 +62,15 @@ class MemoryTable:
     [1, 2]
     """
 
-    __slots__ = ("_codes", "_persons", "_schema")
+    __slots__ = ("_codes", "_persons", "_schema", "raw")
 
-    def __init__(self, schema: Schema, codes: Codes, persons: AnyArray | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        codes: Codes,
+        persons: AnyArray | None = None,
+        raw: RawColumns | None = None,
+    ) -> None:
         if difference := schema.domain.difference(codes.domain):
             raise InputError(
                 f"The codes are not of this schema: {difference}.",
@@ -76,6 +83,8 @@ class MemoryTable:
                 f"Persons are whole numbers, not {persons.dtype}.", remedy="Number them."
             )
         self._schema, self._codes, self._persons = schema, codes, persons
+        #: Values of the columns to learn, for the gate only.
+        self.raw = raw
 
     @property
     def schema(self) -> Schema:
@@ -139,7 +148,21 @@ class MemoryTable:
             secrets.token_bytes(8 * len(self._codes)), dtype=np.uint64
         )  # each row's own
         kept = _first_of_each(self._persons, np.argsort(keys), rows_per_person)
-        return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept])
+        raw = None if self.raw is None else self.raw.take(kept)
+        return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept], raw)
+
+    def recoded(self, schema: Schema) -> MemoryTable:
+        """Return the table with the codes of a schema whose learned columns are declared, for the gate only."""
+        if self.raw is None:
+            raise DataError(
+                "The table has no values to encode.", remedy="Give the rows themselves."
+            )
+        learned = {c.name for c in self._schema.to_learn}
+        codes = {
+            c.name: self.raw.codes(c) if c.name in learned else self._codes.column(c.name)
+            for c in schema.columns
+        }
+        return MemoryTable(schema, Codes.of(schema.domain, codes), self._persons)
 
     def __repr__(self) -> str:
         n = len(self._schema.columns)

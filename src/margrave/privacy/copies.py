@@ -25,6 +25,13 @@ from margrave.privacy.dependence import Dependence
 from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian
 from margrave.privacy.scores import Improvement, MarginalGap, QueryGap, Score
+from margrave.schema.column_queries import (
+    ClippedSum,
+    ColumnQuery,
+    DecimalCells,
+    LineCells,
+    column_query_from_dict,
+)
 from margrave.types import Clique, FloatArray, IntArray
 from margrave.unit import Unit, replaces_rows
 
@@ -52,6 +59,12 @@ def own_query(query: LinearMap) -> LinearMap:
     """Copy the linear map of a question."""
     _check_type("query of marginals", query, (LinearMap,))
     return LinearMap(_mapped(query.groups, _integers), _mapped(query.matrices, _integers))
+
+
+def own_column_query(query: ColumnQuery) -> ColumnQuery:
+    """Copy a query about a raw column."""
+    _check_type("query about a column", query, (LineCells, DecimalCells, ClippedSum))
+    return column_query_from_dict(query.to_dict())
 
 
 def own_single_query(query: SingleQuery) -> SingleQuery:

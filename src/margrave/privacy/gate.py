@@ -15,9 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn, SupportsIndex, TypeVar, final
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar, final
 
 from margrave.account import Account
 from margrave.accounting.accountant import Accountant
@@ -28,21 +26,24 @@ from margrave.domain import Domain
 from margrave.error_sanitizer import Failure, raise_sanitized, run_sanitized
 from margrave.errors import BudgetError, DataError, InputError, MargraveError
 from margrave.marginal import IDENTITY, HalfSpace, LinearMap, QueryFamily, SingleQuery
+from margrave.privacy import requests
 from margrave.privacy.dependence import Dependence
 from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
-from margrave.privacy.requests import (
-    MeasureMarginals,
-    MeasureQueries,
-    MeasureScores,
-    PublicKnowledge,
-    Request,
-    SelectHalfSpace,
-    SelectMarginal,
-    SelectQueries,
-)
+from margrave.privacy.requests import PublicKnowledge, Request
+from margrave.privacy.rows import adopted, check_adoption, check_learned, scan, tally
 from margrave.privacy.scores import MarginalGap, QueryGap, Score
-from margrave.transcript import Entry, HalfSpaceSelection, PublicTotal, QuerySelection, Transcript
+from margrave.privacy.unshareable import Unshareable
+from margrave.schema.column_queries import ColumnQuery
+from margrave.transcript import (
+    ColumnAnswer,
+    Discovery,
+    Entry,
+    HalfSpaceSelection,
+    PublicTotal,
+    QuerySelection,
+    Transcript,
+)
 from margrave.types import Clique, IntArray
 from margrave.unit import Unit, size_is_public
 
@@ -55,27 +56,16 @@ E = TypeVar("E", bound=Entry)
 
 
 @final
-class Private:
+class Private(Unshareable):
     """A protected table. Made by ``protect``; use it in a ``with`` block, which closes it.
 
     It cannot be copied, pickled or subclassed, and shows nothing of its rows. One question at a time, from any thread.
     """
 
     __slots__ = (
-        "_books",
-        "_budget",
-        "_counts",
-        "_entries",
-        "_ledger",
-        "_lock",
-        "_preflight",
-        "_queries",
-        "_randomness",
-        "_schema",
-        "_table",
-        "_unit",
-        "_vouched",
-    )
+        "_books", "_budget", "_counts", "_entries", "_ledger", "_lock", "_preflight", "_queries",
+        "_randomness", "_rho", "_schema", "_table", "_unit", "_vouched",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -91,7 +81,8 @@ class Private:
         self._table: Table | None = table
         self._schema = table.schema
         self._unit, self._budget, self._randomness = unit, budget, randomness
-        self._books, self._ledger = books, Accountant(budget.rho, on_charge=books.charge)
+        self._books, self._rho, deltas = books, budget.rho, Fraction(budget.threshold_delta)
+        self._ledger = Accountant(budget.rho, on_charge=books.charge, delta_limit=deltas)
         self._counts: dict[Clique, IntArray] = {}
         self._entries: tuple[Entry, ...] = ()
         self._queries: QueryFamily | None = None
@@ -123,13 +114,18 @@ class Private:
 
     @property
     def rho(self) -> Fraction:
-        """The whole budget (zCDP)."""
-        return self._ledger.limit
+        """The budget of the mechanism (zCDP): all that learning columns has left."""
+        return self._rho
 
     @property
     def remaining(self) -> Fraction:
         """The part of the budget that is left, exactly."""
         return self._ledger.remaining
+
+    @property
+    def remaining_delta(self) -> Fraction:
+        """The part of the delta for thresholds that is left, exactly."""
+        return self._ledger.remaining_delta
 
     @property
     def transcript(self) -> Transcript:
@@ -148,6 +144,7 @@ class Private:
             sampler=self._randomness.describe(),
             ledger=self._books.head,
             preflight=self._preflight,
+            threshold_delta=self._budget.threshold_delta,
         )
 
     # The questions, and a scan ahead of them.
@@ -183,7 +180,9 @@ class Private:
             ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k cliques (zCDP), charged before anything is drawn.
         """
         with self._lock:
-            return Transcript(self._ask(MeasureMarginals.of(self._known(), cliques, noise, query)))
+            return Transcript(
+                self._ask(requests.MeasureMarginals.of(self._known(), cliques, noise, query))
+            )
 
     def measure_queries(self, queries: Iterable[SingleQuery], noise: Gaussian) -> Transcript:
         """Measure single queries: ``q(D)`` plus discrete Gaussian noise, for each query.
@@ -196,38 +195,83 @@ class Private:
         Returns:
             The new entries.
 
-        Raises:
-            InputError, BudgetError: As ``measure`` does.
-
         Privacy:
             ``noise.rho``, or ``k · l2_squared / (2 scale²)`` for k queries, each of one count (zCDP), charged before
             anything is drawn.
         """
         with self._lock:
-            return Transcript(self._ask(MeasureQueries.of(self._known(), queries, noise)))
+            return Transcript(self._ask(requests.MeasureQueries.of(self._known(), queries, noise)))
 
     def measure_scores(
         self, candidates: Iterable[Clique], score: Dependence | MarginalGap, noise: Gaussian
     ) -> Transcript:
-        """Measure the scores of all candidates, with discrete Gaussian noise.
+        """Measure the scores of all candidates, with discrete Gaussian noise, and return the new entry.
 
         Args:
             candidates: Marginals, each once.
             score: How they are scored, in records. A ``MarginalGap`` has weights of 1 and penalties of 0 here.
             noise: The price of all, or the noise scale of each, in records.
 
-        Returns:
-            The new entry.
-
-        Raises:
-            InputError, BudgetError: As ``select`` does.
-
         Privacy:
             ``noise.rho``, or ``m · sensitivity² / (2 scale²)`` for m scores, each of which moves by
             ``sensitivity = score.lipschitz · l1`` at most (zCDP), charged before anything is drawn.
         """
         with self._lock:
-            return Transcript(self._ask(MeasureScores.of(self._known(), candidates, score, noise)))
+            return Transcript(
+                self._ask(requests.MeasureScores.of(self._known(), candidates, score, noise))
+            )
+
+    def measure_column(self, column: str, query: ColumnQuery, *, rho: Fraction) -> ColumnAnswer:
+        """Measure a query about a raw column that is to be learned, with discrete Gaussian noise.
+
+        Args:
+            column: A number, date or time of ``schema.to_learn``.
+            query: Counts of cells on the column's line, or a clipped sum.
+            rho: The price.
+
+        Privacy:
+            rho (zCDP), charged before anything is drawn. The scale follows from the ``sensitivity`` of the query.
+        """
+        with self._lock:
+            (entry,) = self._ask(requests.MeasureColumn.of(self._known(), column, query, rho))
+            return entry
+
+    def discover(
+        self, column: str, *, rho: Fraction, delta: Fraction, listed: Iterable[str] = ()
+    ) -> Discovery:
+        """Discover the frequent values of a raw column: those whose noisy count reaches a threshold.
+
+        Args:
+            column: A column of categories of ``schema.to_learn``.
+            rho: The price of the counts.
+            delta: The price of the threshold, which follows from it and the noise scale.
+            listed: Public values, counted also if no row has them.
+
+        Privacy:
+            delta-approximate rho-zCDP, charged before anything is drawn.
+        """
+        with self._lock:
+            (entry,) = self._ask(requests.Discover.of(self._known(), column, rho, delta, listed))
+            return entry
+
+    def adopt(self, schema: Schema) -> None:
+        """Encode the table with a schema whose columns are all declared. ``rho`` is then what remains.
+
+        Args:
+            schema: The gate's schema with each column to learn declared, or left out.
+
+        Raises:
+            InputError: If it differs in anything else, or nothing is to be learned. The gate keeps its schema.
+
+        Privacy:
+            None spent: the schema must be a function of answers and of public values.
+        """
+        with self._lock:
+            self._known()
+            check_adoption(self._schema, schema)
+            self._table = self._read(lambda: adopted(self._table, schema))
+            self._counts.clear()
+            self._schema, self._rho = schema, self._ledger.remaining
 
     def select(self, candidates: Iterable[Clique], score: Score, *, rho: Fraction) -> Clique:
         """Choose a marginal by the exponential mechanism: ``P[r] ∝ exp(epsilon · score_r / (2 sensitivity))``.
@@ -254,7 +298,7 @@ class Private:
             Cesar and Rogers (2021), Bounding, concentrating, and truncating.
         """
         with self._lock:
-            (entry,) = self._ask(SelectMarginal.of(self._known(), candidates, score, rho))
+            (entry,) = self._ask(requests.SelectMarginal.of(self._known(), candidates, score, rho))
             return entry.chosen
 
     def select_query(
@@ -271,14 +315,13 @@ class Private:
         Returns:
             The new entries.
 
-        Raises:
-            InputError, BudgetError: As ``select`` does.
-
         Privacy:
             rho (zCDP), charged before anything is drawn. The sensitivity is that of one count.
         """
         with self._lock:
-            request = SelectQueries.of(self._known(), queries, score, rho, times, self._queries)
+            request = requests.SelectQueries.of(
+                self._known(), queries, score, rho, times, self._queries
+            )
             self._queries = request.queries
             return self._ask(request)
 
@@ -292,17 +335,11 @@ class Private:
             score: What is to be large.
             rho: The price.
 
-        Returns:
-            The new entry.
-
-        Raises:
-            InputError, BudgetError: As ``select`` does.
-
         Privacy:
             rho (zCDP), charged before anything is drawn. A score moves as far as one count of rows does.
         """
         with self._lock:
-            (entry,) = self._ask(SelectHalfSpace.of(self._known(), queries, score, rho))
+            (entry,) = self._ask(requests.SelectHalfSpace.of(self._known(), queries, score, rho))
             return entry
 
     def close(self) -> None:
@@ -322,29 +359,27 @@ class Private:
             raise MargraveError(
                 "The gate is closed.", remedy="Its transcript still stands; protect the table anew."
             )
-        return PublicKnowledge(self.domain, self._unit, self._vouched)
+        return PublicKnowledge(self.domain, self._unit, self._vouched, self._schema.to_learn)
+
+    def _prepare(self, request: Request[E]) -> None:
+        if request.raw is None:
+            self._count(request.counted)
+        else:
+            column, query = request.raw
+            self._counts |= self._read(lambda: tally(self._table, column, query))
 
     def _count(self, cliques: Sequence[Clique]) -> None:
+        check_learned(self._schema, cliques)
         missing = [c for c in dict.fromkeys(cliques) if c not in self._counts]
         if missing:
-            self._read(lambda: self._scan(missing))
-
-    def _scan(self, missing: Sequence[Clique]) -> None:
-        assert self._table is not None
-        found = self._table.count(missing)
-        for clique in missing:
-            counts = found[clique].view()
-            if counts.dtype != np.int64 or counts.shape != self.domain.shape(clique):
-                raise DataError("The table counts in the wrong shape or type.")
-            counts.flags.writeable = False
-            self._counts[clique] = counts
+            self._counts |= self._read(lambda: scan(self._table, missing, self.domain))
 
     def _ask(self, request: Request[E]) -> tuple[E, ...]:
         """Recall the answers of a resumed run; or count, charge, draw and store, in this order."""
         question = request.question()
         stored = self._books.recall(question)
         if stored is None:
-            self._count(request.counted)
+            self._prepare(request)
         self._charge(question)
         if stored is None:
             stored = self._answer(
@@ -357,7 +392,7 @@ class Private:
     def _charge(self, question: Question) -> None:
         """Write the debit, or refuse it. If writing fails half way, nothing is drawn and the gate closes."""
         try:
-            self._ledger.charge(question.what, question.rho)
+            self._ledger.charge(question.what, question.rho, question.delta)
         except (BudgetError, InputError):
             raise
         except BaseException:
@@ -404,31 +439,11 @@ class Private:
         with self._lock:
             self._forget()
             self._books.abandon()
-        if (
-            error is not None and self._ledger.spent
-        ):  # what was spent is public; without a journal it is lost
-            error.add_note(
-                f"rho {float(self._ledger.spent):.6g} of {float(self.rho):.6g} had been spent."
-                + (
-                    self._books.advice
-                    or " A journal would have kept the answers for a run that goes on."
-                )
-            )
+        if error is not None and self._ledger.spent:
+            error.add_note(self._books.note_of_loss(self._ledger.spent, self.rho))
 
     def __repr__(self) -> str:
         return f"Private(unit={str(self._unit)!r}, rho={float(self.rho):.6g}, spent={float(self._ledger.spent):.6g})"
 
     def __init_subclass__(cls) -> None:
         raise TypeError("Private is final: there is only one gate.")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("A protected table cannot be copied.")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("A protected table cannot be copied.")
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("A protected table cannot be pickled.")
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("A protected table cannot be pickled.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,8 @@ def protect(
         "journal": journal,
         "resume": resume,
     }
-    books = open_books(unit, budget.rho, head, **where)
+    thresholds = Fraction(budget.threshold_delta)
+    books = open_books(unit, budget.rho, head, threshold_delta=thresholds, **where)
     try:
         return Private(table, limit, unit, budget, source, books, types, preflight)
     except BaseException:
@@ -124,6 +126,7 @@ def _facts(
         "rho": str(budget.rho),
         "epsilon": budget.epsilon,
         "delta": budget.delta,
+        **({"threshold_delta": budget.threshold_delta} if budget.threshold_delta else {}),
         "sampler": source.describe(),
         "facts": dict(facts),
     }

@@ -43,7 +43,7 @@ def identifies(name: str, counts: Counter[str]) -> bool:
     # Share of the rows beyond which distinct codes are identifiers; a fifth of it is enough for
     # long ones.
     min_share = 0.1
-    if len(counts) <= MAX_LISTED_TEXTS:
+    if len(counts) <= MAX_LISTED_TEXTS or measures(counts):
         return False
     share, named, key = len(counts) / counts.total(), names_persons(name), names_a_key(name)
     if all(re.fullmatch(r"(0|[1-9]\d*)(\.0+)?", t) for t in counts):
@@ -62,10 +62,20 @@ def identifies(name: str, counts: Counter[str]) -> bool:
     )
 
 
+def measures(counts: Counter[str]) -> bool:
+    """Return True if all texts are numbers and some have decimals: amounts, not identifiers.
+
+    >>> measures(Counter(["57000.0", "135000.5"])), measures(Counter(["57000.0", "135000.0"]))
+    (True, False)
+    """
+    numbers = [re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", t) for t in counts]
+    return all(numbers) and any(float(t) % 1 for t in counts)
+
+
 def of_persons(evidence: ColumnProfile) -> bool:
     """Return True if a column looks like an identifier of persons of whom some have several rows."""
     texts = evidence.counts
-    if not texts or date_format(texts) is not None:
+    if not texts or measures(texts) or date_format(texts) is not None:
         return False
     named = names_persons(evidence.name) and len(texts) > max(MAX_LISTED_TEXTS, evidence.rows / 2)
     return evidence.rows > len(texts) and (named or identifies(evidence.name, texts))

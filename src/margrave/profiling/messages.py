@@ -56,8 +56,8 @@ class Remark(StrEnum):
     HEAD = (
         "A DRAFT, made from the rows. Nothing in it is public yet: the bounds, categories and atoms "
         "below were read from the data and may reveal single persons. For each column, put what is "
-        "known without looking (a codebook, the law, common sense) in their place, delete what should"
-        " not be there, and then set draft = false."
+        "known without looking (a codebook, the law, common sense) in their place, or learn = true if "
+        "nothing is known, delete what should not be there, and then set draft = false."
     )
 
 

@@ -59,6 +59,7 @@ def build_certificate(
         "unit": str(account.unit),
         "epsilon": account.epsilon,
         "delta": account.delta,
+        **account.threshold_delta_to_dict(),
         "rho": {"budget": _exact(account.rho_budget), "spent": _exact(account.rho_spent)},
         "mechanism": provenance.to_dict(),
         "schema": {
@@ -77,7 +78,14 @@ def build_certificate(
         "versions": dict(versions),
         "size": size,
         "size_is_public": any(isinstance(e, PublicTotal) for e in transcript),
-        "ledger": [{"what": d.what, "rho": _exact(d.rho)} for d in account.debits],
+        "ledger": [
+            {
+                "what": d.what,
+                "rho": _exact(d.rho),
+                **({"delta": _exact(d.delta)} if d.delta else {}),
+            }
+            for d in account.debits
+        ],
         "unmeasured_columns": list(unmeasured_columns(schema.domain, transcript, provenance)),
         "coverage": coverage_of(schema.domain, transcript, provenance).facts(),
         "transcript": [entry.facts() for entry in transcript],
@@ -85,7 +93,7 @@ def build_certificate(
         "numbers": _numbers(schema, transcript, model),
     }
     if account.ledger is not None:
-        facts["ledger_file"] = dict(vars(account.ledger))
+        facts["ledger_file"] = account.ledger.to_dict()
     if vouched := vouched_words(transcript):
         facts["vouched"] = vouched
     if account.left_out:
@@ -154,8 +162,8 @@ def _constraints(schema: Schema) -> list[dict[str, Any]]:
     ]
 
 
-def _exact(rho: Fraction) -> dict[str, Any]:
-    return {"exact": str(rho), "decimal": float(rho)}
+def _exact(amount: Fraction) -> dict[str, Any]:
+    return {"exact": str(amount), "decimal": float(amount)}
 
 
 def _public_inputs(schema: Schema, transcript: Transcript, provenance: Provenance) -> list[str]:

@@ -69,12 +69,29 @@ class NumericColumn:
         if name == "total":
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
             limits = (0.0 if limits[0] >= 0 else -math.inf, math.inf)
-        tolerance = scale * self._tolerance(noisy, mean, mean)
+        tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
+        if self.column.mean:
+            interval, bins = self._learned(noisy, name == "total"), 0.0
+            limits = (-math.inf, math.inf)  # values may lie beyond learned bounds
         return number(
-            self.column.name, name, interval, bins=scale * self._shift(noisy), limits=limits,
+            self.column.name, name, interval, bins=bins, limits=limits,
             clipping=sum(self._clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
+
+    def _learned(self, noisy: NoisyCounts, total: bool) -> Interval:
+        """Return the mean that was learned with the column, or its product with the number of values.
+
+        The column states an interval of 95 %; its half-widths are rescaled to the level of others.
+        """
+        estimate, low, high = self.column.mean
+        factor = noisy.deviations / 1.96
+        ends = estimate - factor * (estimate - low), estimate + factor * (high - estimate)
+        if not total:
+            return Interval(estimate, *ends)
+        size = noisy.total(self._present)
+        corners = [end * number for end in ends for number in (size.low, size.high)]
+        return Interval(estimate * (size.estimate or 0.0), min(corners), max(corners))
 
     def _quantile(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
         first, last = noisy.quantile_codes(QUANTILES[name], self._cells)
@@ -119,6 +136,8 @@ class NumericColumn:
 
     def _clipped(self, noisy: NoisyCounts) -> tuple[float, float]:
         """Return the share of the records that may be clipped at the lower and the upper bound."""
+        if self.column.mean:  # its interval says what the learned bounds may hide
+            return 0.0, 0.0
         counts = noisy.counts[: self._cells]
         size = max(float(counts.sum()), 1.0)
         shares = np.maximum(counts, 0.0) / size
@@ -146,7 +165,7 @@ class NumericColumn:
 
     @cached_property
     def _middles(self) -> FloatArray:
-        return (self._least + self._greatest) / 2
+        return self.column.cells.means
 
     @cached_property
     def _present(self) -> FloatArray:

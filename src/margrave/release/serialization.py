@@ -65,9 +65,13 @@ def account_from_plain(plain: Plain) -> Account:
     # Digits of all debits together: exact sums of longer ones take minutes.
     max_amounts_characters = 200_000
     listed = as_list(plain["debits"])
-    if sum(len(as_text(d["rho"])) for d in listed) > max_amounts_characters:
+    digits = sum(len(as_text(d["rho"]) + as_text(d.get("delta", ""))) for d in listed)
+    if digits > max_amounts_characters:
         raise ReleaseError(f"The debits have more than {max_amounts_characters:,} digits together.")
-    debits = tuple(Debit(as_text(d["what"]), as_fraction(d["rho"])) for d in listed)
+    debits = tuple(
+        Debit(as_text(d["what"]), as_fraction(d["rho"]), as_fraction(d.get("delta", "0")))
+        for d in listed
+    )
     return Account(
         unit=_unit(plain["unit"]),
         rho_budget=as_fraction(plain["rho_budget"]),
@@ -78,11 +82,13 @@ def account_from_plain(plain: Plain) -> Account:
         sampler=as_text(plain["sampler"]),
         ledger=_ledger_head(plain["ledger"]) if "ledger" in plain else None,
         preflight=_preflight(plain.get("preflight", "custodian")),
+        threshold_delta=as_number(plain.get("threshold_delta", 0.0)),
     )
 
 
 def _ledger_head(plain: Plain) -> LedgerHead:
-    if not re.fullmatch("[0-9]+/[0-9]+", charged := as_text(plain["charged"])):
+    charged, delta = as_text(plain["charged"]), as_text(plain.get("charged_delta", "0/1"))
+    if not all(re.fullmatch("[0-9]+/[0-9]+", amount) for amount in (charged, delta)):
         raise ReleaseError("The charge against the ledger is not an exact fraction.")
     return LedgerHead(
         id=as_text(plain["id"]),
@@ -90,6 +96,7 @@ def _ledger_head(plain: Plain) -> LedgerHead:
         lines=as_whole(plain["lines"]),
         head=as_text(plain["head"]),
         charged=charged,
+        charged_delta=delta if "charged_delta" in plain else "",
     )
 
 

@@ -20,8 +20,11 @@ from margrave.release.plain_values import (
     as_whole,
 )
 from margrave.release.serialization import Shelf
+from margrave.schema.column_queries import column_query_from_dict
 from margrave.transcript import (
     Answer,
+    ColumnAnswer,
+    Discovery,
     Entry,
     HalfSpaceSelection,
     Measurement,
@@ -105,6 +108,27 @@ def _entry_to_plain(entry: Entry, shelf: Shelf, seen: dict[int, int], place: int
                 "score": entry.score,
                 "terms": {name: shelf.put(v) for name, v in sorted(entry.terms.items())},
             }
+        case ColumnAnswer():
+            return {
+                "type": "column-answer",
+                "column": entry.column,
+                "query": entry.query.to_dict(),
+                "values": shelf.put(entry.values),
+                "scale": entry.scale,
+                "rho": str(entry.rho),
+            }
+        case Discovery():
+            return {
+                "type": "discovery",
+                "column": entry.column,
+                "values": list(entry.values),
+                "counts": shelf.put(entry.counts),
+                "listed": entry.listed,
+                "threshold": entry.threshold,
+                "scale": entry.scale,
+                "rho": str(entry.rho),
+                "delta": str(entry.delta),
+            }
         case HalfSpaceSelection():
             return {
                 "type": "half-space-selection",
@@ -170,6 +194,10 @@ def _entry_from_plain(plain: Plain, shelf: Shelf, domain: Domain, before: Sequen
         )
     if kind == "scores":
         return _scores(plain, shelf, domain)
+    if kind == "column-answer":
+        return _column_answer(plain, shelf)
+    if kind == "discovery":
+        return _discovery(plain, shelf)
     if kind == "half-space-selection":
         return _half_space_selection(plain, domain)
     if kind == "query-selection":
@@ -294,6 +322,35 @@ def _scores(plain: Plain, shelf: Shelf, domain: Domain) -> ScoreMeasurement:
         score=as_text(plain["score"]),
         terms=terms,
     )
+
+
+def _column_answer(plain: Plain, shelf: Shelf) -> ColumnAnswer:
+    values = shelf.get(plain["values"])
+    try:
+        query = column_query_from_dict(plain["query"])
+    except InputError:
+        raise ReleaseError("The query of a column answer is damaged.") from None
+    if values.dtype != np.int64 or values.shape != (query.size,):
+        raise ReleaseError("The answer of a column query does not fit it.")
+    scale, rho = _scale(plain["scale"]), as_fraction(plain["rho"])
+    return ColumnAnswer(as_text(plain["column"]), query, values, scale, rho)
+
+
+def _discovery(plain: Plain, shelf: Shelf) -> Discovery:
+    values = tuple(as_text(v) for v in as_list(plain["values"]))
+    counts, listed = shelf.get(plain["counts"]), as_whole(plain["listed"])
+    plain_texts = all(0 < len(v) <= 200 and min(v) >= " " for v in values)
+    if not plain_texts or len(set(values)) < len(values) or listed > len(values):
+        raise ReleaseError("The discovered values of a column are damaged.")
+    if counts.dtype != np.int64 or counts.shape != (len(values) + 1,):
+        raise ReleaseError("The counts of discovered values do not fit them.")
+    scale, rho, delta = (
+        _scale(plain["scale"]),
+        as_fraction(plain["rho"]),
+        as_fraction(plain["delta"]),
+    )
+    column, threshold = as_text(plain["column"]), as_whole(plain["threshold"])
+    return Discovery(column, values, counts, listed, threshold, scale, rho, delta)
 
 
 def _half_space_selection(plain: Plain, domain: Domain) -> HalfSpaceSelection:

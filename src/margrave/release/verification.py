@@ -31,9 +31,13 @@ from margrave.account import Account, Debit
 from margrave.domain import Domain
 from margrave.marginal import HalfSpace, LinearMap, LinearQuery
 from margrave.provenance import Provenance
+from margrave.release.release_chance import release_chance
 from margrave.schema import Schema
+from margrave.schema.column_queries import ClippedSum
 from margrave.transcript import (
     Answer,
+    ColumnAnswer,
+    Discovery,
     Entry,
     HalfSpaceSelection,
     Measurement,
@@ -51,8 +55,8 @@ EPSILON_SLACK = Fraction(1, 10**9)
 MAX_BUDGET = 1e300
 SOUND_SAMPLER = "discrete Gaussian by OpenDP "
 
-Paid = Measurement | Answer | ScoreMeasurement | Selection | QuerySelection | HalfSpaceSelection
-Noisy = Measurement | Answer | ScoreMeasurement
+Noisy = Measurement | Answer | ScoreMeasurement | ColumnAnswer | Discovery
+Paid = Noisy | Selection | QuerySelection | HalfSpaceSelection
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,17 @@ def _of_entry(
             smooth = isinstance(entry.query, HalfSpace) and entry.query.slope is not None
             reach = moves.single * (max_smooth_count if smooth else 1)
             yield from _of_price(entry.rho, reach * reach / _twice_square(entry.scale))
+        case ColumnAnswer():
+            l2_squared = moves.l2_squared
+            if isinstance(entry.query, ClippedSum):
+                changed = (
+                    entry.query.max_change if replaces_rows(unit) else entry.query.max_contribution
+                )
+                l2_squared = (moves.single * changed) ** 2
+            yield from _of_price(entry.rho, l2_squared / _twice_square(entry.scale))
+        case Discovery():
+            yield from _of_price(entry.rho, moves.l2_squared / _twice_square(entry.scale))
+            yield from _of_threshold(entry, moves)
         case Selection():
             yield from _of_price(entry.rho, Fraction(entry.epsilon) ** 2 / 8)
             yield from _of_sensitivity(entry, moves, unit)
@@ -199,6 +214,14 @@ def _of_price(stated: Fraction, price: Fraction) -> Iterator[str]:
         yield f"states rho = {brief(stated)}, less than its price, rho = {brief(price)}."
     elif stated - price > price * price_slack + min_price:
         yield f"states rho = {brief(stated)}, more than its price, rho = {brief(price)}."
+
+
+def _of_threshold(entry: Discovery, moves: Moves) -> Iterator[str]:
+    if min(entry.discovered.values(), default=entry.threshold) < entry.threshold:
+        yield "names a value whose count is below the threshold."
+    needed = release_chance(moves.single, entry.scale, entry.threshold)
+    if needed > float(entry.delta) * (1 + 1e-9):
+        yield f"states delta = {float(entry.delta):.9g}; its threshold needs {needed:.9g}."
 
 
 def _of_score(entry: ScoreMeasurement, moves: Moves, unit: Unit) -> Iterator[str]:
@@ -256,7 +279,11 @@ def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]
                 f" that follow in the transcript, at rho = {brief(first.rho)} each."
             )
             return
+        if debit.delta != _sum(e.delta for e in bought if isinstance(e, Discovery)):
+            yield f"Debit {number} ({debit.what}) states another delta than its thresholds."
         verb = "measure" if isinstance(first, Noisy) else "choose"
+        if isinstance(first, Discovery):
+            verb = "discover"
         if not debit.what.startswith(f"{verb} "):
             yield f"Debit {number} is called {debit.what!r}, but it pays for a question of the kind {verb!r}."
         place += int(count)
@@ -285,11 +312,17 @@ def _of_budget(account: Account) -> Iterator[str]:
     rho, spent = account.rho_budget, _sum(d.rho for d in account.debits)
     if spent > rho:
         yield f"The debits sum to rho = {brief(spent)}, more than the budget, rho = {brief(rho)}."
-    if not (0 < account.delta < 1 and 0 <= account.epsilon < MAX_BUDGET and 0 < rho < MAX_BUDGET):
+    deltas, thresholds = _sum(d.delta for d in account.debits), account.threshold_delta
+    if deltas > Fraction(thresholds):
+        yield f"The thresholds spend delta = {float(deltas):.9g}, more than the budget's {thresholds:g} for them."
+    at = account.delta - thresholds
+    if not (
+        0 < at <= account.delta < 1 and 0 <= account.epsilon < MAX_BUDGET and 0 < rho < MAX_BUDGET
+    ):
         yield f"The budget needs rho above 0 and epsilon from 0, both below {MAX_BUDGET:g}, and delta between 0 and 1."
-    elif not implies(rho, Fraction(account.epsilon) * (1 + EPSILON_SLACK), account.delta):
+    elif not implies(rho, Fraction(account.epsilon) * (1 + EPSILON_SLACK), at):
         yield (
-            f"rho = {brief(rho)} does not imply epsilon = {account.epsilon:.9g} at delta = {account.delta:g}:"
+            f"rho = {brief(rho)} does not imply epsilon = {account.epsilon:.9g} at delta = {at:g}:"
             " either is too small."
         )
 
@@ -338,15 +371,14 @@ def _notes(account: Account, transcript: Transcript) -> Iterator[str]:
         yield "The release is not private: its noise came from a source meant for tests."
     for score in dict.fromkeys(s.vouched for s in transcript.selections if s.vouched):
         yield f"The sensitivity of choices by {score} cannot be recomputed: code outside the library vouched for it."
+    at = account.delta - account.threshold_delta
     if not (
-        0 < account.delta < 1
+        0 < at <= account.delta < 1
         and 0 < account.epsilon < MAX_BUDGET
         and 0 < account.rho_budget < MAX_BUDGET
     ):
         return
-    if implies(
-        account.rho_budget, Fraction(account.epsilon) * (1 - 1000 * EPSILON_SLACK), account.delta
-    ):
+    if implies(account.rho_budget, Fraction(account.epsilon) * (1 - 1000 * EPSILON_SLACK), at):
         yield "epsilon is stated larger than rho and delta need."
 
 

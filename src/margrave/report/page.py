@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from margrave._io import check_ending, check_output, written_whole
+from margrave.account import Debit
 from margrave.bounds import Bound
 from margrave.content_policy import CONTENT_POLICY
 from margrave.ratios import percent, quotient
@@ -356,7 +357,7 @@ def _ledger(release: Release) -> str:
         f'<tr><td>Left unspent</td><td class="n">{float(left):.6g}</td></tr>',
     ]
     debits = [
-        f'<tr><td>{escape(d.what)}</td><td class="n">{float(d.rho):.6g}</td></tr>'
+        f'<tr><td>{escape(d.what)}</td><td class="n">{float(d.rho):.6g}{_delta(d)}</td></tr>'
         for d in account.debits[:_MAX_ROWS]
     ]
     head = '<table><thead><tr><th>Debit</th><th class="n">rho</th></tr></thead>'
@@ -364,6 +365,10 @@ def _ledger(release: Release) -> str:
         "<p>Written before each answer was drawn, in exact fractions (shown here rounded).</p>"
         + _folded(head, sums + debits, len(account.debits) - len(debits))
     )
+
+
+def _delta(debit: Debit) -> str:
+    return f", delta {float(debit.delta):.6g}" if debit.delta else ""
 
 
 def _certificate(facts: dict[str, Any]) -> str:

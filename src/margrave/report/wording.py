@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from margrave.account import Account
+from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.ratios import percent
 from margrave.release import ColumnNumber
 from margrave.release.diagnostics import Coverage, Misfit
@@ -14,25 +15,20 @@ from margrave.types import Attribute
 
 
 def guarantee(account: Account) -> list[str]:
-    """Return paragraphs on the exact privacy guarantee.
-
-    The second uses that a test with false-alarm rate a on an (epsilon, delta)-private release has at
-    most the power ``exp(epsilon) a + delta``.
-    """
+    """Return paragraphs on the exact privacy guarantee, the second of them on attacks."""
     odds = math.exp(min(account.epsilon, 700.0))
-    power = odds * 0.05 + account.delta
-    bound = f"It can be right about the other in at most {100 * power:.3g} of 100."
-    if power >= 1.0:
-        bound = "An epsilon this large does not stop it from always being right about the other."
     return [
         "The rows of the table were read only through counts with random noise added and through choices made with"
         " random noise; everything on this page and in the synthetic rows was computed from those answers."
         f" Take any two tables that differ like this: {account.unit}. Whatever anyone computes from this release, no"
         f" outcome is more than e^{_number(account.epsilon)} = {_number(odds)} times as probable under one of them as"
         f" under the other, plus {_number(account.delta)}.",
-        "In other words: suppose somebody knows everything except which of the two tables was used, and sets up a test"
-        f" on this release that is wrong about one of them in 5 of 100 cases. {bound}",
+        f"In other words: {_risk(account).sentence()}",
     ]
+
+
+def _risk(account: Account) -> AttackRisk:
+    return attack_risk(account.rho_budget, threshold_delta=account.threshold_delta)
 
 
 def limits(account: Account) -> list[str]:

@@ -3,6 +3,7 @@
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
+from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.schema import Schema, check_schema_given, schema_of
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
@@ -21,6 +22,7 @@ __all__ = [
     "Encoded",
     "Impossible",
     "Integer",
+    "Learn",
     "Ordered",
     "Ordinal",
     "Preflight",

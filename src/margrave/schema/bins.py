@@ -34,12 +34,26 @@ class _BinLayout:
 
 
 @dataclass(frozen=True, eq=False)
+class Leaves:
+    """Parts of bins, with the public weights by which values are drawn inside a bin.
+
+    Args:
+        edges: Increasing, k + 1 of them; every edge of a bin is one of them.
+        weights: k numbers from 0 on. A bin whose parts have no weight is drawn evenly.
+    """
+
+    edges: FloatArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Binning:
     """The bins and point masses of one number line.
 
     ``edges`` has one number more than there are bins. The last is the upper bound; for ``whole``
     numbers it is the first number beyond the bound. ``decimals`` (of real numbers) makes drawn
-    values multiples of 10**-decimals if the bin contains one.
+    values multiples of 10**-decimals if the bin contains one. Inside a bin values are drawn evenly,
+    or by ``leaves``.
 
     >>> cells = Binning(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True)
     >>> cells.count, cells.locate(np.array([0.0, 1.0, 10.0, 20.0, 99.0])).tolist()
@@ -50,6 +64,7 @@ class Binning:
     atoms: FloatArray
     whole: bool
     decimals: int | None = None
+    leaves: Leaves | None = None
 
     @cached_property
     def _layout(self) -> _BinLayout:
@@ -133,10 +148,12 @@ class Binning:
         return least, greatest
 
     def draw(self, cells: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return a value for every given cell: the point mass, or a uniform draw over the values of
-        the bin.
+        """Return a value for every given cell: the point mass, or a draw over the values of the bin,
+        uniform or by the leaves.
         """
         at = self._layout
+        if self.leaves is not None:
+            return self._parts.draw(self._part_of(cells, rng), rng)
         values = at.starts[cells]
         if self.whole or self.decimals is not None:
             first, last = (r[cells] for r in self._ranks)
@@ -148,6 +165,73 @@ class Binning:
         if rest.any():
             values[rest] = self._between(cells[rest], rng)
         return values
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """The mean of ``draw`` for each cell.
+
+        >>> Binning(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True).means.tolist()
+        [0.0, 5.0, 15.0]
+        """
+        least, greatest = self.extremes
+        if self.leaves is None:
+            return np.asarray((least + greatest) / 2)
+        first, last = self._part_ranges
+        sums = np.concatenate(
+            [[0.0], np.cumsum(self._part_weights * self._parts.means[self._part_cells])]
+        )
+        weights = self._cumulated[last] - self._cumulated[first]
+        inside = (sums[last] - sums[first]) / np.where(weights > 0, weights, 1.0)
+        means = np.where(self._layout.atom, self._layout.starts, inside)
+        return np.asarray(np.clip(means, least, greatest))
+
+    @cached_property
+    def _parts(self) -> Binning:
+        assert self.leaves is not None
+        return Binning(self.leaves.edges, self.atoms, self.whole, self.decimals)
+
+    @cached_property
+    def _part_cells(self) -> IntArray:
+        """The cell of each leaf among the parts."""
+        return self._parts._layout.of_bin
+
+    @cached_property
+    def _part_ranges(self) -> tuple[IntArray, IntArray]:
+        """For each cell the first leaf, and the one after the last; equal for a point mass."""
+        assert self.leaves is not None
+        at = self._layout
+        first = np.searchsorted(self.leaves.edges, at.starts)
+        last = np.where(at.atom, first, np.searchsorted(self.leaves.edges, at.stops))
+        return first, last
+
+    @cached_property
+    def _part_weights(self) -> FloatArray:
+        """The weight of each leaf: 0 if all of its values are point masses; by width in a bin without weights."""
+        assert self.leaves is not None
+        lives = self._parts._inhabited()
+        weights = np.where(lives, self.leaves.weights, 0.0)
+        widths = np.where(lives, np.diff(self.leaves.edges), 0.0)
+        for first, last in zip(*self._part_ranges, strict=True):
+            if last > first and not weights[first:last].sum() > 0:
+                weights[first:last] = widths[first:last]
+        return weights
+
+    @cached_property
+    def _cumulated(self) -> FloatArray:
+        return np.concatenate([[0.0], np.cumsum(self._part_weights)])
+
+    def _part_of(self, cells: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a cell of the parts for every cell."""
+        first, last = (r[cells] for r in self._part_ranges)
+        low, high = self._cumulated[first], self._cumulated[last]
+        points = np.minimum(low + rng.random(len(cells)) * (high - low), np.nextafter(high, low))
+        leaves = np.searchsorted(self._cumulated, points, side="right") - 1
+        parts = self._part_cells[np.minimum(leaves, len(self._part_cells) - 1)]
+        if not len(self.atoms):
+            return np.asarray(parts)
+        of_atom = np.searchsorted(self.atoms, self._layout.starts[cells])
+        own = self._parts._layout.of_atom[np.minimum(of_atom, len(self.atoms) - 1)]
+        return np.where(self._layout.atom[cells], own, parts)
 
     def _between(self, cells: IntArray, rng: np.random.Generator) -> FloatArray:
         low, high = self._layout.starts[cells], self._layout.stops[cells]

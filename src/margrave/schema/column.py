@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,10 @@ class Encoded:
 class Column(Protocol):
     """One column: its public declaration, and the map between its values and its codes."""
 
-    kind: ClassVar[str]
+    @property
+    def kind(self) -> str:
+        """Its kind, as in the schema file."""
+        ...
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from margrave.schema import validators
-from margrave.schema.bins import Binning, equal_width, given_edges
+from margrave.schema.bins import Binning, Leaves, equal_width, given_edges
 from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.parsing import Mask
 from margrave.types import FloatArray, IntArray
@@ -33,6 +33,12 @@ class Line(Protocol):
     def edges(self) -> Sequence[Any] | None: ...
     @property
     def atoms(self) -> Sequence[Any]: ...
+    @property
+    def leaf_edges(self) -> Sequence[float]: ...
+    @property
+    def leaf_weights(self) -> Sequence[float]: ...
+    @property
+    def mean(self) -> Sequence[float]: ...
     @property
     def outside(self) -> str | None: ...
     @property
@@ -72,6 +78,42 @@ def settle(column: Line, bound: Callable[[str, Any], Any]) -> None:
             )
     outside = validators.policy(name, column.outside or "clip", allowed, missing=missing)
     set_fields(column, low=low, high=high, bins=bins, edges=edges, atoms=atoms, outside=outside)
+    _settle_leaves(column)
+
+
+def _settle_leaves(column: Line) -> None:
+    """Check the leaves: numbers of the line, whose edges hold all edges of the bins."""
+    name = column.name
+    edges, weights = (
+        tuple(
+            validators.real(name, key, v)
+            for v in validators.listed(name, key, getattr(column, key))
+        )
+        for key in ("leaf_edges", "leaf_weights")
+    )
+    mean = tuple(
+        validators.real(name, "mean", v) for v in validators.listed(name, "mean", column.mean)
+    )
+    if mean and (len(mean) != 3 or not mean[1] <= mean[0] <= mean[2]):
+        raise validators.column_error(
+            name, "mean is not an estimate and the ends of its interval.", "Take mean out."
+        )
+    set_fields(column, leaf_edges=edges, leaf_weights=weights, mean=mean)
+    if not edges and not weights:
+        return
+    if len(edges) != len(weights) + 1 or len(weights) > validators.MAX_BINS:
+        raise validators.column_error(
+            name, "leaf_edges has not one number more than leaf_weights.", "Take both out."
+        )
+    if any(a >= b for a, b in pairwise(edges)) or any(w < 0 for w in weights):
+        raise validators.column_error(
+            name, "leaf_edges do not increase, or a weight is negative.", "Take both out."
+        )
+    bins = column.cells.edges
+    if edges[0] != bins[0] or edges[-1] != bins[-1] or not np.isin(bins, edges).all():
+        raise validators.column_error(
+            name, "leaf_edges lack an edge of its bins.", "Take leaf_edges and leaf_weights out."
+        )
 
 
 def cells_of(
@@ -83,9 +125,11 @@ def cells_of(
         edges = equal_width(low, high, column.bins or BINS, whole=whole)
     else:
         edges = given_edges(low, high, [at(e) for e in column.edges], whole=whole)
-    return Binning(
-        edges, np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64)), whole, decimals
-    )
+    atoms = np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64))
+    leaves = None
+    if column.leaf_edges:
+        leaves = Leaves(np.array(column.leaf_edges), np.array(column.leaf_weights))
+    return Binning(edges, atoms, whole, decimals, leaves)
 
 
 def encoded_of(column: Line, cells: Binning, values: FloatArray, empty: Mask) -> Encoded:

@@ -40,6 +40,9 @@ class Integer:
     bins: int | None = None
     edges: Sequence[int] | None = None
     atoms: Sequence[int] = ()
+    leaf_edges: Sequence[float] = ()
+    leaf_weights: Sequence[float] = ()
+    mean: Sequence[float] = ()
     missing: bool = False
     outside: str = ""
     kind: ClassVar[str] = "integer"
@@ -103,6 +106,9 @@ class Real:
     bins: int | None = None
     edges: Sequence[float] | None = None
     atoms: Sequence[float] = ()
+    leaf_edges: Sequence[float] = ()
+    leaf_weights: Sequence[float] = ()
+    mean: Sequence[float] = ()
     decimals: int | None = None
     missing: bool = False
     outside: str = ""
@@ -184,6 +190,9 @@ class Date:
     bins: int | None = None
     edges: Sequence[date] | None = None
     atoms: Sequence[date] = ()
+    leaf_edges: Sequence[float] = ()
+    leaf_weights: Sequence[float] = ()
+    mean: Sequence[float] = ()
     format: str | None = None
     missing: bool = False
     outside: str = ""
@@ -255,6 +264,9 @@ class Timestamp:
     bins: int | None = None
     edges: Sequence[datetime] | None = None
     atoms: Sequence[datetime] = ()
+    leaf_edges: Sequence[float] = ()
+    leaf_weights: Sequence[float] = ()
+    mean: Sequence[float] = ()
     unit: str = "second"
     format: str | None = None
     missing: bool = False

@@ -23,6 +23,7 @@ from margrave.schema.categorical import Categorical, Coded
 from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column, encode_each_once
 from margrave.schema.constraints import Constraint, check_constraints, check_possible, declared_of
+from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
 from margrave.schema.numeric import for_reading_output
 from margrave.schema.order_sampling import Drawn, decode_in_order
@@ -91,7 +92,30 @@ class Schema:
                 )
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_constraints(self.constraints)
+        self._check_learning()
         check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
+
+    def _check_learning(self) -> None:
+        learned = {c.name for c in self.to_learn}
+        for constraint in self.constraints:
+            for name in learned.intersection(constraint.columns):
+                raise SchemaError(
+                    f"Column {name!r} is to be learned, and a constraint names it.",
+                    remedy="Declare its bounds or categories, or take the constraint out.",
+                )
+
+    @property
+    def to_learn(self) -> tuple[Learn, ...]:
+        """The columns whose bounds or categories a run learns first."""
+        return tuple(c for c in self.columns if isinstance(c, Learn))
+
+    def check_declared(self) -> None:
+        """Raise ``SchemaError`` if a column is still to be learned, where its codes are needed."""
+        for column in self.to_learn:
+            raise SchemaError(
+                f"Column {column.name!r} is to be learned: its codes have no meaning yet.",
+                remedy="Use the schema of a release that learned it, or declare the column.",
+            )
 
     @staticmethod
     def coded(sizes: Mapping[str, int]) -> Schema:

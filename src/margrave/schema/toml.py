@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from margrave.errors import SchemaError
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
+from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.references import ReferencedFile, References, read_files, write_files
 from margrave.schema.toml_constraints import read_constraint, write_constraint
@@ -112,7 +113,8 @@ def _column(table: Mapping[str, Any], position: int, place: str, references: Ref
                 f"{called}: {'it has no kind' if kind is None else 'its kind is unknown'}.",
                 remedy=f"Write kind = with one of: {', '.join(KINDS)}.",
             )
-        known = {f.name: f for f in fields(KINDS[kind])}
+        learn = "learn" in table
+        known = _keys(Learn if learn else KINDS[kind])
         for key in table:
             if key not in known and key != "kind":
                 raise SchemaError(
@@ -127,10 +129,14 @@ def _column(table: Mapping[str, Any], position: int, place: str, references: Ref
         said = {k: v for k, v in table.items() if k != "kind"}
         if "categories" in said:
             said["categories"] = categories_of(said["categories"], str(name), references)
-        made: Column = KINDS[kind](**said)
+        made: Column = Learn(of=kind, **said) if learn else KINDS[kind](**said)
         return made
     except SchemaError as error:
         raise SchemaError(f"{place}{error.message}", remedy=error.remedy) from None
+
+
+def _keys(of: type[Any]) -> dict[str, Field[Any]]:
+    return {f.name: f for f in fields(of) if f.name != "of"}
 
 
 def _near(text: str, key: str) -> str:
@@ -168,11 +174,8 @@ def write(
     for column in columns:
         lines += ["", *comment(remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
-        rest = (
-            (f.name, getattr(column, f.name))
-            for f in fields(KINDS[column.kind])
-            if f.name != "name"
-        )
+        keys = _keys(Learn if isinstance(column, Learn) else KINDS[column.kind])
+        rest = ((key, getattr(column, key)) for key in keys if key != "name")
         lines += [line(k, v) for k, v in rest if says(v)]
     for constraint in constraints:
         lines += ["", *write_constraint(constraint)]

@@ -32,6 +32,7 @@ class TinySchema:
     domain: Domain
     draft: bool = False
     person: str | None = None
+    to_learn: tuple[Column, ...] = ()
 
     def column(self, name: str) -> Column:
         """Return a column whose codes stand for themselves."""

@@ -1,8 +1,10 @@
 """The transcript of a run: everything that left the gate."""
 
+from margrave.transcript.column_answer import ColumnAnswer
+from margrave.transcript.description import Description
+from margrave.transcript.discovery import Discovery
 from margrave.transcript.entries import (
     Answer,
-    Description,
     Entry,
     HalfSpaceSelection,
     Hindsight,
@@ -17,7 +19,9 @@ from margrave.transcript.transcript import Transcript
 
 __all__ = [
     "Answer",
+    "ColumnAnswer",
     "Description",
+    "Discovery",
     "Entry",
     "HalfSpaceSelection",
     "Hindsight",

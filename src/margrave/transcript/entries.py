@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,38 +22,12 @@ from margrave.marginal import (
     QueryFamily,
     SingleQuery,
 )
+from margrave.transcript.column_answer import ColumnAnswer
+from margrave.transcript.description import Description, cells, one_of, plus_minus
+from margrave.transcript.discovery import Discovery
 from margrave.types import Clique, FloatArray, IntArray
 
 Plain = dict[str, Any]
-
-
-class Description(NamedTuple):
-    """An entry in words: a sentence, how many cells or candidates, the noise in records or the epsilon, the price."""
-
-    what: str
-    size: str
-    noise: str
-    rho: Fraction = Fraction(0)
-
-    def line(self) -> str:
-        """Return it all in one line."""
-        words = [self.what, self.size, self.noise, f"rho {float(self.rho):.4g}" if self.rho else ""]
-        return ", ".join(word for word in words if word)
-
-
-def cells(number: int) -> str:
-    """Return a number of cells in words."""
-    return "1 cell" if number == 1 else f"{number:,} cells"
-
-
-def one_of(number: int) -> str:
-    """Return a number of candidates in words."""
-    return f"1 of {number:,}"
-
-
-def plus_minus(scale: float) -> str:
-    """Return a noise scale in words."""
-    return f"\N{PLUS-MINUS SIGN}{scale:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,4 +384,6 @@ Entry = (
     | HalfSpaceSelection
     | PublicReading
     | PublicTotal
+    | ColumnAnswer
+    | Discovery
 )

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from margrave.marginal import TOTAL
+from margrave.transcript.column_answer import ColumnAnswer
+from margrave.transcript.discovery import Discovery
 from margrave.transcript.entries import (
     Answer,
     Entry,
@@ -94,6 +96,16 @@ class Transcript:
         """The cliques of all marginals and queries, each once; without those of the row count."""
         asked = (a.query.clique for a in self.answers if a.query != TOTAL)
         return tuple(dict.fromkeys([*(e.clique for e in self.evidence), *asked]))
+
+    @property
+    def column_answers(self) -> tuple[ColumnAnswer, ...]:
+        """The noisy answers about raw columns."""
+        return tuple(e for e in self.entries if isinstance(e, ColumnAnswer))
+
+    @property
+    def discoveries(self) -> tuple[Discovery, ...]:
+        """The frequent values of open columns."""
+        return tuple(e for e in self.entries if isinstance(e, Discovery))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

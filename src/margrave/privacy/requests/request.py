@@ -16,11 +16,13 @@ from margrave.domain import Domain
 from margrave.errors import InputError, MargraveError
 from margrave.marginal import IDENTITY, LinearMap, SingleQuery
 from margrave.privacy.noise import Randomness
+from margrave.schema.column_queries import ColumnQuery
+from margrave.schema.learn import Learn
 from margrave.transcript import Entry
-from margrave.types import Clique, FloatArray, IntArray
+from margrave.types import AnyArray, Clique, FloatArray, IntArray
 from margrave.unit import Unit
 
-Counts = Mapping[Clique, IntArray]
+Counts = Mapping[Clique, AnyArray]
 A = TypeVar("A", IntArray, FloatArray)
 E = TypeVar("E", bound=Entry, covariant=True)
 
@@ -33,11 +35,17 @@ class PublicKnowledge:
         domain: The table's domain.
         unit: The unit of privacy.
         vouched: Classes of scores whose sensitivity the custodian vouches for.
+        to_learn: Columns whose codes have no meaning yet.
     """
 
     domain: Domain
     unit: Unit
     vouched: tuple[type, ...] = ()
+    to_learn: tuple[Learn, ...] = ()
+
+    def leaves_open(self, column: str, *, number: bool) -> bool:
+        """Return whether a column is to be learned: a number, date or time, or else one of categories."""
+        return any(c.name == column and c.is_number == number for c in self.to_learn)
 
     def cliques(self, named: Iterable[Clique]) -> tuple[Clique, ...]:
         """Return cliques in canonical form.
@@ -76,13 +84,18 @@ class Request(ABC, Generic[E]):
     them. The ledger, the journal and the transcript describe the question by its methods.
 
     Privacy:
-        ``question().rho`` bounds what ``draw`` spends (zCDP), for the unit that it was made for.
+        ``question().rho`` and ``.delta`` bound what ``draw`` spends (zCDP), for the unit that it was made for.
     """
 
     @property
     @abstractmethod
     def counted(self) -> Sequence[Clique]:
         """The marginals that are counted for it."""
+
+    @property
+    def raw(self) -> tuple[str, ColumnQuery | None] | None:
+        """A raw column, and what is tallied of it in place of marginals: a query, or None for its values."""
+        return None
 
     @abstractmethod
     def question(self) -> Question:

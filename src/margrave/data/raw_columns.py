@@ -1,0 +1,71 @@
+"""The raw values of columns to learn: points of a line, or texts, one per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from margrave.frames import columns_of
+from margrave.schema import Column, Schema
+from margrave.types import AnyArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RawColumns:
+    """Sensitive values, for the gate only.
+
+    Args:
+        points: For each number, date or time a point per row, NaN for a missing value.
+        texts: For each categorical column a text per row, null for a missing value.
+    """
+
+    points: Mapping[str, FloatArray] = field(default_factory=dict)
+    texts: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    @staticmethod
+    def of(frame: Any, schema: Schema) -> RawColumns:
+        """Return the values of a frame in the columns that its schema leaves to learn."""
+        found = columns_of(frame, [c.name for c in schema.to_learn])
+        points, texts = {}, {}
+        for column in schema.to_learn:
+            if column.is_number:
+                read = [column.points(piece) for piece in found[column.name]]
+                points[column.name] = np.concatenate([np.empty(0), *read])
+            else:
+                texts[column.name] = pa.concat_arrays(
+                    [pa.nulls(0, pa.string()), *map(column.texts, found[column.name])]
+                )
+        return RawColumns(points, texts)
+
+    @staticmethod
+    def joined(pieces: Sequence[RawColumns]) -> RawColumns:
+        """Return the rows of all pieces, in order."""
+        first = pieces[0]
+        points = {n: np.concatenate([p.points[n] for p in pieces]) for n in first.points}
+        texts = {n: pa.concat_arrays([p.texts[n] for p in pieces]) for n in first.texts}
+        return RawColumns(points, texts)
+
+    def take(self, rows: IntArray) -> RawColumns:
+        """Return some of the rows."""
+        points = {n: values[rows] for n, values in self.points.items()}
+        return RawColumns(points, {n: t.take(pa.array(rows)) for n, t in self.texts.items()})
+
+    def value_counts(self, name: str) -> tuple[AnyArray, IntArray]:
+        """Return the distinct texts of a column, and their counts; the last count is of nulls."""
+        found = pc.value_counts(self.texts[name].drop_null())
+        texts = np.array(found.field(0).to_pylist(), dtype=np.object_)
+        counts = found.field(1).to_numpy(zero_copy_only=False)
+        return texts, np.append(counts, self.texts[name].null_count).astype(np.int64)
+
+    def codes(self, column: Column) -> IntArray:
+        """Return the codes of a learned column."""
+        if column.name in self.texts:
+            return column.encode(self.texts[column.name]).codes
+        points, cells = self.points[column.name], column.cells  # type: ignore[attr-defined]
+        missing = np.isnan(points)
+        return np.where(missing, column.size - 1, cells.locate(np.where(missing, 0.0, points)))

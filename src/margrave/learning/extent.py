@@ -1,0 +1,121 @@
+"""Step 2: the range of a column, from noisy counts on a logarithmic grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margrave.learning.hysteresis import grown
+from margrave.learning.line import UnitLine
+from margrave.schema.column_queries import LineCells
+from margrave.schema.parsing import Mask
+from margrave.transcript import ColumnAnswer
+from margrave.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """A range of coordinates ``[low, high)``, and what the grid says of its inside.
+
+    Args:
+        low, high: The range; ``high`` is the first coordinate beyond it if the line has a unit.
+        edges, counts: The grid within the range, and its noisy counts, not negative.
+        rows: The noisy number of values that are not missing.
+        hidden: Values that may lie beyond the range without showing.
+        dense: The number of cells that hold mass.
+    """
+
+    low: float
+    high: float
+    edges: FloatArray
+    counts: FloatArray
+    rows: float
+    hidden: float
+    dense: int
+
+
+def logarithmic_grid(line: UnitLine) -> FloatArray:
+    """Return the edges of half-octaves on both sides of zero, and of zero alone."""
+    halves = 2.0 ** (np.arange(0 if line.is_whole else -40, 83) / 2)
+    positive = np.unique(np.ceil(halves)) if line.is_whole else halves
+    if line.is_whole:  # [a, b) on the right; the mirror image of its whole numbers on the left
+        return np.concatenate([1.0 - positive[::-1], positive])
+    tiny = np.nextafter(0.0, 1.0)
+    return np.concatenate([-positive[::-1], [0.0, tiny], positive])
+
+
+def range_query(line: UnitLine) -> LineCells:
+    """Return the counts on the logarithmic grid."""
+    return LineCells(tuple(line.points(logarithmic_grid(line)).tolist()))
+
+
+def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
+    """Return the range that holds the mass, or None if no cell shows any."""
+    grid = logarithmic_grid(line)
+    edges = np.concatenate([[2 * grid[0]], grid, [2 * grid[-1]]])
+    counts, sigma = answer.values[:-1].astype(np.float64), answer.scale
+    kept = grown(counts, sigma, seed=4.5) | _octaves(counts, sigma)
+    if not kept.any():
+        return None
+    first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
+    while last > first and counts[last] < sigma:  # the empty half of an octave
+        last -= 1
+    while first < last and counts[first] < sigma:
+        first += 1
+    rows = max(float(counts.sum()), 1.0)
+    # the tail is extrapolated on the side away from zero
+    if edges[last] > 0:
+        last += _grows(counts[: last + 1][::-1], sigma) and last + 1 < len(counts)
+    if edges[first + 1] <= 0:
+        first -= _grows(counts[first:], sigma) and first > 0
+    low, high = float(edges[first]), float(edges[last + 1])
+    if 0 < low < high / 16:
+        low = 0.0
+    if high <= 0 and -high < -low / 16:
+        high = 1.0 if line.is_whole else 0.0
+    inside = slice(first, last + 1)
+    own = np.concatenate([edges[inside], [high]])
+    own[0], own[-1] = low, high
+    return Extent(low, high, own, np.maximum(counts[inside], 0), rows, 2 * sigma, int(kept.sum()))
+
+
+def _octaves(counts: FloatArray, sigma: float) -> Mask:
+    """Return the half-octaves in octaves with mass, for both ways of pairing them."""
+    kept = np.zeros(len(counts), dtype=np.bool_)
+    for start in (0, 1):
+        pairs = counts[start : start + (len(counts) - start) // 2 * 2].reshape(-1, 2).sum(axis=1)
+        mass = np.repeat(grown(pairs, sigma * np.sqrt(2), seed=4.5), 2)
+        kept[start : start + len(mass)] |= mass
+    return np.asarray(kept)
+
+
+def _grows(counts: FloatArray, sigma: float) -> bool:
+    """Return whether rows are expected beyond the end, given the counts from the end inwards."""
+    if len(counts) < 4:
+        return False
+    last, before = float(counts[:2].sum()), float(counts[2:4].sum())
+    if before <= 3 * sigma * np.sqrt(2) or last <= 0:
+        return False
+    ratio = last / before
+    return ratio < 0.7 and last * ratio / (1 - ratio) > 2 * sigma * np.sqrt(2)
+
+
+def given_extent(low: float, high: float) -> Extent:
+    """Return a range between public bounds."""
+    edges = np.array([low, high])
+    return Extent(low, high, edges, np.ones(1), 0.0, 0.0, 1)
+
+
+def bounded(extent: Extent, low: float | None, high: float | None) -> Extent:
+    """Return the part of a range within public bounds."""
+    start = extent.low if low is None else max(extent.low, low)
+    stop = extent.high if high is None else min(extent.high, high)
+    if stop <= start:
+        start, stop = (low, low + 1) if low is not None else (stop - 1, stop)
+    edges = np.clip(extent.edges, start, stop)
+    width = np.diff(edges)
+    edges = np.concatenate([edges[:-1][width > 0], [stop]])
+    edges[0] = start
+    counts = extent.counts[width > 0] if (width > 0).any() else np.ones(len(edges) - 1)
+    return Extent(start, stop, edges, counts, extent.rows, extent.hidden, extent.dense)

@@ -1,0 +1,188 @@
+"""Learn a number, date or time: unit, range, zoom, grid, tree, interval, and bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from margrave.learning.bins import bins_of
+from margrave.learning.decimals import decimals_of
+from margrave.learning.extent import Extent, bounded, extent_of, given_extent, range_query
+from margrave.learning.grid import grid_of
+from margrave.learning.interval import LearnedMean, mean_of
+from margrave.learning.line import UnitLine
+from margrave.learning.noisy_column import NoisyColumn
+from margrave.learning.shares import LearningShares
+from margrave.learning.tree import CountTree
+from margrave.learning.zoom import zoom_of
+from margrave.schema.column_queries import ClippedSum, DecimalCells
+from margrave.schema.learn import Learn
+from margrave.schema.numeric import UNITS, Integer, Numeric, Real, Timestamp
+from margrave.schema.parsing import EPOCH
+from margrave.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedNumber:
+    """A learned number, date or time.
+
+    Args:
+        column: The column that was to be learned.
+        tree: The tree over its range.
+        masses: The estimated count of each cell.
+        leaf_edges: Coordinates between cells of different density.
+        mean: The mean with its uncertainty.
+        widest: The range before a zoom, in coordinates.
+    """
+
+    column: Learn
+    tree: CountTree
+    masses: FloatArray
+    leaf_edges: FloatArray
+    mean: LearnedMean
+    widest: tuple[float, float]
+
+    @property
+    def line(self) -> UnitLine:
+        """The column's line."""
+        return self.tree.line
+
+    def clipped_sum(self) -> ClippedSum | None:
+        """Return the sum that makes the mean better; None if the range is one point.
+
+        It takes in what a zoom cut off.
+        """
+        low, high = self.line.points(np.array(self.widest))
+        if not low < high:
+            return None
+        return ClippedSum(float(low), float(high), float(np.clip(self.mean.estimate, low, high)))
+
+    def with_sum(self, noisy: NoisyColumn, rho: Fraction) -> LearnedNumber:
+        """Return it with the mean improved by a clipped sum, bought with rho (zCDP)."""
+        query = self.clipped_sum()
+        if query is None:
+            return self
+        return replace(self, mean=self.mean.with_sum(noisy.measure(query, rho)))
+
+    def declared(self, joint_scale: float) -> Numeric:
+        """Return the column with bounds, bins and leaves.
+
+        Args:
+            joint_scale: The noise scale of the mechanism's first measurements, in records.
+        """
+        edges, points = self.tree.edges, self.line.means(self.tree.edges)
+        starts = edges[bins_of(self.masses, points, joint_scale, self.column.max_bins)]
+        starts, atoms = _without_tiny_cell(starts)
+        leaves = np.unique(np.concatenate([self.leaf_edges, starts]))
+        leaves, _ = _without_tiny_cell(leaves)
+        mass = np.concatenate([[0.0], np.cumsum(self.masses)])
+        weights = np.diff(mass[np.searchsorted(edges, leaves)])
+        return self._column(starts, leaves, weights, atoms)
+
+    def _column(
+        self, edges: FloatArray, leaves: FloatArray, weights: FloatArray, atoms: tuple[float, ...]
+    ) -> Numeric:
+        name, mean = self.column.name, self._stated_mean()
+        total = max(float(weights.sum()), 1.0)
+        shares = tuple(float(f"{w / total:.6g}") for w in weights)
+        if self.column.of == "real":
+            bins, cells = self.line.points(edges).tolist(), self.line.points(leaves).tolist()
+            if (
+                self.line.is_whole
+            ):  # the last bin is closed: it ends between its last value and the next
+                bins[-1] = cells[-1] = float(self.line.points(edges[-1:] - 0.5)[0])
+            return Real(
+                name, bins[0], bins[-1], edges=bins[1:-1], atoms=atoms, decimals=self.line.decimals,
+                missing=True, leaf_edges=cells, leaf_weights=shares, mean=mean,
+            )  # fmt: skip
+        value = _value_of(self.column)
+        low, high = value(edges[0]), value(edges[-1] - 1)
+        made = self.column.reader
+        own: dict[str, Any] = {"bins": None, "edges": [value(e) for e in edges[1:-1]]}
+        leaf: dict[str, Any] = {"leaf_edges": leaves.tolist(), "leaf_weights": shares}
+        return replace(made, low=low, high=high, missing=True, mean=mean, **own, **leaf)
+
+    def _stated_mean(self) -> tuple[float, float, float]:
+        low, high = self.mean.interval
+        return self.mean.estimate, low, high
+
+
+def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNumber | None:
+    """Return what rho buys about a column, or None if its noise hides where the values lie.
+
+    Args:
+        column: A number, date or time.
+        noisy: The raw column.
+        rho: The price of all questions (zCDP).
+    """
+    line, left = UnitLine(0), rho
+    if column.of == "real":
+        line = UnitLine(decimals_of(noisy.measure(DecimalCells(), rho * LearningShares.decimals)))
+        left -= rho * LearningShares.decimals
+    low, high = _bounds(column, line)
+    cut = 0.0
+    if low is not None and high is not None:
+        extent: Extent | None = given_extent(low, high)
+    else:
+        extent = extent_of(noisy.measure(range_query(line), rho * LearningShares.extent), line)
+        left -= rho * LearningShares.extent
+    if extent is None:
+        return None
+    extent = _representable(column, bounded(extent, low, high))
+    widest = extent.low, extent.high
+    if (zoom := zoom_of(extent, line)) is not None:
+        extent, cut = zoom.applied(extent, noisy.measure(zoom.query, rho * LearningShares.zoom))
+        left -= rho * LearningShares.zoom
+    tree = CountTree(grid_of(extent, line), line)
+    answers = [noisy.measure(q, left / len(tree.levels)) for q in tree.queries()]
+    sigmas = [a.scale for a in answers]
+    masses, leaves = tree.estimate(tree.counts(answers), sigmas)
+    return LearnedNumber(
+        column, tree, masses, leaves, mean_of(tree, masses, sigmas, extent.hidden, cut), widest
+    )
+
+
+def _bounds(column: Learn, line: UnitLine) -> tuple[float | None, float | None]:
+    """Return the public bounds as coordinates; the upper one is the first beyond whole numbers."""
+    low = None if column.low is None else line.coordinate(column.reader.point(column.low))
+    high = None if column.high is None else line.coordinate(column.reader.point(column.high))
+    return low, None if high is None else high + line.is_whole
+
+
+def _representable(column: Learn, extent: Extent) -> Extent:
+    """Return the part of a range that the column's kind can hold."""
+    low, high = -(2.0**52), 2.0**52  # whole numbers are exact
+    if column.of in ("date", "timestamp"):
+        seconds = 86400 if column.of == "date" else UNITS[str(column.unit)]
+        low = np.ceil((datetime.min - EPOCH).total_seconds() / seconds) + 1
+        high = np.floor((datetime.max - EPOCH).total_seconds() / seconds) - 1
+    return bounded(extent, low, high)
+
+
+def _value_of(column: Learn) -> Callable[[float], Any]:
+    """Return the map from coordinates to values of a whole column."""
+    reader = column.reader
+    if isinstance(reader, Integer):
+        return int
+    seconds = UNITS[reader.unit] if isinstance(reader, Timestamp) else 86400
+    timed = isinstance(reader, Timestamp)
+
+    def value(coordinate: float) -> Any:
+        moment = EPOCH + timedelta(seconds=int(coordinate) * seconds)
+        return moment if timed else moment.date()
+
+    return value
+
+
+def _without_tiny_cell(edges: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
+    """Return edges without the one just above zero; zero is then a point mass."""
+    tiny = np.nextafter(0.0, 1.0)
+    alone = edges == tiny
+    if not alone.any():
+        return edges, ()
+    return edges[~alone], (0.0,)

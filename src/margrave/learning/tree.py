@@ -1,0 +1,130 @@
+"""Step 5: a tree of counts over the grid, made consistent, not negative, and pruned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from margrave.learning.line import UnitLine
+from margrave.schema.column_queries import LineCells
+from margrave.schema.parsing import Mask
+from margrave.transcript import ColumnAnswer
+from margrave.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class CountTree:
+    """Nodes over the cells of a grid: those of a level split the cells into groups of equal number.
+
+    Args:
+        edges: Coordinates of the cells' edges, k + 1 of them.
+        line: The line.
+    """
+
+    edges: FloatArray
+    line: UnitLine
+    fanout: ClassVar[int] = 4
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len(self.edges) - 1
+
+    @cached_property
+    def levels(self) -> list[IntArray]:
+        """For each level, coarsest first, the first cell of every node, and the number of cells."""
+        depth = max(1, math.ceil(math.log(self.cells, self.fanout) - 1e-9)) if self.cells > 1 else 1
+        spans = [self.fanout ** (depth - level) for level in range(1, depth + 1)]
+        return [np.append(np.arange(0, self.cells, span), self.cells) for span in spans]
+
+    def queries(self) -> list[LineCells]:
+        """Return a query per level. The outer nodes hold what lies beyond the range."""
+        return [self._query(level) for level in self.levels]
+
+    def _query(self, level: IntArray) -> LineCells:
+        inner = self.edges[level[1:-1]]
+        if not len(inner):  # one node: an edge that splits nothing off
+            inner = self.edges[:1]
+        return LineCells(tuple(self.line.points(inner).tolist()))
+
+    def counts(self, answers: list[ColumnAnswer]) -> list[FloatArray]:
+        """Return the noisy counts of the nodes of every level."""
+        found = []
+        for level, answer in zip(self.levels, answers, strict=True):
+            counts = answer.values[:-1].astype(np.float64)
+            found.append(counts if len(counts) == len(level) - 1 else np.array([counts.sum()]))
+        return found
+
+    def estimate(
+        self, counts: list[FloatArray], sigmas: list[float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the estimated count of every cell, and the edges of the leaves.
+
+        Args:
+            counts: The noisy counts of the nodes of every level.
+            sigmas: The noise scale of each level.
+        """
+        values, variances = self._upward(counts, sigmas)
+        parents = np.maximum(
+            self._projected(values[0][None, :], np.array([max(values[0].sum(), 0.0)]))[0], 0
+        )
+        starts, whole = self.levels[0], np.zeros(len(parents), dtype=np.bool_)
+        for depth in range(1, len(self.levels)):
+            below = self.levels[depth]
+            of = np.searchsorted(starts, below[:-1], side="right") - 1
+            place = np.arange(len(of)) - np.searchsorted(of, of)
+            children = np.full((len(parents), self.fanout), -np.inf)
+            children[of, place] = values[depth]
+            widths = np.zeros_like(children)
+            widths[of, place] = np.diff(self.edges[below])
+            flat = self._are_flat(children, widths, float(variances[depth].mean())) | whole
+            even = parents[:, None] * widths / widths.sum(axis=1, keepdims=True)
+            split = np.where(flat[:, None], even, self._projected(children, parents))
+            parents, starts, whole = split[of, place], below, flat[of]
+        return parents, self._leaves(parents)
+
+    def _upward(
+        self, counts: list[FloatArray], sigmas: list[float]
+    ) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Combine each node's own count with the sum of its children's, by inverse variance."""
+        values = [c.copy() for c in counts]
+        variances = [np.full(len(c), s**2) for c, s in zip(counts, sigmas, strict=True)]
+        for depth in range(len(counts) - 2, -1, -1):
+            of = np.searchsorted(self.levels[depth], self.levels[depth + 1][:-1], side="right") - 1
+            total = np.bincount(of, values[depth + 1])
+            spread = np.bincount(of, variances[depth + 1])
+            own = variances[depth]
+            values[depth] = (values[depth] * spread + total * own) / (own + spread)
+            variances[depth] = own * spread / (own + spread)
+        return values, variances
+
+    @staticmethod
+    def _are_flat(children: FloatArray, widths: FloatArray, variance: float) -> Mask:
+        """Return for each node whether its children do not differ from counts by their widths."""
+        real = np.isfinite(children)
+        known = np.where(real, children, 0.0)
+        expected = known.sum(axis=1, keepdims=True) * widths / widths.sum(axis=1, keepdims=True)
+        deviation = (np.where(real, known - expected, 0.0) ** 2).sum(axis=1)
+        degrees = np.maximum(real.sum(axis=1) - 1, 0)
+        flat = deviation <= variance * (degrees + 2 * np.sqrt(2 * degrees))
+        return np.asarray(flat & (degrees > 0))  # an only child may have different children
+
+    @staticmethod
+    def _projected(children: FloatArray, totals: FloatArray) -> FloatArray:
+        """Return the nearest rows that are not negative and have the given sums."""
+        ordered = -np.sort(-children, axis=1)
+        sums = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
+        shifts = (sums - totals[:, None]) / np.arange(1, children.shape[1] + 1)
+        active = np.maximum((ordered > shifts).sum(axis=1), 1)
+        shift = shifts[np.arange(len(children)), active - 1]
+        return np.asarray(np.maximum(children - shift[:, None], 0.0))
+
+    def _leaves(self, masses: FloatArray) -> FloatArray:
+        """Return the edges between cells of different density."""
+        density = masses / np.maximum(np.diff(self.edges), 1e-300)  # the cell of zero alone is tiny
+        changes = np.abs(np.diff(density)) > 1e-9 * np.maximum(density[1:], density[:-1])
+        return np.asarray(self.edges[np.concatenate([[True], changes, [True]])])

@@ -1,0 +1,102 @@
+"""The first stage of a run: columns that the schema leaves open are learned behind the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
+
+from margrave.accounting import Budget
+from margrave.accounting.thresholds import threshold_for
+from margrave.domain import Domain
+from margrave.errors import InputError, UnlearnableError
+from margrave.learning import GateColumn, advice_on, learn_schema
+from margrave.learning.shares import LearningShares, column_share
+from margrave.mechanisms import Mechanism
+from margrave.privacy import Gaussian, Private
+from margrave.schema import Schema
+from margrave.unit import Unit
+
+
+def budget_for(schema: Schema, epsilon: float, delta: float) -> Budget:
+    """Return the budget of a run: a tenth of delta is for thresholds if the schema has categories to learn.
+
+    Raises:
+        InputError: If epsilon or delta is out of range.
+    """
+    is_open = any(not c.is_number for c in schema.to_learn)
+    return Budget.approx(epsilon, delta, delta / 10 if is_open else 0.0)
+
+
+def check_thresholds(schema: Schema, budget: Budget, unit: Unit) -> None:
+    """Raise ``InputError`` if categories are to be learned and the budget buys no threshold."""
+    names = [c.name for c in schema.to_learn if not c.is_number]
+    if names and not budget.threshold_delta:
+        raise InputError(
+            f"The categories of {names[0]!r} are to be learned, and the budget has no delta for thresholds.",
+            remedy="Give Budget.approx(epsilon, delta, threshold_delta=delta / 10), or declare the categories.",
+        )
+    if names:
+        share = column_share(budget.rho * LearningShares.learning, len(schema.to_learn))
+        part = Fraction(budget.threshold_delta) / len(names)
+        threshold_for(unit, Gaussian.scale_for(share, unit), part)
+
+
+def mechanism_budget(schema: Schema, rho: Fraction) -> Fraction:
+    """Return the least that learning leaves for the mechanism (zCDP)."""
+    return rho * (1 - LearningShares.learning) if schema.to_learn else rho
+
+
+def learn_columns(
+    private: Private,
+    mechanism: Mechanism,
+    unlearnable: Literal["stop", "drop"],
+    threshold_delta: Fraction,
+    progress: Callable[[str, float], None] | None = None,
+) -> None:
+    """Learn the columns that the gate's schema leaves open, and let the gate adopt the learned schema.
+
+    Args:
+        private: The gate, before any other question.
+        mechanism: The mechanism that runs next; its noise sets how wide bins are.
+        unlearnable: "stop" raises for a column that cannot be learned; "drop" leaves it out.
+        threshold_delta: What thresholds may spend.
+        progress: Callback ``(stage, fraction)``.
+
+    Raises:
+        UnlearnableError: A column cannot be learned. The answers stay in the journal.
+
+    Privacy:
+        ``LearningShares.learning`` of the gate's budget, and ``threshold_delta``, at most.
+    """
+    schema = private.schema
+    if not schema.to_learn:
+        return
+    if progress is not None:
+        progress("learning columns", 0.0)
+    rest = mechanism_budget(schema, private.rho)
+    learning = learn_schema(
+        schema,
+        lambda name: GateColumn(name, private.measure_column),
+        private.discover,
+        private.rho - rest,
+        threshold_delta,
+    )
+    hidden = learning.unlearnable
+    if hidden and (unlearnable == "stop" or len(hidden) == len(schema.columns)):
+        names = ", ".join(repr(name) for name in hidden)
+        rare = [advice_on(d) for d in private.transcript.discoveries if d.column in hidden]
+        raise UnlearnableError(
+            " ".join([f"The noise hides where the values of {names} lie.", *rare]),
+            remedy="Public bounds or categories, more epsilon or fewer columns to learn help. Resume the run with"
+            ' --unlearnable drop (in Python unlearnable="drop") to go on without them.',
+        )
+    private.adopt(
+        learning.declared(schema, first_scale(mechanism, schema.domain, rest, private.unit))
+    )
+
+
+def first_scale(mechanism: Mechanism, domain: Domain, rho: Fraction, unit: Unit) -> float:
+    """Return the noise scale of the mechanism's first measurements, in records."""
+    steps = mechanism.steps(domain, rho, unit)
+    return steps[0].scale if steps else Gaussian.scale_for(rho / len(domain), unit)

@@ -1,0 +1,80 @@
+"""Reads of the table behind the gate: counts, and columns to learn until a schema takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from margrave.domain import Domain
+from margrave.errors import DataError, InputError
+from margrave.privacy.requests.discover import Discover
+from margrave.schema.column_queries import ColumnQuery
+from margrave.types import AnyArray, Clique, IntArray
+
+if TYPE_CHECKING:
+    from margrave.data import Table
+    from margrave.schema import Schema
+
+
+def check_learned(schema: Schema, cliques: Sequence[Clique]) -> None:
+    """Raise ``InputError`` if a marginal has a column whose codes have no meaning yet."""
+    to_learn = {c.name for c in schema.to_learn}
+    for name in to_learn.intersection(a for clique in cliques for a in clique) if to_learn else ():
+        raise InputError(
+            f"{name!r} is to be learned, so it has no codes to count yet. Nothing was spent.",
+            remedy="Learn it, and let the gate adopt the learned schema first.",
+        )
+
+
+def check_adoption(schema: Schema, learned: Schema) -> None:
+    """Raise ``InputError`` unless ``learned`` is ``schema`` with its columns to learn declared or left out."""
+    to_learn, declared = {c.name for c in schema.to_learn}, {c.name: c for c in learned.columns}
+    if not to_learn:
+        raise InputError("The gate has no columns to learn, so it adopts no schema.")
+    kept = [c.name for c in schema.columns if c.name in declared or c.name not in to_learn]
+    expected = [declared.get(c.name, c) if c.name in to_learn else c for c in schema.columns]
+    columns = tuple(c for c in expected if c.name in kept)
+    ignore = (*schema.ignore, *(c.name for c in schema.columns if c.name not in kept))
+    if learned.to_learn or learned != replace(schema, columns=columns, ignore=ignore):
+        raise InputError(
+            "The schema is not the gate's with its columns to learn declared or ignored.",
+            remedy="Replace the columns of schema.to_learn alone, and list those left out in ignore.",
+        )
+
+
+def tally(table: Table | None, column: str, query: ColumnQuery | None) -> dict[Clique, AnyArray]:
+    """Return the true answers of a query about a raw column, or all its values and their counts. For the gate only."""
+    raw = getattr(table, "raw", None)
+    if raw is None:
+        raise DataError(
+            "The table counts codes only, so its columns cannot be learned.",
+            remedy="Give the rows themselves, as a file or a frame, or declare the columns.",
+        )
+    if query is None:
+        values, counts = raw.value_counts(column)
+        return {Discover.values_key: values, Discover.counts_key: counts}
+    answers: IntArray = query.tally(raw.points[column])
+    if answers.dtype != np.int64 or answers.shape != (query.size,):
+        raise DataError("The column is tallied in the wrong shape or type.")
+    return {(column,): answers}
+
+
+def adopted(table: Table | None, schema: Schema) -> Table:
+    """Return the table with the codes of another schema. For the gate only."""
+    recoded: Callable[[Schema], Table] = getattr(table, "recoded")  # noqa: B009
+    return recoded(schema)
+
+
+def scan(table: Table | None, cliques: Sequence[Clique], domain: Domain) -> dict[Clique, IntArray]:
+    """Return the true counts of some cliques, read-only. For the gate only."""
+    assert table is not None
+    found = table.count(cliques)
+    counts = {clique: found[clique].view() for clique in cliques}
+    for clique, values in counts.items():
+        if values.dtype != np.int64 or values.shape != domain.shape(clique):
+            raise DataError("The table counts in the wrong shape or type.")
+        values.flags.writeable = False
+    return counts

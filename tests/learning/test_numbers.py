@@ -1,0 +1,205 @@
+"""Numbers learned from noisy answers: range, bins, leaves and the interval of the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from margrave.learning import LearnedNumber, learn_number
+from margrave.learning.decimals import decimals_of
+from margrave.learning.hysteresis import grown
+from margrave.learning.line import UnitLine
+from margrave.learning.tree import CountTree
+from margrave.schema import Date, Integer, Learn, Real, Timestamp
+from margrave.schema.column_queries import ClippedSum, DecimalCells
+from margrave.types import FloatArray
+from tests.support.noisy_columns import SimulatedColumn
+
+RHO = Fraction(1, 5000)
+
+
+def learned(
+    values: FloatArray, column: Learn, seed: int = 0, rho: Fraction = RHO
+) -> LearnedNumber | None:
+    return learn_number(column, SimulatedColumn(values, np.random.default_rng(seed)), rho)
+
+
+def some(found: LearnedNumber | None) -> LearnedNumber:
+    assert found is not None
+    return found
+
+
+def skewed(rng: np.random.Generator) -> FloatArray:
+    return np.round(np.exp(rng.normal(6, 1.2, 60_000)))
+
+
+def prices(rng: np.random.Generator) -> FloatArray:
+    return np.asarray(np.round(np.exp(rng.normal(3, 0.7, 60_000)), 2))
+
+
+def mostly_zero(rng: np.random.Generator) -> FloatArray:
+    values = np.exp(rng.normal(4, 1, 60_000))
+    values[rng.random(60_000) < 0.8] = 0.0
+    return np.asarray(values)
+
+
+def both_signs(rng: np.random.Generator) -> FloatArray:
+    return np.round(rng.normal(-3, 20, 60_000))
+
+
+def years(rng: np.random.Generator) -> FloatArray:
+    return np.asarray(rng.integers(1990, 2020, 60_000), dtype=np.float64)
+
+
+SHAPES: list[tuple[Callable[[np.random.Generator], FloatArray], str]] = [
+    (skewed, "integer"),
+    (prices, "real"),
+    (mostly_zero, "real"),
+    (both_signs, "integer"),
+    (years, "integer"),
+]
+
+
+@pytest.mark.parametrize(("shape", "kind"), SHAPES, ids=lambda s: getattr(s, "__name__", s))
+def test_intervals_of_the_mean_hold(shape: Callable[..., FloatArray], kind: str) -> None:
+    holds = within = 0
+    for seed in range(20):
+        values = shape(np.random.default_rng(100 + seed))
+        mean = some(learned(values, Learn("x", kind), seed)).mean
+        low, high = mean.interval
+        holds += low <= values.mean() <= high
+        within += abs(mean.estimate - values.mean()) <= mean.tolerance
+    assert holds >= 18
+    assert within >= 19
+
+
+@pytest.mark.parametrize(("shape", "kind"), SHAPES, ids=lambda s: getattr(s, "__name__", s))
+def test_values_drawn_from_leaves_have_the_real_deciles(
+    shape: Callable[..., FloatArray], kind: str
+) -> None:
+    rng = np.random.default_rng(5)
+    values = shape(rng)
+    column = some(learned(values, Learn("x", kind))).declared(10.0)
+    codes = column.cells.locate(values)
+    drawn = column.cells.draw(codes, rng)
+    deciles = np.unique(np.quantile(values, np.linspace(0.1, 0.9, 9)))
+    shares = [
+        np.bincount(np.searchsorted(deciles, v, "right"), minlength=len(deciles) + 1) / len(v)
+        for v in (values, drawn)
+    ]
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.02
+
+
+def test_every_bin_holds_three_noise_scales() -> None:
+    values = skewed(np.random.default_rng(1))
+    found = some(learned(values, Learn("x", "integer")))
+    for scale in (10.0, 200.0, 3000.0):
+        column = found.declared(scale)
+        starts = np.append([s[0] for s in column.cells.spans()], column.cells.edges[-1])
+        mass = np.concatenate([[0], np.cumsum(found.masses)])
+        sums = np.diff(mass[np.searchsorted(found.tree.edges, starts)])
+        assert (sums >= 3 * scale).all() or len(sums) == 1
+        assert column.size <= Learn("x", "integer").size
+
+
+def test_kinds_are_declared_as_themselves() -> None:
+    rng = np.random.default_rng(2)
+    days = np.asarray(rng.integers(17_000, 18_000, 50_000), dtype=np.float64)
+    date = some(learned(days, Learn("x", "date"))).declared(10.0)
+    assert isinstance(date, Date)
+    assert 2010 < date.low.year <= 2017
+    assert 2019 <= date.high.year < 2030
+    seconds = days * 86400
+    moment = some(learned(seconds, Learn("x", "timestamp"))).declared(10.0)
+    assert isinstance(moment, Timestamp)
+    assert abs(moment.mean[0] - seconds.mean()) < 40 * 86400
+    exact = datetime.fromtimestamp(moment.mean[0], UTC)
+    assert exact.year in (2017, 2018)
+    assert isinstance(some(learned(days, Learn("x", "integer"))).declared(10.0), Integer)
+    real = some(learned(days / 7, Learn("x", "real"))).declared(10.0)
+    assert isinstance(real, Real)
+    assert real.decimals is None
+
+
+def test_public_bounds_clip_and_need_no_range() -> None:
+    values = skewed(np.random.default_rng(3))
+    column = Learn("x", "integer", low=0, high=1000)
+    noisy = SimulatedColumn(np.clip(values, 0, 1000), np.random.default_rng(0))
+    made = some(learn_number(column, noisy, RHO)).declared(10.0)
+    assert (made.low, made.high) == (0, 1000)
+    assert sum(a.rho for a in noisy.asked) == RHO
+    assert len(noisy.asked) == 6  # a zoom and the levels of the tree
+    above = some(learned(values, Learn("x", "integer", low=0))).declared(10.0)
+    assert above.low == 0
+
+
+def test_a_column_of_little_but_noise_is_not_learned() -> None:
+    values = np.full(100_000, np.nan)
+    values[:40] = np.random.default_rng(4).normal(0, 1000, 40)
+    assert learned(values, Learn("x", "real")) is None
+
+
+def test_all_of_the_budget_and_no_more() -> None:
+    for kind in ("real", "integer"):
+        noisy = SimulatedColumn(years(np.random.default_rng(1)), np.random.default_rng(0))
+        found = some(learn_number(Learn("x", kind), noisy, RHO))
+        assert sum(a.rho for a in noisy.asked) == RHO
+        found.with_sum(noisy, Fraction(1, 100))
+        assert isinstance(noisy.asked[-1].query, ClippedSum)
+
+
+def test_a_sum_narrows_the_interval_and_finds_the_mean() -> None:
+    values = skewed(np.random.default_rng(1))
+    noisy = SimulatedColumn(values, np.random.default_rng(0))
+    before = some(learn_number(Learn("x", "integer"), noisy, RHO))
+    after = before.with_sum(noisy, Fraction(1, 50)).mean
+    assert after.variance < before.mean.variance
+    clipped = np.clip(values, None, before.tree.edges[-1] - 1).mean()
+    assert abs(after.estimate - clipped) < 4 * np.sqrt(after.variance)
+
+
+def test_decimals_are_those_of_all_but_a_few_values() -> None:
+    rng = np.random.default_rng(1)
+    for k, values in enumerate((rng.integers(0, 9, 9000), rng.integers(0, 99, 9000) / 10)):
+        noisy = SimulatedColumn(values.astype(np.float64), rng)
+        assert decimals_of(noisy.measure(DecimalCells(), Fraction(1, 1000))) == k
+    noisy = SimulatedColumn(rng.random(9000), rng)
+    assert decimals_of(noisy.measure(DecimalCells(), Fraction(1, 1000))) is None
+
+
+def test_the_same_answers_teach_the_same() -> None:
+    values = prices(np.random.default_rng(1))
+    one, two = (some(learned(values, Learn("x", "real"))).declared(20.0) for _ in range(2))
+    assert one == two
+
+
+def test_seeds_grow_over_one_gap() -> None:
+    counts = np.array([0, 25, 100, 5, 24, 0, 0, 30, 0], dtype=np.float64)
+    assert grown(counts, 10.0, seed=4.5).tolist() == [False, True, True, True, True, *[False] * 4]
+    assert not grown(counts / 10, 10.0, seed=4.5).any()
+
+
+def test_a_tree_without_noise_is_the_histogram() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 1000, 200).astype(np.float64)
+    tree = CountTree(np.arange(201.0), UnitLine(0))
+    exact = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    masses, leaves = tree.estimate(exact, [1e-6] * len(exact))
+    assert np.allclose(masses, truth, atol=1e-3)
+    assert len(leaves) > 150
+
+
+def test_a_flat_stretch_is_one_leaf() -> None:
+    rng = np.random.default_rng(1)
+    truth = np.concatenate([np.full(128, 50.0), np.zeros(128)])
+    tree = CountTree(np.arange(257.0), UnitLine(0))
+    counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    noisy = [c + rng.normal(0, 30, len(c)) for c in counts]
+    masses, leaves = tree.estimate(noisy, [30.0] * len(noisy))
+    assert len(leaves) < 40
+    assert (masses >= 0).all()
+    assert abs(masses.sum() - truth.sum()) < 4 * 30 * 2

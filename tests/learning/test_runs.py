@@ -1,0 +1,479 @@
+"""Runs that learn columns: charged, journaled, resumed, certified, and functions of answers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import margrave
+from margrave.accounting import (
+    AddRemovePerson,
+    AddRemoveRow,
+    Budget,
+    ReplacePerson,
+    ReplaceRow,
+    Unit,
+)
+from margrave.cli.main import run
+from margrave.data import MemoryTable, read_table
+from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
+from margrave.learning_stage import learn_columns
+from margrave.mechanisms import MST
+from margrave.privacy import Gaussian, Private, SeededRandomness, protect
+from margrave.profiling import draft_schema, learnable, taken_as_public
+from margrave.release import Release
+from margrave.schema import Categorical, Impossible, Integer, Learn, Real, Schema
+from margrave.schema.column_queries import ClippedSum, DecimalCells, LineCells
+from margrave.testing.replay import Recorder, ReplayRandomness, loss_replay
+from margrave.transcript import ColumnAnswer
+
+UNITS = [AddRemoveRow(), ReplaceRow(), AddRemovePerson(3), ReplacePerson(3)]
+EVERY_UNIT = pytest.mark.parametrize("unit", UNITS, ids=str)
+BUDGET = Budget.approx(3.0, 1e-9)
+
+
+def schema(person: str | None = None) -> Schema:
+    columns = (
+        Learn("price", "real", low=0.0),
+        Categorical("sort", ["a", "b", "c"]),
+        Learn("year", "integer"),
+    )
+    return Schema(columns, person=person)
+
+
+def frame(rows: int = 6000, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    sort = rng.integers(0, 3, rows)
+    price = np.round(np.exp(rng.normal(3 + sort / 2, 0.8)), 2)
+    year = rng.integers(1990, 2020, rows)
+    return pa.table(
+        {
+            "price": pa.array(price, mask=rng.random(rows) < 0.1),
+            "sort": pa.array(np.array(["a", "b", "c"])[sort]),
+            "year": year,
+            "who": 1 + np.arange(rows) // 3,
+        }
+    )
+
+
+def table(unit: Unit, rows: int = 6000, seed: int = 1) -> MemoryTable:
+    by_person = isinstance(unit, AddRemovePerson | ReplacePerson)
+    made = frame(rows, seed)
+    return read_table(
+        made if by_person else made.drop_columns("who"), schema("who" if by_person else None)
+    )
+
+
+def learn(private: Private) -> None:
+    learn_columns(private, MST(), "drop", Fraction(0))
+
+
+# Prices.
+
+
+@EVERY_UNIT
+def test_no_neighbor_loses_more_than_the_charge(unit: Unit) -> None:
+    rows = frame(400)
+    first, last = rows.slice(0, 396), rows.slice(396)
+    extreme = pa.table(
+        {"price": [1e9] * 4, "sort": ["a"] * 4, "year": [-5000] * 4, "who": [9999] * 4}
+    ).cast(rows.schema)
+    by_person = isinstance(unit, AddRemovePerson | ReplacePerson)
+    many = 3 if by_person else 1
+
+    def made(end: pa.Table) -> MemoryTable:
+        whole = pa.concat_tables([first, end.slice(0, many)])
+        keep = whole if by_person else whole.drop_columns("who")
+        return read_table(keep, schema("who" if by_person else None))
+
+    replaced = isinstance(unit, ReplaceRow | ReplacePerson)
+    ends = [last, extreme] if replaced else [last, extreme.slice(0, 0)]
+    worst = 0.0
+    for here, there in (ends, ends[::-1]):
+        for query in (LineCells((10.0, 20.0)), DecimalCells(), ClippedSum(0.0, 50.0, 10.0)):
+
+            def ask(private: Private, query: Any = query) -> None:
+                private.measure_column("price", query, rho=Fraction(1, 10))
+
+            loss, charge = loss_replay(ask, made(here), made(there), unit, BUDGET)
+            assert loss <= charge == Fraction(1, 10)
+            worst = max(worst, float(loss / charge))
+    assert worst > 0.1
+
+
+@EVERY_UNIT
+def test_the_sensitivity_of_a_sum_is_reached(unit: Unit) -> None:
+    by_person = isinstance(unit, AddRemovePerson | ReplacePerson)
+    many = 3 if by_person else 1
+    query = ClippedSum(-30.0, 10.0, 0.0)
+
+    def made(price: float | None) -> MemoryTable:
+        number = 0 if price is None else many
+        rows = {
+            "price": pa.array([0.0] + [price] * number, pa.float64()),
+            "who": [7] + [8] * number,
+        }
+        own = Schema([Learn("price", "real")], person="who" if by_person else None)
+        return read_table(pa.table(rows) if by_person else pa.table(rows).drop_columns("who"), own)
+
+    def ask(private: Private) -> None:
+        private.measure_column("price", query, rho=Fraction(1, 10))
+
+    replaced = isinstance(unit, ReplaceRow | ReplacePerson)
+    loss, charge = loss_replay(ask, made(-99.0), made(99.0 if replaced else None), unit, BUDGET)
+    assert charge * Fraction(999, 1000) < loss <= charge
+
+
+@EVERY_UNIT
+def test_learning_costs_its_share_and_the_mechanism_gets_the_rest(unit: Unit) -> None:
+    with protect(table(unit), unit=unit, budget=BUDGET) as private:
+        learn(private)
+        spent = private.account().rho_spent
+        assert 0 < spent <= BUDGET.rho * Fraction(13, 100)
+        assert private.rho == private.remaining == BUDGET.rho - spent
+        assert not private.schema.to_learn
+        release = MST().run(private)
+        assert private.remaining == 0
+    assert release.schema == private.schema
+    answers = release.transcript.column_answers
+    assert {a.column for a in answers} == {"price", "year"}
+    assert sum((a.rho for a in answers), Fraction(0)) == spent
+
+
+# What leaves depends on answers alone.
+
+
+@EVERY_UNIT
+def test_the_same_answers_give_the_same_schema_and_questions(unit: Unit) -> None:
+    recorder = Recorder(SeededRandomness(3))
+    with protect(table(unit), unit=unit, budget=BUDGET, randomness=recorder) as private:
+        learn(private)
+        first = private.schema
+    for rows, seed in ((6000, 2), (6000, 9)):
+        replay = ReplayRandomness(recorder.steps)
+        with protect(
+            table(unit, rows, seed), unit=unit, budget=BUDGET, randomness=replay
+        ) as private:
+            learn(private)
+            assert private.schema == first
+        replay.finish()
+
+
+def test_persons_are_cut_before_their_values_are_summed() -> None:
+    own = Schema([Learn("x", "integer")], person="who")
+    rows = read_table(pa.table({"x": [5] * 12, "who": [1, 2, 3] * 4}), own)
+    recorder = Recorder(SeededRandomness(1))
+    with protect(rows, unit=AddRemovePerson(3), budget=BUDGET, randomness=recorder) as private:
+        private.measure_column("x", LineCells((0.0,)), rho=Fraction(1, 10))
+    assert recorder.steps[0].truth.tolist() == [0, 9, 0]  # type: ignore[union-attr]
+
+
+# The gate.
+
+
+@pytest.fixture
+def private() -> Iterator[Private]:
+    with protect(table(AddRemoveRow(), 300), unit=AddRemoveRow(), budget=BUDGET) as opened:
+        yield opened
+
+
+def declared(**changes: Any) -> Schema:
+    columns = {
+        "price": Real("price", 0.0, 100.0, missing=True),
+        "sort": Categorical("sort", ["a", "b", "c"]),
+        "year": Integer("year", 1990, 2020, missing=True),
+    }
+    return Schema(tuple((columns | changes).values()))
+
+
+def test_columns_to_learn_are_not_counted_before_they_are_learned(private: Private) -> None:
+    with pytest.raises(InputError, match="'price' is to be learned"):
+        private.measure([("price", "sort")], Gaussian(scale=5.0))
+    with pytest.raises(InputError, match="'year' is to be learned"):
+        private.prepare([("year",)])
+    assert private.remaining == private.rho
+    private.measure([("sort",)], Gaussian(scale=5.0))
+
+
+def test_learned_columns_are_encoded_with_the_adopted_schema(private: Private) -> None:
+    private.adopt(declared())
+    recorder, rows = Recorder(SeededRandomness(1)), table(AddRemoveRow(), 300)
+    with protect(rows, unit=AddRemoveRow(), budget=BUDGET, randomness=recorder) as other:
+        other.adopt(declared())
+        other.measure([("year",)], Gaussian(scale=9.0))
+    years = np.bincount(frame(300)["year"].to_numpy() - 1990, minlength=31)
+    assert recorder.steps[0].truth[:31].tolist() == years.tolist()  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="'year' is not a number, date or time to learn"):
+        private.measure_column("year", DecimalCells(), rho=Fraction(1, 10))
+    with pytest.raises(InputError, match="no columns to learn"):
+        private.adopt(declared())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        declared(sort=Categorical("sort", ["b", "a", "c"])),
+        schema(),
+        declared(more=Integer("more", 0, 1)),
+        Schema(declared().columns[::-1]),
+        Schema(declared().columns, person="who"),
+        Schema(declared().columns[:2]),
+        Schema(declared().columns[1:], ignore=["x"]),
+    ],
+    ids=[
+        "another column",
+        "still to learn",
+        "more",
+        "order",
+        "person",
+        "left out unsaid",
+        "ignored",
+    ],
+)
+def test_no_other_schema_is_adopted(private: Private, other: Schema) -> None:
+    with pytest.raises(InputError, match="not the gate's"):
+        private.adopt(other)
+    assert private.schema == schema()
+
+
+def test_a_column_left_out_is_listed_as_ignored(private: Private) -> None:
+    private.adopt(Schema(declared().columns[1:], ignore=["price"]))
+    assert private.domain.attributes == ("sort", "year")
+
+
+def test_only_the_known_queries_about_numbers_to_learn(private: Private) -> None:
+    class Mine(DecimalCells):
+        pass
+
+    for name, query in (("price", Mine()), ("sort", DecimalCells()), ("nope", DecimalCells())):
+        with pytest.raises(InputError):
+            private.measure_column(name, query, rho=Fraction(1, 10))
+    assert private.remaining == private.rho
+
+
+def test_a_table_without_values_cannot_be_learned() -> None:
+    codes = table(AddRemoveRow(), 50)
+    bare = MemoryTable(codes.schema, codes._codes)
+    with protect(bare, unit=AddRemoveRow(), budget=BUDGET) as private:
+        with pytest.raises(DataError, match="counts codes only"):
+            private.measure_column("price", DecimalCells(), rho=Fraction(1, 10))
+        assert private.remaining == private.rho
+
+
+# The whole run.
+
+
+def test_a_release_with_learned_columns(tmp_path: Path) -> None:
+    rows = frame(20_000).drop_columns("who")
+    release = margrave.synthesize(rows, schema(), epsilon=3.0, delta=1e-9, mechanism="mst", seed=1)
+    assert release.verify().holds
+    path = tmp_path / "r.margrave"
+    release.save(path)
+    again = Release.load(path)
+    assert again.verify().holds
+    assert again.transcript.to_dict() == release.transcript.to_dict()
+    means = {n["column"]: n for n in release.numbers().to_pylist() if n["statistic"] == "mean"}
+    for name in ("price", "year"):
+        values = rows[name].drop_null().to_numpy()
+        assert means[name]["low"] <= values.mean() <= means[name]["high"]
+    drawn = release.sample(20_000, seed=1)
+    assert abs(drawn["year"].drop_null().to_numpy().mean() - rows["year"].to_numpy().mean()) < 0.5
+    assert set(map(len, map(str, (v for v in drawn["price"].to_pylist() if v is not None)))) <= set(
+        range(3, 9)
+    )
+    learned = [e for e in release.certificate()["transcript"] if "learned_from" in e]
+    assert learned
+    assert all(e["rho"] > 0 for e in learned)
+
+
+def test_a_run_is_resumed_within_learning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, words = (
+        frame(3000).drop_columns("who"),
+        {"epsilon": 3.0, "delta": 1e-9, "mechanism": "mst"},
+    )
+    journal = tmp_path / "j"
+    asked: list[ColumnAnswer] = []
+    whole = Private.measure_column
+
+    def once(self: Private, *args: Any, **kwargs: Any) -> ColumnAnswer:
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        asked.append(whole(self, *args, **kwargs))
+        return asked[-1]
+
+    with monkeypatch.context() as context:
+        context.setattr(Private, "measure_column", once)
+        with pytest.raises(KeyboardInterrupt):
+            margrave.synthesize(rows, schema(), journal=journal, **words)
+    release = margrave.synthesize(rows, schema(), journal=journal, resume=True, **words)
+    for before, after in zip(asked, release.transcript.column_answers, strict=False):
+        assert before.to_dict() == after.to_dict()
+    assert release.account.rho_spent == Budget.approx(3.0, 1e-9).rho
+    assert release.verify().holds
+
+
+def hidden() -> tuple[pa.Table, Schema]:
+    price = [None] * 3000
+    price[:5] = [1.0, 20.0, 3000.0, 5e6, 9e8]
+    rows = pa.table({"price": pa.array(price, pa.float64()), "x": [0, 1] * 1500})
+    return rows, Schema([Learn("price", "real"), Integer("x", 0, 1)])
+
+
+def test_a_column_that_cannot_be_learned_stops_the_run_or_is_left_out(tmp_path: Path) -> None:
+    rows, own = hidden()
+    words: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "journal": tmp_path / "j"}
+    with pytest.raises(UnfinishedError, match="hides where the values of 'price' lie") as caught:
+        margrave.synthesize(rows, own, **words)
+    assert caught.value.release.transcript.column_answers
+    release = margrave.synthesize(rows, own, resume=True, unlearnable="drop", **words)
+    assert release.schema.domain.attributes == ("x",)
+    assert release.schema.ignore == ("price",)
+    assert release.verify().holds
+
+
+def test_no_column_left_stops_the_run() -> None:
+    rows, _ = hidden()
+    own = Schema([Learn("price", "real")], ignore=["x"])
+    with pytest.raises(UnfinishedError, match="hides"):
+        margrave.synthesize(rows, own, epsilon=1.0, delta=1e-9, unlearnable="drop")
+
+
+def test_what_a_schema_with_columns_to_learn_is_refused_for() -> None:
+    with pytest.raises(SchemaError, match="a constraint names it"):
+        Schema(schema().columns, constraints=[Impossible({"sort": ["a"], "year": (1990, 1995)})])
+    with pytest.raises(SchemaError, match="to be learned"):
+        margrave.data.read_codes(frame(10).drop_columns("who"), schema())
+    with pytest.raises(InputError, match="unlearnable is"):
+        margrave.synthesize(frame(10), schema(), epsilon=1.0, delta=1e-9, unlearnable="x")  # type: ignore[arg-type]
+
+
+def test_a_plan_counts_the_share_of_learning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema().save(tmp_path / "s.toml")
+    words = ["plan", "--schema", str(tmp_path / "s.toml"), "--epsilon", "1", "--delta", "1e-9"]
+    assert run(words) == 0
+    assert "columns to learn" in capsys.readouterr().out
+
+
+# From a file alone.
+
+
+def written(tmp_path: Path, rows: int = 8000) -> str:
+    path = tmp_path / "t.csv"
+    made = frame(rows).drop_columns("who")
+    kinds = np.array(["x", "y", "rare"])[(np.arange(rows) % 2) + (np.arange(rows) == 7)]
+    pa.csv.write_csv(made.append_column("mark", pa.array(kinds)), path)
+    return str(path)
+
+
+def test_a_file_alone_makes_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = written(tmp_path), tmp_path / "r.margrave"
+    words = ["--epsilon", "3", "--delta", "1e-6", "--mechanism", "mst", "--release", str(out)]
+    assert run(["synthesize", path, "--accept-draft", *words]) == 0
+    shown = capsys.readouterr()
+    assert "Taken as public: the names and kinds of the columns" in shown.err
+    release = Release.load(out)
+    assert release.verify().holds
+    assert not release.schema.to_learn
+    sort, mark = release.schema.column("sort"), release.schema.column("mark")
+    assert isinstance(sort, Categorical)
+    assert isinstance(mark, Categorical)
+    assert tuple(sort.categories) == ("a", "b", "c")
+    assert tuple(mark.categories) == ("x", "y")  # one row's value stays hidden
+    account = release.account
+    assert account.threshold_delta == pytest.approx(1e-7)
+    assert sum(d.delta for d in account.debits) == Fraction(account.threshold_delta)
+    assert b"rare" not in out.read_bytes()
+
+
+def test_either_a_schema_or_a_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 100)
+    words = ["synthesize", path, "--epsilon", "1", "--delta", "1e-9", "-o", str(tmp_path / "o.csv")]
+    assert run(words) == 2
+    assert "either --schema or --accept-draft" in capsys.readouterr().err
+    schema().save(tmp_path / "s.toml")
+    assert run([*words, "--schema", str(tmp_path / "s.toml"), "--accept-draft"]) == 2
+    assert run([*words, "--accept-draft", "--sealed", "--ledger", "l", "--dataset", "d"]) == 2
+    assert "by the custodian" in capsys.readouterr().err
+
+
+def test_a_draft_to_learn_holds_nothing_of_the_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, 500)
+    assert run(["schema", "draft", path, "--learn", "-o", str(tmp_path / "s.toml")]) == 0
+    assert "names and kinds" in capsys.readouterr().err
+    made = Schema.load(tmp_path / "s.toml")
+    assert not made.draft
+    assert [(c.name, c.kind) for c in made.to_learn] == [
+        ("price", "real"), ("sort", "categorical"), ("year", "integer"), ("mark", "categorical"),
+    ]  # fmt: skip
+    text = (tmp_path / "s.toml").read_text()
+    assert "rare" not in text
+    assert not any(year in text for year in map(str, range(1990, 2020)))
+
+
+def test_categories_to_learn_need_delta_for_thresholds() -> None:
+    own = Schema([Learn("sort", "categorical")], ignore=["price", "year", "who"])
+    with pytest.raises(InputError, match="no delta for thresholds"):
+        margrave.Run(schema=own, budget=BUDGET)
+    release = margrave.synthesize(frame(6000), own, epsilon=1.0, delta=1e-6, mechanism="mst")
+    assert release.schema.domain.sizes == (5,)
+
+
+def test_listed_categories_need_no_threshold() -> None:
+    listed = Learn("sort", "categorical", categories=("a", "never"))
+    own = Schema([listed], ignore=["price", "year", "who"])
+    release = margrave.synthesize(frame(6000), own, epsilon=1.0, delta=1e-6, mechanism="mst")
+    column = release.schema.column("sort")
+    assert isinstance(column, Categorical)
+    assert tuple(column.categories) == ("a", "never", "b", "c")
+
+
+def test_columns_of_rare_values_alone_are_not_learned() -> None:
+    rows = pa.table({"code": [f"v{i}" for i in range(3000)], "x": [0, 1] * 1500})
+    own = Schema([Learn("code", "categorical"), Integer("x", 0, 1)])
+    with pytest.raises(UnfinishedError, match="'code'"):
+        margrave.synthesize(rows, own, epsilon=1.0, delta=1e-9)
+
+
+def test_what_a_draft_to_learn_keeps() -> None:
+    rng = np.random.default_rng(1)
+    rows = pa.table(
+        {
+            "flag": rng.integers(0, 2, 500),
+            "income": rng.integers(10_000, 90_000, 500) + 0.5,
+            "yes": rng.random(500) < 0.5,
+            "day": pa.array(rng.integers(15_000, 18_000, 500).astype("datetime64[D]")),
+        }
+    )
+    made = learnable(draft_schema(rows))
+    assert made.person is None  # amounts do not identify persons
+    assert made.ignore == ()
+    assert made.column("flag") == Integer("flag", 0, 1, missing=True, outside="missing")
+    assert [(c.name, c.kind) for c in made.to_learn] == [("income", "real"), ("day", "date")]
+    assert made.column("yes").kind == "boolean"
+    words = taken_as_public(made)
+    assert "0 or 1: flag" in words
+    assert "real: income" in words
+
+
+def test_the_mean_of_a_column_that_shows_one_value_is_not_reliable() -> None:
+    values = np.zeros(5000)
+    values[:20] = 400.0  # hidden by the noise, and the whole mean
+    own = Schema([Learn("x", "integer"), Integer("y", 0, 1)])
+    rows = pa.table({"x": values, "y": [0, 1] * 2500})
+    release = margrave.synthesize(rows, own, epsilon=0.5, delta=1e-9, mechanism="mst")
+    (mean,) = (
+        n for n in release.numbers().to_pylist() if (n["column"], n["statistic"]) == ("x", "mean")
+    )
+    assert not mean["reliable"]
+    assert mean["high"] > 0
