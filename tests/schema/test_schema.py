@@ -19,7 +19,6 @@ from margrave.schema import (
     Boolean,
     Categorical,
     Coded,
-    ColumnSource,
     Date,
     Integer,
     Ordinal,
@@ -32,6 +31,7 @@ from margrave.schema.toml import KINDS
 FULL = """\
 [schema]
 version = 1
+draft = true
 person = "patient"
 ignore = ["note"]
 
@@ -63,8 +63,6 @@ high = 99
 bins = 10
 atoms = [0]
 outside = "clip"
-read = ["high"]
-cite = "Codebook 2018, p. 12"
 
 [[column]]
 name = "price"
@@ -111,7 +109,7 @@ OBJECTS = Schema(
         Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 12, 31, 23), unit="hour"),
         Coded("code", 7),
     ],
-    sources={"age": ColumnSource(read=["high"], cite="Codebook 2018, p. 12")},
+    draft=True,
     person="patient",
     ignore=["note"],
 )
