@@ -67,7 +67,7 @@ from margrave.models import (
 from margrave.models.particles import HideShare
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.privacy import Gaussian
-from margrave.profiling import draft_schema, learnable
+from margrave.profiling import draft_schema
 from margrave.provenance import Provenance
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.schema import Allowed

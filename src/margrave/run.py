@@ -357,15 +357,12 @@ def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
     """Return the unit, or the default.
 
     Raises:
-        SchemaError: If the schema is a draft, or has no person ID column for a unit of persons.
+        SchemaError: If values of the schema were read off the rows, or it has no person ID column for a unit of
+            persons.
         InputError: If it has one and no unit is given.
         ModelTooLargeError: If a column has too many codes for any model.
     """
-    if schema.draft:
-        raise SchemaError(
-            "The schema is a draft: its bounds and categories were read from the rows, so they are not public.",
-            remedy="Replace them by what is known without looking, then confirm it.",
-        )
+    schema.check_not_read()
     if unit is None and schema.person is not None:
         # a promise about rows would be taken for one about persons
         raise InputError(

@@ -22,7 +22,7 @@ import margrave.run
 from margrave.accounting import Budget
 from margrave.errors import MargraveError
 from margrave.mechanisms import Independent
-from margrave.schema import Categorical
+from margrave.schema import Categorical, ColumnSource
 from tests.support.command_line import (
     ALIKE,
     OF_ONE_SIZE,
@@ -38,6 +38,7 @@ from tests.support.conformance import ALONE
 BUDGET = ["-s", "schema.toml", "-e", "2", "--delta", "1e-9"]
 OUTPUTS = ["-o", "rows.csv", "--release", "r.margrave", "--report", "r.html"]
 LEDGER = ["--ledger", "v.ledger", "--dataset", "visits"]
+DRAFT = replace(SCHEMA, sources={SCHEMA.columns[0].name: ColumnSource("read")})
 WIDER = replace(SCHEMA, columns=(*SCHEMA.columns, Categorical("town", ["Bern", "Basel"])))
 PERSONS = replace(SCHEMA, ignore=(), person="who")
 RHO = Budget.approx(2.0, 1e-9).rho
@@ -186,7 +187,7 @@ ERRORS: dict[str, Case] = {
     "no such schema": Case([[*synthesize(*OUTPUTS), "-s", "other.toml"]], (3,)),
     "a column that the table lacks": Case([synthesize(*OUTPUTS)], (4,), more={"schema": WIDER}),
     "a column that the schema lacks": Case([synthesize(*OUTPUTS)], (4,), more={"schema": replace(SCHEMA, ignore=())}),
-    "a draft": Case([synthesize(*OUTPUTS)], (3,), more={"schema": replace(SCHEMA, draft=True)}),
+    "a draft": Case([synthesize(*OUTPUTS)], (3,), more={"schema": DRAFT}),
     "persons without a unit": Case([synthesize(*OUTPUTS)], (2,), more={"schema": PERSONS}),
     "a unit without persons": Case([synthesize(*OUTPUTS, "--unit", "add-remove-person:2")], (3,)),
     "a policy that forbids it": Case(

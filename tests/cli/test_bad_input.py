@@ -147,7 +147,7 @@ def test_a_malformed_schema(refused: Callable[..., str], here: Path, text: str) 
 def test_a_draft_schema(
     refused: Callable[..., str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["schema", "draft", "table.csv", "-o", "draft.toml"]) == 0
+    assert run(["schema", "draft", "table.csv", "--read", "-o", "draft.toml"]) == 0
     capsys.readouterr()
     assert "draft" in refused(3, schema="draft.toml")
 

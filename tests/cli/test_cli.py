@@ -363,7 +363,8 @@ def test_an_evaluation_of_a_release_repeats_with_a_seed(
 
 def test_drafting_and_checking_a_schema(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drafted = Schema.from_toml(ok(capsys, "schema", "draft", "table.csv"))
-    assert drafted.draft
+    assert not drafted.draft
+    assert drafted.to_learn
     assert [c.name for c in drafted.columns] == ["age", "sex", "job"]
     ok(capsys, "schema", "draft", "table.csv", "-o", "draft.toml")
     assert Schema.load("draft.toml") == drafted

@@ -218,7 +218,7 @@ def test_the_tables_of_the_guide_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert names["rows"].rows() == 300
     assert names["release"].account.private
     exec(checking, names)
-    assert names["draft"].draft
+    assert names["draft"].to_learn
     assert names["report"].passed
     assert "DRAFT" in Path("draft.toml").read_text()
     names["connection"].close()

@@ -27,7 +27,7 @@ from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
 from margrave.learning_stage import learn_columns
 from margrave.mechanisms import MST
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
-from margrave.profiling import draft_schema, learnable, taken_as_public
+from margrave.profiling import draft_schema, taken_as_public
 from margrave.release import Release
 from margrave.schema import Categorical, Impossible, Integer, Learn, Real, Schema
 from margrave.schema.column_queries import ClippedSum, DecimalCells, LineCells
@@ -409,7 +409,7 @@ def test_a_draft_to_learn_holds_nothing_of_the_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, 500)
-    assert run(["schema", "draft", path, "--learn", "-o", str(tmp_path / "s.toml")]) == 0
+    assert run(["schema", "draft", path, "-o", str(tmp_path / "s.toml")]) == 0
     assert "names and kinds" in capsys.readouterr().err
     made = Schema.load(tmp_path / "s.toml")
     assert not made.draft
@@ -455,7 +455,7 @@ def test_what_a_draft_to_learn_keeps() -> None:
             "day": pa.array(rng.integers(15_000, 18_000, 500).astype("datetime64[D]")),
         }
     )
-    made = learnable(draft_schema(rows))
+    made = draft_schema(rows)
     assert made.person is None  # amounts do not identify persons
     assert made.ignore == ()
     assert made.column("flag") == Integer("flag", 0, 1, missing=True, outside="missing")

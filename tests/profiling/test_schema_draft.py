@@ -1,10 +1,11 @@
-"""Drafting: a first schema that fits its own rows, marked as one that nobody should trust."""
+"""Drafting with values read off the rows: it fits its own rows, and is marked key by key."""
 
 from __future__ import annotations
 
 import re
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -15,10 +16,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from margrave import profiling
 from margrave.errors import SchemaError
-from margrave.profiling import check_table, draft_schema
-from margrave.profiling.draft import MAX_CATEGORIES, draft, rounded_outwards
-from margrave.schema import Date, Integer, Real, Schema, Timestamp
+from margrave.profiling import check_table
+from margrave.profiling.draft import draft as draft_either_way
+from margrave.profiling.rounding import rounded_outwards
+from margrave.schema import Date, Integer, Learn, Real, Schema, Timestamp
+
+draft = partial(draft_either_way, read=True)
+draft_schema = partial(profiling.draft_schema, read=True)
 
 
 def a_table(rows: int = 400) -> pa.Table:
@@ -70,7 +76,7 @@ def test_kinds_bounds_and_states() -> None:
     )  # type: ignore[attr-defined]
     assert by["seen"].unit == "hour"  # type: ignore[attr-defined]
     assert by["answer"].labels() == ["no", "yes", "(missing)"]
-    assert by["street"].size == MAX_CATEGORIES + 1
+    assert by["street"].size == Learn.max_categories + 1
     assert by["street"].outside == "other"
     assert schema.check(table).passed
 
@@ -88,11 +94,12 @@ def test_the_file_says_what_must_be_checked() -> None:
     head, _, rest = text.partition("[schema]\n")
     head = head.replace("\n# ", " ")
     assert "A DRAFT, made from the rows" in head
-    assert "set draft = false" in head
+    assert "take the key out of read" in head
     assert "'id' (it numbers the rows)" in head
     assert "'name' (nearly every row has a text of its own" in head
     assert "'empty' (it has no values)" in head
-    assert "draft = true" in rest
+    assert 'read = ["low", "high", "decimals", "missing"]' in rest
+    assert "draft = " not in rest
     assert "# Are low and high public?" in rest
     assert Schema.from_toml(text) == draft(a_table())
 

@@ -19,6 +19,7 @@ from margrave.schema import (
     Boolean,
     Categorical,
     Coded,
+    ColumnSource,
     Date,
     Integer,
     Ordinal,
@@ -31,7 +32,6 @@ from margrave.schema.toml import KINDS
 FULL = """\
 [schema]
 version = 1
-draft = true
 person = "patient"
 ignore = ["note"]
 
@@ -63,6 +63,8 @@ high = 99
 bins = 10
 atoms = [0]
 outside = "clip"
+read = ["high"]
+cite = "Codebook 2018, p. 12"
 
 [[column]]
 name = "price"
@@ -109,7 +111,7 @@ OBJECTS = Schema(
         Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 12, 31, 23), unit="hour"),
         Coded("code", 7),
     ],
-    draft=True,
+    sources={"age": ColumnSource(read=["high"], cite="Codebook 2018, p. 12")},
     person="patient",
     ignore=["note"],
 )

@@ -173,11 +173,8 @@ def load_schema(path: str, *, confirmed: bool = True, table: str | None = None) 
             remedy="Draft one: margrave schema draft FILE -o SCHEMA.",
         )
     schema = Schema.load(path, table=table)
-    if confirmed and schema.draft:
-        raise SchemaError(
-            f"The schema {path} is a draft: its bounds and categories were read from the rows, so they are not public.",
-            remedy="Replace them by what you know without looking, then set draft = false in its [schema].",
-        )
+    if confirmed:
+        schema.check_not_read()
     return schema
 
 

@@ -17,8 +17,8 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.errors import DataError
-from margrave.profiling import check_table, draft_schema, learnable, taken_as_public
-from margrave.schema import Preflight, Schema
+from margrave.profiling import check_table, draft_schema, taken_as_public
+from margrave.schema import Preflight
 from margrave.schema.validation import LOOK
 
 
@@ -37,24 +37,22 @@ def schema_command() -> None:
     help="Where to write it; by default it is printed.",
 )
 @click.option(
-    "--learn",
+    "--read",
     is_flag=True,
-    help="Write learn = true in place of every bound and category that would be read from the rows.",
+    help="Read bounds and categories off the rows instead of leaving them to be learned. Such a schema is refused"
+    " until a person has replaced them.",
 )
 @overwrite_option
 @json_option
 def draft_command(
-    file: str, output: str | None, learn: bool, overwrite: bool, as_json: bool
+    file: str, output: str | None, read: bool, overwrite: bool, as_json: bool
 ) -> None:
-    """Draft a schema from the rows of FILE. It is NOT PRIVATE and is refused until a person has confirmed it.
+    """Draft a schema from FILE: names and kinds of its columns, and questions. NOT PRIVATE: it reads the rows.
 
-    With --learn it holds nothing of the rows but the names and kinds of columns, and needs no confirmation.
+    Bounds and categories are to be learned under the privacy budget. Write those that are public in their place.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
-    drafted = draft_schema(file)
-    if learn:
-        _give_learnable(learnable(drafted), output, overwrite=overwrite, as_json=as_json)
-        return
+    drafted = draft_schema(file, read=read)
     if output is not None:
         drafted.save(output, overwrite=overwrite)
     said = drafted.remarks[""].splitlines()[1:]
@@ -62,7 +60,8 @@ def draft_command(
         echo_json(
             {
                 "output": output,
-                "draft": True,
+                "draft": drafted.draft,
+                "to_learn": [column.name for column in drafted.to_learn],
                 "columns": len(drafted.columns),
                 "remarks": said,
                 "toml": drafted.to_toml(),
@@ -73,28 +72,15 @@ def draft_command(
         for sentence in (s for s in said if s.startswith(LOOK)):
             echo(sentence, err=True)
     else:
-        echo(
-            f"Wrote a draft of {len(drafted.columns)} columns to {output}. It was read from the rows."
-        )
+        echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}.")
         for sentence in said:
             console().print(
                 escape(sentence), style="bold red" if sentence.startswith(LOOK) else None
             )
-        echo(
-            "Replace what it found by what is public, then set draft = false. Where nothing is known, --learn drafts a"
-            " schema whose bounds and categories a run learns."
-        )
-
-
-def _give_learnable(schema: Schema, output: str | None, *, overwrite: bool, as_json: bool) -> None:
-    if output is not None:
-        schema.save(output, overwrite=overwrite)
-    if as_json:
-        echo_json({"output": output, "draft": False, "toml": schema.to_toml()})
-        return
-    if output is None:
-        echo(schema.to_toml(), nl=False)
-    echo(taken_as_public(schema), err=True)
+        if read:
+            echo("Replace the keys that read lists by what is public, or by learn = true.")
+    if not read and not as_json:
+        echo(taken_as_public(drafted), err=True)
 
 
 @schema_command.command("check")
@@ -143,4 +129,4 @@ def _show(found: Preflight, *, draft: bool) -> None:
     for sentence in (*found.notes, *found.refusals):
         out.print(escape(sentence))
     if draft:
-        out.print("The schema is a draft: it will be refused until it is confirmed.")
+        out.print("The schema is a draft: it is refused until the keys that read lists are public.")

@@ -47,7 +47,7 @@ from margrave.data import TABLE_CATALOG, TableSource
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
-from margrave.profiling import draft_schema, learnable, taken_as_public
+from margrave.profiling import draft_schema, taken_as_public
 from margrave.release import Release
 from margrave.release.sampling import check_memory
 from margrave.report import write_report
@@ -232,7 +232,7 @@ def _schema_of(
             "A draft is made from a CSV or Parquet file, by the custodian.",
             remedy="Give --schema instead of --accept-draft.",
         )
-    schema = learnable(draft_schema(file))
+    schema = draft_schema(file).confirmed()
     echo(taken_as_public(schema), err=True)
     return schema
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from margrave.learning.categories import categories_of
@@ -39,10 +39,7 @@ class Learning:
         """
         learned: dict[str, Column] = {**self.categories}
         learned |= {name: number.declared(joint_scale) for name, number in self.numbers.items()}
-        columns = tuple(
-            learned.get(c.name, c) for c in schema.columns if c.name not in self.unlearnable
-        )
-        return replace(schema, columns=columns, ignore=(*schema.ignore, *self.unlearnable))
+        return schema.with_learned(learned.values())
 
 
 def learn_schema(

@@ -268,7 +268,7 @@ class Private(Unshareable):
         """
         with self._lock:
             self._known()
-            check_adoption(self._schema, schema)
+            schema = check_adoption(self._schema, schema)
             self._table = self._read(lambda: adopted(self._table, schema))
             self._counts.clear()
             self._schema, self._rho = schema, self._ledger.remaining

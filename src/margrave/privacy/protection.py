@@ -85,8 +85,9 @@ def protect(
         check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
     if table.schema.draft:
         raise SchemaError(
-            "The schema is a draft, made from the data itself: its names, bounds and categories may reveal persons.",
-            remedy="Check every line of it against what is public, then confirm it with schema.confirmed().",
+            "The schema is a draft: values in it were read off the rows and may reveal persons.",
+            remedy="Write public values, or columns to learn; or check every line against what is public, then confirm"
+            " it with schema.confirmed().",
         )
     limit = rows_per_person(unit)
     if limit is not None and table.schema.person is None:

@@ -29,20 +29,22 @@ def check_learned(schema: Schema, cliques: Sequence[Clique]) -> None:
         )
 
 
-def check_adoption(schema: Schema, learned: Schema) -> None:
-    """Raise ``InputError`` unless ``learned`` is ``schema`` with its columns to learn declared or left out."""
-    to_learn, declared = {c.name for c in schema.to_learn}, {c.name: c for c in learned.columns}
+def check_adoption(schema: Schema, learned: Schema) -> Schema:
+    """Return ``schema`` with its columns to learn declared as in ``learned``, or left out.
+
+    Raise ``InputError`` if ``learned`` differs from it in more than the stated sources.
+    """
+    to_learn = {c.name for c in schema.to_learn}
     if not to_learn:
         raise InputError("The gate has no columns to learn, so it adopts no schema.")
-    kept = [c.name for c in schema.columns if c.name in declared or c.name not in to_learn]
-    expected = [declared.get(c.name, c) if c.name in to_learn else c for c in schema.columns]
-    columns = tuple(c for c in expected if c.name in kept)
-    ignore = (*schema.ignore, *(c.name for c in schema.columns if c.name not in kept))
-    if learned.to_learn or learned != replace(schema, columns=columns, ignore=ignore):
+    expected = schema.with_learned(c for c in learned.columns if c.name in to_learn)
+    same = replace(learned, sources={}) == replace(expected, sources={})
+    if learned.to_learn or not same:
         raise InputError(
             "The schema is not the gate's with its columns to learn declared or ignored.",
-            remedy="Replace the columns of schema.to_learn alone, and list those left out in ignore.",
+            remedy="Make it by schema.with_learned(columns).",
         )
+    return expected
 
 
 def tally(table: Table | None, column: str, query: ColumnQuery | None) -> dict[Clique, AnyArray]:

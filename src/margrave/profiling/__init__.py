@@ -5,6 +5,6 @@
 
 from margrave.profiling.check import check_table
 from margrave.profiling.draft import draft_schema
-from margrave.profiling.learnable import learnable, taken_as_public
+from margrave.profiling.proposals import taken_as_public
 
-__all__ = ["check_table", "draft_schema", "learnable", "taken_as_public"]
+__all__ = ["check_table", "draft_schema", "taken_as_public"]

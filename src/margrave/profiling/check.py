@@ -57,7 +57,7 @@ def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
     if schema.draft:  # which says so itself
         return ()
     try:
-        fresh = {c.name: _declared(c) for c in draft_schema(source).columns}
+        fresh = {c.name: _declared(c) for c in draft_schema(source, read=True).columns}
     except MargraveError:  # there is nothing to draft
         return ()
     return tuple(

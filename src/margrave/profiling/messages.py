@@ -53,11 +53,23 @@ class Remark(StrEnum):
         "Are the edges public?"
     )
 
+    ONE = "all rows have the same value, which carries no information"
+    CODES = 'Its name suggests codes, so it is taken as categories. If it is a quantity, write kind = "integer".'
+    FEW = 'A few whole numbers. If they are classes or answers, write kind = "categorical".'
+    MARKS = " Marks such as NA are categories like any text: leave such fields empty in the file."
+
     HEAD = (
-        "A DRAFT, made from the rows. Nothing in it is public yet: the bounds, categories and atoms "
-        "below were read from the data and may reveal single persons. For each column, put what is "
-        "known without looking (a codebook, the law, common sense) in their place, or learn = true if "
-        "nothing is known, delete what should not be there, and then set draft = false."
+        "A DRAFT. It takes as public the names and kinds of the columns, the way in which dates are "
+        "written, and the columns that are left out. These were seen in the rows: check that they are "
+        "public. Bounds and categories are learned under the privacy budget (learn = true). Where they "
+        "are known without looking, write them in place of learn = true, with where they stand (cite = "
+        '"Codebook, p. 12"): that saves budget.'
+    )
+    READ_HEAD = (
+        "A DRAFT, made from the rows. Nothing in it is public yet: the values of the keys that read "
+        "lists may reveal single persons. For each column, put what is known without looking (a "
+        "codebook, the law, common sense) in their place and take the key out of read, or write "
+        "learn = true; and delete what should not be there."
     )
 
 
@@ -71,6 +83,17 @@ def far_off(marks: Sequence[str], bounds: str) -> str:
         f" {'is it a mark' if one else 'are they marks'} for a missing value? Then write {bounds}, missing = true and"
         f' outside = "missing", which takes {"it" if one else "them"} along; or leave such fields empty in the file and'
         " draft anew."
+    )
+
+
+def far_off_learned(marks: Sequence[str], bounds: str) -> str:
+    """Return the question on such numbers or dates in a column to learn."""
+    one = len(marks) == 1
+    return (
+        f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
+        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the file"
+        f" and draft anew; or, in place of learn = true, write public bounds (such as {bounds}), missing = true and"
+        ' outside = "missing".'
     )
 
 

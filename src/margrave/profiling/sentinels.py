@@ -16,19 +16,19 @@ from margrave.schema.text_patterns import MIN_NUMBER_SHARE
 
 V = TypeVar("V", int, float)
 
-#: Rows that a missing-value code is on at least, and its least share of them.
-OFTEN, SHARE = 3, 0.001
 #: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
 
 
-def sentinels(values: Mapping[V, int]) -> list[V]:
+def sentinels(values: Mapping[V, int], min_rows: int = 3) -> list[V]:
     """Return numbers that look like missing-value codes: frequent, and far from the others or alone
     below zero.
     """
+    # Share of the rows that a missing-value code is on at least.
+    min_share = 0.001
     # Distance of a missing-value code from the other values, as a share of their range.
     min_gap = 0.5
-    order, enough = sorted(values), max(OFTEN, SHARE * sum(values.values()))
+    order, enough = sorted(values), max(min_rows, min_share * sum(values.values()))
     below = [v for v in order if v < 0]
     alone = len(below) <= MAX_MISSING_CODES < len(order) - len(below) and all(
         values[v] >= enough for v in below
@@ -50,13 +50,13 @@ def sentinels(values: Mapping[V, int]) -> list[V]:
 
 
 def without_words(
-    evidence: ColumnProfile, is_number: Callable[[str], bool]
+    evidence: ColumnProfile, is_number: Callable[[str], bool], min_rows: int = 3
 ) -> tuple[ColumnProfile, list[str]]:
     """Return a column of numbers without its few repeated words, which count as missing; and these
     words.
     """
     texts = evidence.counts
-    words = [t for t, n in texts.most_common() if not re.search(r"\d", t) and n >= OFTEN]
+    words = [t for t, n in texts.most_common() if not re.search(r"\d", t) and n >= min_rows]
     numbers = Counter({t: n for t, n in texts.items() if t not in words})
     if (
         not words

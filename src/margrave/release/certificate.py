@@ -71,6 +71,7 @@ def build_certificate(
                 if schema.files
                 else {}
             ),
+            **({"sources": _sources(schema)} if schema.sources else {}),
         },
         "constraints": _constraints(schema),
         "preconditions": preconditions(schema, account.preflight),
@@ -109,6 +110,14 @@ def build_certificate(
     if model.absent:
         facts["no_model"] = model.absent
     return facts
+
+
+def _sources(schema: Schema) -> dict[str, dict[str, str]]:
+    """Return what is stated of each column's source, by column."""
+    return {
+        name: {"source": source.of, **({"cite": source.cite} if source.cite else {})}
+        for name, source in schema.sources.items()
+    }
 
 
 def _numbers(schema: Schema, transcript: Transcript, model: FittedAnswers) -> dict[str, Any]:
@@ -170,6 +179,11 @@ def _public_inputs(schema: Schema, transcript: Transcript, provenance: Provenanc
     inputs = [f"the schema, sha256 {schema.hash()}"]
     inputs += [
         f"the file {f.name} that the schema was read from, sha256 {f.sha256}" for f in schema.files
+    ]
+    inputs += [
+        f"the values of column {name}, cited from {source.cite}"
+        for name, source in schema.sources.items()
+        if source.cite
     ]
     inputs += [f"the constraint {c['what']}, sha256 {c['sha256']}" for c in _constraints(schema)]
     inputs += [

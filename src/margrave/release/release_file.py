@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ def write_parts(path: str | Path, parts: Parts, *, overwrite: bool) -> None:
     plain = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "schema": parts.schema.to_toml(),
+        "schema": replace(parts.schema, remarks={}).to_toml(),
         "provenance": parts.provenance.to_dict(),
         "account": parts.account.to_dict(),
         "transcript": transcript_to_plain(parts.transcript, shelf),

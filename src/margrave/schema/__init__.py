@@ -6,6 +6,7 @@ from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.schema import Schema, check_schema_given, schema_of
+from margrave.schema.sources import ColumnSource
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Coded",
     "Column",
     "ColumnCheck",
+    "ColumnSource",
     "Constraint",
     "ConstraintCheck",
     "Date",

@@ -30,6 +30,7 @@ from margrave.schema.order_sampling import Drawn, decode_in_order
 from margrave.schema.parsing import chunks
 from margrave.schema.persons import check_accepted
 from margrave.schema.references import ReferencedFile, References, check_apart
+from margrave.schema.sources import ColumnSource, check_sources, read_error
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 from margrave.structural_zeros import StructuralZeros, joined
 from margrave.types import Clique
@@ -39,8 +40,9 @@ from margrave.types import Clique
 class Schema:
     """The columns of a table, each with its public values: everything the codes mean.
 
-    ``draft`` marks a schema made from the rows, which the gate refuses. ``person`` names a column that says whose row
-    it is; it is never synthesized. ``ignore`` names columns of the table that are left out. ``constraints`` say which
+    ``sources`` say where the values of a column come from, if not from public knowledge alone; the gate refuses a
+    schema with values that were read off the rows. ``person`` names a column that says whose row it is; it is never
+    synthesized. ``ignore`` names columns of the table that are left out. ``constraints`` say which
     combinations of values cannot occur. ``person_accepts`` lists placeholders, such as "0", that are identifiers of
     persons in this table. ``remarks`` are comments for the file, by column ("" for its head), and ``files`` the files
     that values were read from, each with its hash; neither makes two schemas different.
@@ -53,13 +55,13 @@ class Schema:
     """
 
     columns: Sequence[Column]
-    draft: bool = False
     person: str | None = None
     ignore: Sequence[str] = ()
     constraints: Sequence[Constraint] = ()
     remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     files: Sequence[ReferencedFile] = field(default=(), compare=False, repr=False)
     person_accepts: Sequence[str] = ()
+    sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -67,10 +69,6 @@ class Schema:
         object.__setattr__(
             self, "ignore", tuple(validators.name(n, "column to ignore") for n in self.ignore)
         )
-        if not isinstance(self.draft, bool):
-            raise SchemaError(
-                "draft is not true or false.", remedy="Write draft = false once it is confirmed."
-            )
         if not self.columns:
             raise SchemaError(
                 "The schema has no columns.", remedy="Add a [[column]] table for each."
@@ -90,6 +88,9 @@ class Schema:
                 raise SchemaError(
                     f"Column {name!r} is ignored and used.", remedy="Take it out of ignore."
                 )
+        check_sources(self.sources, self.columns)
+        given = {n: self.sources.get(n, ColumnSource()) for n in names}
+        object.__setattr__(self, "sources", {n: s for n, s in given.items() if s != ColumnSource()})
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_constraints(self.constraints)
         self._check_learning()
@@ -156,7 +157,7 @@ class Schema:
         """Return the schema as TOML. Equal schemas have the same text up to remarks and files."""
         return toml.write(
             self.columns,
-            self.draft,
+            self.sources,
             self.person,
             self.ignore,
             self.constraints,
@@ -185,9 +186,45 @@ class Schema:
         """
         check_apart(self.files, table)
 
+    @property
+    def draft(self) -> bool:
+        """True if a value was read off the rows; the gate refuses such a schema."""
+        return any(source.is_read for source in self.sources.values())
+
+    def check_not_read(self) -> None:
+        """Raise ``SchemaError``, key by key, if a value was read off the rows."""
+        if self.draft:
+            raise read_error(self.sources)
+
     def confirmed(self) -> Schema:
-        """Return the schema without the draft mark. The caller vouches that all of it is public."""
-        return replace(self, draft=False, remarks={})
+        """Return the schema with every value taken as public, without remarks. The caller vouches
+        for it.
+        """
+        return replace(
+            self, sources={n: s.confirmed() for n, s in self.sources.items()}, remarks={}
+        )
+
+    def with_learned(self, columns: Iterable[Column]) -> Schema:
+        """Return the schema in which declared columns replace those to learn, by name.
+
+        Their source is "learned". Columns to learn that none of them replaces are ignored.
+
+        >>> from margrave.schema.numeric import Real
+        >>> open_schema = Schema([Learn("price", "real"), Learn("rank", "integer")])
+        >>> schema = open_schema.with_learned([Real("price", 0, 9, missing=True)])
+        >>> schema.to_learn, schema.ignore, schema.sources["price"].of
+        ((), ('rank',), 'learned')
+        """
+        learned = {c.name: c for c in columns}
+        hidden = tuple(c.name for c in self.to_learn if c.name not in learned)
+        stated = {n: self.sources.get(n, ColumnSource()) for n in learned}
+        sources = {**self.sources, **{n: replace(s, of="learned") for n, s in stated.items()}}
+        return replace(
+            self,
+            columns=tuple(learned.get(c.name, c) for c in self.columns if c.name not in hidden),
+            ignore=(*self.ignore, *hidden),
+            sources={n: s for n, s in sources.items() if n not in hidden},
+        )
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some of the columns, in its order, with the constraints on these
@@ -201,7 +238,7 @@ class Schema:
         kept = set(self.domain.clique(names))
         return Schema(
             tuple(c for c in self.columns if c.name in kept),
-            draft=self.draft,
+            sources={n: s for n, s in self.sources.items() if n in kept},
             constraints=tuple(c for c in self.constraints if kept.issuperset(c.columns)),
             files=self.files,
         )

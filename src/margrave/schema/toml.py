@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
 from margrave.errors import SchemaError
@@ -15,6 +15,7 @@ from margrave.schema.constraints import Constraint
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.references import ReferencedFile, References, read_files, write_files
+from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
 from margrave.schema.toml_files import categories_of
 from margrave.schema.toml_text import comment, line, quoted, says
@@ -28,7 +29,8 @@ KINDS: dict[str, type[Any]] = {
 def parse(
     text: str, references: References
 ) -> tuple[dict[str, Any], list[Column], list[Constraint]]:
-    """Parse the head (draft, person, ignore, files), the columns, and the constraints.
+    """Parse the head (person, ignore, files, and the columns' sources), the columns, and the
+    constraints.
 
     ``references`` reads the files that columns and constraints name; they are among ``files``.
     """
@@ -52,11 +54,11 @@ def parse(
     head = read.get("schema", {})
     if not isinstance(head, dict):
         raise SchemaError("schema is not a table.", remedy="Begin the file with [schema].")
-    columns = [
-        _column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))
-    ]
+    found = [_column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))]
     constraints = [read_constraint(t, p, references) for t, p in _tables(read, text, "constraint")]
     settings = _head(head)
+    columns, draft = [column for column, _ in found], settings.pop("draft")
+    settings["sources"] = {c.name: replace(s, of="read") if draft else s for c, s in found}
     settings["files"] = tuple(dict.fromkeys((*references.files, *settings["files"])))
     return settings, columns, constraints
 
@@ -90,6 +92,11 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
             remedy=f"Write version = {VERSION}.",
         )
     draft, person, ignore = table.get("draft", False), table.get("person"), table.get("ignore", [])
+    if not isinstance(draft, bool):
+        raise SchemaError(
+            "draft is not true or false.",
+            remedy="Write draft = true if every value was read off the rows, else leave it out.",
+        )
     if not isinstance(ignore, list):
         raise SchemaError("ignore is not a list of column names.", remedy='Write ignore = ["id"].')
     return {
@@ -101,7 +108,9 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _column(table: Mapping[str, Any], position: int, place: str, references: References) -> Column:
+def _column(
+    table: Mapping[str, Any], position: int, place: str, references: References
+) -> tuple[Column, ColumnSource]:
     name = table.get("name")
     called = f"Column {quoted(name)}" if isinstance(name, str) else f"Column number {position + 1}"
     try:
@@ -116,21 +125,29 @@ def _column(table: Mapping[str, Any], position: int, place: str, references: Ref
         learn = "learn" in table
         known = _keys(Learn if learn else KINDS[kind])
         for key in table:
-            if key not in known and key != "kind":
+            if learn and key not in known and key in _keys(KINDS[kind]):
+                raise SchemaError(
+                    f"{called}: {key} contradicts learn = true, which learns it from noisy answers.",
+                    remedy=f"Take {key} out; or take learn out, and declare all public values.",
+                )
+            if key not in known and key not in ("kind", *ColumnSource.keys):
                 raise SchemaError(
                     f"{called}: {quoted(key)} is not a key of kind {kind}.",
-                    remedy=f"Its keys are: {', '.join(known)}.",
+                    remedy=f"Its keys are: {', '.join((*known, *ColumnSource.keys))}.",
                 )
         for key, entry in known.items():
             if key not in table and entry.default is MISSING:
+                open_kind = key != "name" and kind in (*Learn.numbers, Categorical.kind)
+                learned = " If it is not public, write learn = true." if open_kind else ""
                 raise SchemaError(
-                    f"{called}: it has no {key}.", remedy=f"A column of kind {kind} needs {key}."
+                    f"{called}: it has no {key}.",
+                    remedy=f"A column of kind {kind} needs {key}.{learned}",
                 )
-        said = {k: v for k, v in table.items() if k != "kind"}
+        said = {k: v for k, v in table.items() if k not in ("kind", *ColumnSource.keys)}
         if "categories" in said:
             said["categories"] = categories_of(said["categories"], str(name), references)
         made: Column = Learn(of=kind, **said) if learn else KINDS[kind](**said)
-        return made
+        return made, source_of(table, called)
     except SchemaError as error:
         raise SchemaError(f"{place}{error.message}", remedy=error.remedy) from None
 
@@ -152,7 +169,7 @@ def _short(error: ValueError) -> str:
 
 def write(
     columns: Sequence[Column],
-    draft: bool,
+    sources: Mapping[str, ColumnSource],
     person: str | None,
     ignore: Sequence[str],
     constraints: Sequence[Constraint],
@@ -163,20 +180,20 @@ def write(
     """Return the file. Settings that say nothing (false, none, an empty list) are left out."""
     head = {
         "version": VERSION,
-        "draft": draft,
         "person": person,
         "person_accepts": list(person_accepts),
         "ignore": list(ignore),
         "files": write_files(files),
     }
     lines = [*comment(remarks.get("", "")), "[schema]"]
-    lines += [line(k, v) for k, v in head.items() if says(v) or k == "draft"]
+    lines += [line(k, v) for k, v in head.items() if says(v)]
     for column in columns:
         lines += ["", *comment(remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
         keys = _keys(Learn if isinstance(column, Learn) else KINDS[column.kind])
         rest = ((key, getattr(column, key)) for key in keys if key != "name")
-        lines += [line(k, v) for k, v in rest if says(v)]
+        source = sources.get(column.name, ColumnSource())
+        lines += [line(k, v) for k, v in (*rest, *source.settings) if says(v)]
     for constraint in constraints:
         lines += ["", *write_constraint(constraint)]
     return "\n".join(lines) + "\n"

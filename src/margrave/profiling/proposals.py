@@ -1,0 +1,118 @@
+"""Columns of a draft: their kinds are seen in the rows; their bounds and categories are to be learned.
+
+**Privacy:** NOT private: kinds and remarks depend on the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from margrave.profiling.messages import Remark, far_off_learned
+from margrave.profiling.rounding import day_bounds, real_bounds, whole_bounds
+from margrave.profiling.sentinels import sentinels
+from margrave.profiling.texts import dated_texts, is_number, is_whole, says_truth, spelling
+from margrave.schema.categorical import Boolean
+from margrave.schema.column import Column
+from margrave.schema.column_profile import ColumnProfile
+from margrave.schema.learn import Learn
+from margrave.schema.numeric import Integer
+from margrave.schema.parsing import number, text
+from margrave.schema.schema import Schema
+from margrave.schema.text_patterns import dotted_thousands
+
+
+def propose(evidence: ColumnProfile) -> tuple[Column, str]:
+    """Return a column without a value of its rows, and a remark for the person who checks it.
+
+    It has a missing state whether or not a value is missing. Numbers that are 0 or 1 stay numbers,
+    so that a release states their mean.
+    """
+    name, texts = evidence.name, evidence.counts
+    whole = all(map(is_whole, texts))
+    if evidence.truth or says_truth(texts):
+        return Boolean(name, missing=True), ""
+    if whole and set(map(number, texts)) == {0.0, 1.0}:
+        return Integer(name, 0, 1, missing=True, outside="missing"), ""
+    found = dated_texts(texts)
+    if found is not None:
+        form, asked = found.pattern or None, found.questions(evidence)
+        asked += _far(found.days, day_bounds, date.fromordinal)
+        if found.unit == "":
+            return Learn(name, "date", format=form), asked.strip()
+        return Learn(name, "timestamp", unit=found.unit, format=form), asked.strip()
+    if whole and names_codes(name):
+        return Learn(name, "categorical"), Remark.CODES
+    if whole or all(map(is_number, texts)):
+        numbers: Counter[float] = Counter()
+        for written, count in texts.items():
+            numbers[number(written)] += count
+        if whole:
+            asked = Remark.FEW if are_classes(numbers) else _far(numbers, _whole, _shown)
+            return Learn(name, "integer"), asked.strip()
+        asked = Remark.DECIMALS if evidence.written and dotted_thousands(texts) is None else ""
+        return Learn(name, "real"), (asked + _far(numbers, real_bounds)).strip()
+    asked = spelling(evidence, Learn.max_categories)
+    asked += Remark.MARKS if evidence.marked else ""
+    return Learn(name, "categorical"), asked.strip()
+
+
+def names_codes(name: str) -> bool:
+    """Return True if a column's name suggests codes, which are not quantities.
+
+    >>> [n for n in ("zip", "occ_code", "ICD10", "marital.status", "encoded", "zipper", "age") if names_codes(n)]
+    ['zip', 'occ_code', 'ICD10', 'marital.status']
+    """
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    words = (
+        r"(codes?|cd|zip|zipcode|plz|postcode|postal|fips|puma|icd\d*|naics\w?|sic|isco|soc|occp?|occupation|"
+        r"industry|cpt|drg|atc|type|class|category|kind|status|group|sex|gender|race|ethnicity|region|county|"
+        r"district|precinct|sector)"
+    )
+    return re.search(rf"(^|[^a-z0-9]){words}($|[^a-z0-9])", plain) is not None
+
+
+def are_classes(numbers: Counter[float]) -> bool:
+    """Return True for a few small whole numbers, which may be answers or classes.
+
+    If 0 is the commonest, they count something.
+
+    >>> are_classes(Counter([1, 2, 2, 3, 9])), are_classes(Counter([0, 0, 1, 2])), are_classes(Counter(range(1, 20)))
+    (True, False, False)
+    """
+    max_values, largest = 10, 20
+    few = len(numbers) <= max_values and all(abs(v) <= largest for v in numbers)
+    return few and numbers.most_common(1)[0][0] != 0
+
+
+def _whole(low: float, high: float) -> str:
+    return whole_bounds(int(low), int(high))
+
+
+def _shown(value: float) -> str:
+    return str(int(value))
+
+
+def _far(
+    values: Counter[Any], bounds: Callable[[Any, Any], str], text_of: Callable[[Any], Any] = text
+) -> str:
+    marks = sentinels(values)
+    if not marks:
+        return ""
+    rest = [v for v in values if v not in marks]
+    return far_off_learned([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))
+
+
+def taken_as_public(schema: Schema) -> str:
+    """Return what a draft of columns to learn takes as public, in a sentence."""
+    names = defaultdict(list)
+    for column in schema.columns:
+        kind = "0 or 1" if isinstance(column, Integer) else column.kind
+        names[kind].append(column.name)
+    kinds = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in sorted(names.items()))
+    ignored = f" Left out: {', '.join(schema.ignore)}." if schema.ignore else ""
+    person = "" if schema.person is None else f" Person ID column: {schema.person}."
+    return f"Taken as public: the names and kinds of the columns ({kinds}).{ignored}{person}"

@@ -1,0 +1,172 @@
+"""Columns of a draft whose bounds and categories are those of the rows: for a person to replace.
+
+**Privacy:** NOT private: the gate refuses such a schema, key by key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+from margrave.profiling.bin_edges import growing_edges
+from margrave.profiling.messages import Remark, far_off
+from margrave.profiling.rounding import (
+    day_bounds,
+    real_bounds,
+    rounded_outwards,
+    whole_bounds,
+    whole_months,
+)
+from margrave.profiling.sentinels import sentinels
+from margrave.profiling.texts import (
+    DatedTexts,
+    dated_texts,
+    is_number,
+    is_whole,
+    says_truth,
+    spelling,
+)
+from margrave.schema.bins import EXACT
+from margrave.schema.categorical import OTHER, Boolean, Categorical
+from margrave.schema.column import Column
+from margrave.schema.column_profile import ColumnProfile
+from margrave.schema.learn import Learn
+from margrave.schema.line import BINS
+from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
+from margrave.schema.parsing import at_midnight, number, text
+from margrave.schema.sources import ColumnSource
+from margrave.schema.text_patterns import dotted_thousands
+
+
+def propose_read(evidence: ColumnProfile) -> tuple[Column, ColumnSource, str]:
+    """Return a column with the values of its rows, which keys were read, and a remark for the
+    person who checks it.
+    """
+    column, remark = _proposed(evidence)
+    if len(evidence.counts) == 1 and not evidence.missing:
+        remark = f"{Remark.SAME} {remark}"
+    keys = ("low", "high", "edges", "atoms", "decimals", "categories")
+    read = [key for key in keys if getattr(column, key, None) not in (None, ())]
+    return column, ColumnSource(read=[*read, "missing"]), remark.rstrip()
+
+
+def _proposed(evidence: ColumnProfile) -> tuple[Column, str]:
+    texts = evidence.counts
+    if evidence.truth or says_truth(texts):
+        return Boolean(evidence.name, missing=evidence.missing), _missing_remark(evidence)
+    found = dated_texts(texts)
+    if found is not None:
+        return _dated(evidence, found)
+    if all(map(is_whole, texts)):
+        return _integer(evidence)
+    if all(map(is_number, texts)):
+        return _real(evidence)
+    return _categorical(evidence)
+
+
+def _integer(evidence: ColumnProfile) -> tuple[Column, str]:
+    values: Counter[int] = Counter()
+    for written, count in evidence.counts.items():
+        values[int(float(written))] += count
+    low, high = (int(v) for v in rounded_outwards(Decimal(min(values)), Decimal(max(values))))
+    few = max(values) - min(values) < BINS
+    low, high = (min(values), max(values)) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
+    atoms = [] if few else _heaps(values, evidence.rows)
+    edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
+    column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
+    return column, _number_remark(evidence, atoms, edges) + _far(values, whole_bounds)
+
+
+def _far(
+    values: Counter[Any], bounds: Callable[[Any, Any], str], text_of: Callable[[Any], Any] = text
+) -> str:
+    marks = sentinels(values)
+    if not marks:
+        return ""
+    rest = [v for v in values if v not in marks]
+    return far_off([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))
+
+
+def _real(evidence: ColumnProfile) -> tuple[Column, str]:
+    exact = [Decimal(t) for t in evidence.counts]
+    low, high = (float(v) for v in rounded_outwards(min(exact), max(exact)))
+    if low == high:
+        apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
+        low, high = low - apart, high + apart
+    values: Counter[float] = Counter()
+    for written, count in evidence.counts.items():
+        values[number(written)] += count
+    atoms = _heaps(values, evidence.rows)
+    places = max(max(0, -int(v.normalize().as_tuple().exponent)) for v in exact)
+    fits = places <= 6 and max(abs(low), abs(high)) * 10**places < EXACT
+    edges = [float(e) for e in growing_edges(values, atoms, low, high, whole=False)] or None
+    decimals = places if fits else None
+    column = Real(
+        evidence.name,
+        low,
+        high,
+        edges=edges,
+        atoms=atoms,
+        decimals=decimals,
+        missing=evidence.missing,
+    )
+    thousands = evidence.written and dotted_thousands(evidence.counts) is None
+    remark = _number_remark(evidence, atoms, edges) + (Remark.DECIMALS if thousands else "")
+    return column, remark + _far(values, real_bounds)
+
+
+def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
+    low, high = whole_months(min(found.moments), max(found.moments))
+    far = _far(found.days, day_bounds, date.fromordinal)
+    remark = _missing_remark(evidence, f"Are low and high public?{found.questions(evidence)}") + far
+    form, missing = found.pattern or None, evidence.missing
+    if found.unit == "":
+        return Date(evidence.name, low, high, format=form, missing=missing), remark
+    last = timedelta(seconds=86400 - UNITS[found.unit])
+    start, end = at_midnight(low), at_midnight(high) + last
+    return Timestamp(
+        evidence.name, start, end, unit=found.unit, format=form, missing=missing
+    ), remark
+
+
+def _categorical(evidence: ColumnProfile) -> tuple[Column, str]:
+    often = [t for t, _ in evidence.counts.most_common()]
+    if len(often) <= Learn.max_categories:
+        column = Categorical(evidence.name, sorted(often), missing=evidence.missing)
+        return column, _missing_remark(
+            evidence,
+            f"May all of these categories be known to exist?{spelling(evidence, Learn.max_categories)}",
+        )
+    column = Categorical(
+        evidence.name, sorted(often[: Learn.max_categories]), other=True, missing=evidence.missing
+    )
+    remark = (
+        f"May these categories be known to exist? The {Learn.max_categories} most frequent are listed;"
+        f" others become {OTHER!r}."
+    )
+    remark += Remark.MARKED if evidence.marked else ""
+    return column, _missing_remark(evidence, f"{remark}{spelling(evidence, Learn.max_categories)}")
+
+
+def _number_remark(evidence: ColumnProfile, atoms: list[Any], edges: list[Any] | None) -> str:
+    heaps = " Are the atoms (values with a cell of their own) public?" if atoms else ""
+    grow = Remark.TAIL if edges else ""
+    return _missing_remark(
+        evidence, f"Are low and high public? Values beyond them are moved to them.{heaps}{grow}"
+    )
+
+
+def _missing_remark(evidence: ColumnProfile, question: str = "") -> str:
+    asked = [question] if question else []
+    if evidence.missing:
+        asked.append("It may be missing.")
+    return " ".join(asked)
+
+
+def _heaps(values: Counter[Any], rows: int) -> list[Any]:
+    # Share of the rows from which a number gets a cell of its own.
+    min_share = 0.2
+    return sorted(v for v, n in values.items() if n > min_share * rows)[:5]

@@ -1,0 +1,49 @@
+"""Round bounds around values: for drafts, and for the questions that they ask.
+
+**Privacy:** NOT private: the bounds depend on the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from margrave.schema.line import BINS
+
+
+def rounded_outwards(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
+    """Return bounds around two values, multiples of a round step (1, 2 or 5 and zeros), about a
+    tenth of their distance.
+    """
+    width = (high - low) / 10 if high > low else max(abs(high), Decimal(1))
+    power = Decimal(10) ** math.floor(width.log10())
+    step = max(n * power for n in (1, 2, 5) if n * power <= width)
+    down = (low / step).to_integral_value(ROUND_FLOOR) * step
+    up = (high / step).to_integral_value(ROUND_CEILING) * step
+    return down, up
+
+
+def whole_months(low: datetime, high: datetime) -> tuple[date, date]:
+    first, last = date(low.year, low.month, 1), date(high.year, high.month, 28)
+    if (high - low).days > 730:
+        first, last = date(low.year, 1, 1), date(high.year, 12, 31)
+    while last < date.max and (last + timedelta(days=1)).month == last.month:
+        last += timedelta(days=1)
+    return first, last
+
+
+def whole_bounds(low: int, high: int) -> str:
+    if high - low >= BINS:
+        low, high = (int(v) for v in rounded_outwards(Decimal(low), Decimal(high)))
+    return f"low = {low} and high = {high}"
+
+
+def real_bounds(low: float, high: float) -> str:
+    down, up = rounded_outwards(Decimal(repr(low)), Decimal(repr(high)))
+    return f"low = {float(down)} and high = {float(up)}"
+
+
+def day_bounds(low: int, high: int) -> str:
+    first, last = whole_months(*(datetime.fromordinal(day) for day in (low, high)))
+    return f"low = {first} and high = {last}"

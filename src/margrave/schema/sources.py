@@ -1,0 +1,120 @@
+"""Where the values that a schema declares come from: public, learned under a budget, or read off the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+from margrave.errors import SchemaError
+from margrave.schema.column import Column, set_fields
+from margrave.schema.validators import column_error
+
+
+@dataclass(frozen=True)
+class ColumnSource:
+    """Where the values of one column's declaration come from.
+
+    Args:
+        of: The source of every key that ``read`` does not list: "public"; "learned", from noisy
+            answers; or "read", off the rows of the table to protect.
+        read: The keys whose values were read off the rows. The gate refuses such a schema.
+        cite: Where the public values are written down, in words.
+
+    Raises:
+        SchemaError: If an argument is not of its kind.
+
+    Privacy:
+        A statement by the custodian, which margrave cannot check. The certificate lists ``cite``.
+
+    Example:
+        >>> ColumnSource(read=["high"], cite="Codebook 2018, p. 12").is_read
+        True
+    """
+
+    of: str = "public"
+    read: Sequence[str] = ()
+    cite: str = ""
+
+    #: The sources of a value.
+    kinds: ClassVar[tuple[str, ...]] = ("public", "learned", "read")
+    #: The keys of the file, with the fields that they set.
+    keys: ClassVar[dict[str, str]] = {"source": "of", "read": "read", "cite": "cite"}
+
+    def __post_init__(self) -> None:
+        if self.of not in self.kinds:
+            raise SchemaError(
+                "source is unknown.", remedy=f"Choose one of: {', '.join(self.kinds)}."
+            )
+        listed = isinstance(self.read, Sequence) and not isinstance(self.read, str)
+        if not listed or not all(isinstance(key, str) for key in self.read):
+            raise SchemaError("read is not a list of keys.", remedy='Write read = ["high"], say.')
+        if not isinstance(self.cite, str) or len(self.cite) > 1000:
+            raise SchemaError(
+                "cite is not a text of at most 1,000 characters.",
+                remedy='Write cite = "Codebook 2018, p. 12", say.',
+            )
+        set_fields(self, read=tuple(self.read))
+
+    @property
+    def is_read(self) -> bool:
+        """True if any value was read off the rows."""
+        return self.of == "read" or bool(self.read)
+
+    def confirmed(self) -> ColumnSource:
+        """Return the source with every value taken as public, or learned as before."""
+        return replace(self, of="public" if self.of == "read" else self.of, read=())
+
+    @property
+    def settings(self) -> Iterator[tuple[str, Any]]:
+        """The keys of the file, with their values; None for those that say nothing."""
+        yield "source", None if self.of == "public" else self.of
+        yield "read", self.read
+        yield "cite", self.cite or None
+
+    @property
+    def words(self) -> str:
+        """The keys whose values were read off the rows."""
+        return "all keys" if self.of == "read" else ", ".join(self.read)
+
+
+def source_of(table: Mapping[str, Any], called: str) -> ColumnSource:
+    """Return the source that a column's table in the file states."""
+    stated = {field: table[key] for key, field in ColumnSource.keys.items() if key in table}
+    try:
+        return ColumnSource(**stated)
+    except SchemaError as error:
+        raise SchemaError(f"{called}: {error.message}", remedy=error.remedy) from None
+
+
+def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]) -> None:
+    """Raise ``SchemaError`` for a source of no column, or of a key that its column does not have."""
+    known = {c.name: c for c in columns}
+    for name, source in sources.items():
+        if not isinstance(source, ColumnSource) or name not in known:
+            raise SchemaError(
+                f"The sources name {name!r}, which is not a column with a ColumnSource.",
+                remedy=f"The columns are: {', '.join(known)}.",
+            )
+        keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]
+        for key in source.read:
+            if key not in keys:
+                raise column_error(
+                    name,
+                    f"read lists {key[:60]!r}, which is not one of its keys.",
+                    f"Its keys are: {', '.join(keys)}.",
+                )
+
+
+def read_error(sources: Mapping[str, ColumnSource]) -> SchemaError:
+    """Return the refusal of a schema with values that were read off the rows, key by key."""
+    # Columns that the error names.
+    max_columns = 10
+    found = [f"{name!r} ({source.words})" for name, source in sources.items() if source.is_read]
+    more = f" and {len(found) - max_columns} more columns" if len(found) > max_columns else ""
+    return SchemaError(
+        "The schema is a draft: values in it were read off the rows, so they are not public."
+        f" Column {', '.join(found[:max_columns])}{more}.",
+        remedy='For each key, write the public value and take the key out of read (or source = "read" out), or'
+        " write learn = true in its place.",
+    )

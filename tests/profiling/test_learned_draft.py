@@ -1,0 +1,223 @@
+"""Drafts of columns to learn: kinds are seen in the rows, no value is, and questions stay comments."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margrave.cli.main import run
+from margrave.errors import SchemaError
+from margrave.profiling import check_table, draft_schema
+from margrave.profiling.draft import draft
+from margrave.schema import Boolean, Integer, Learn, Schema
+from tests.cli.test_cli import ok
+from tests.profiling.test_schema_draft import a_table
+
+
+def one(values: Any, name: str = "x") -> tuple[Any, str]:
+    """Return the column that is drafted of some values, and its remark."""
+    beside = pa.array(["a", "b"] * (len(values) // 2 + 1))[: len(values)]
+    schema = draft(pa.table({name: values, "beside": beside}))
+    return schema.column(name), schema.remarks[name]
+
+
+def test_bounds_and_categories_are_to_be_learned() -> None:
+    schema = draft(a_table())
+    assert {c.name: (c.kind, isinstance(c, Learn)) for c in schema.columns} == {
+        "age": ("integer", True), "month": ("integer", True), "gain": ("integer", True),
+        "price": ("real", True), "weight": ("integer", True), "sex": ("categorical", True),
+        "zip": ("categorical", True), "born": ("date", True), "seen": ("timestamp", True),
+        "ok": ("boolean", False), "answer": ("categorical", True), "street": ("categorical", True),
+    }  # fmt: skip
+    assert schema.column("seen").unit == "hour"  # type: ignore[attr-defined]
+    assert schema.ignore == ("id", "name", "empty")
+    assert not schema.draft
+    schema.check_not_read()
+    assert check_table(a_table(), schema).passed
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_no_value_of_the_rows_is_declared() -> None:
+    """Two tables of the same kinds and other values have one draft."""
+    table = a_table()
+    other = {
+        "age": pa.array(np.arange(400) % 70 + 500),
+        "price": pa.array((np.arange(400) % 300) / 8),
+        "sex": pa.array(["x", "y"] * 200),
+        "weight": pa.array([float(i % 70) for i in range(400)]),
+        "ok": pa.array([True, None] * 200),
+        "born": pa.array([date(1800, 5, 5)] * 200 + [date(1801, 5, 5)] * 200),
+    }
+    for name, values in other.items():
+        table = table.set_column(table.column_names.index(name), name, values)
+    assert draft(table) == draft(a_table())
+    assert draft(table).hash() == draft(a_table()).hash()
+
+
+def test_the_head_says_what_is_taken_as_public() -> None:
+    head = draft(a_table()).remarks[""]
+    assert "takes as public the names and kinds of the columns" in head
+    assert "seen in the rows" in head
+    assert "cite = " in head
+    assert "'id' (it numbers the rows)" in head
+
+
+@pytest.mark.parametrize("values", [["true", "False"] * 20, [True, None] * 20])
+def test_truth_values_are_boolean(values: list[Any]) -> None:
+    assert one(values)[0] == Boolean("x", missing=True)
+
+
+@pytest.mark.parametrize(
+    "values", [[0, 1] * 20, ["0", "1"] * 20, [0.0, 1.0] * 20, [0, None, 1, 1] * 10]
+)
+def test_zero_and_one_are_declared_and_stay_numbers(values: list[Any]) -> None:
+    assert one(values)[0] == Integer("x", 0, 1, missing=True, outside="missing")
+
+
+def test_a_few_small_whole_numbers_are_asked_about_unless_they_count() -> None:
+    column, remark = one([1, 2, 3, 4, 5] * 20)
+    assert column == Learn("x", "integer")
+    assert 'write kind = "categorical"' in remark
+    for values in ([0] * 60 + [1, 2, 3, 4] * 10, [100, 200, 300] * 20, list(range(1, 13)) * 9):
+        assert one(values) == (Learn("x", "integer"), "")
+    assert one([0.5, 1.0, 1.5] * 20) == (Learn("x", "real"), "")
+
+
+def test_codes_are_categories_by_their_names_and_looks() -> None:
+    numbers = [10_000 + 37 * (i % 60) for i in range(600)]
+    assert one(numbers, "zip")[0] == Learn("zip", "categorical")
+    assert one(numbers, "occ_code")[0] == Learn("occ_code", "categorical")
+    assert one(numbers, "salary")[0] == Learn("salary", "integer")
+    assert one([f"{n % 97:04d}" for n in numbers], "ward")[0] == Learn("ward", "categorical")
+    assert one([f"A{n % 40:02d}.1" for n in numbers], "dx")[0] == Learn("dx", "categorical")
+
+
+@pytest.mark.parametrize("name", ["latitude", "patient_id", "id"])
+def test_real_numbers_are_never_persons(name: str) -> None:
+    rng = np.random.default_rng(2)
+    places = np.round(rng.uniform(40, 41, 300), 8)
+    values = places[rng.integers(0, 300, 1000)]
+    schema = draft(pa.table({name: values, "sex": ["f", "m"] * 500}))
+    assert schema.person is None
+    assert schema.column(name) == Learn(name, "real")
+    long = pa.array([str(10**17 + 7919 * i) for i in rng.integers(0, 300, 1000)])
+    assert draft(pa.table({"patient_id": long, "sex": ["f", "m"] * 500})).person == "patient_id"
+
+
+def test_columns_of_one_value_are_left_out_with_the_reason() -> None:
+    table = pa.table({"year": [2013] * 40, "sex": ["f", "m"] * 20, "seen": ["x", None] * 20})
+    schema = draft(table)
+    assert schema.ignore == ("year",)
+    assert "'year' (all rows have the same value" in schema.remarks[""]
+    assert schema.column("seen") == Learn("seen", "categorical")
+    with pytest.raises(SchemaError, match="have one value"):
+        draft(pa.table({"year": [2013] * 40}))
+
+
+def test_free_text_and_identifiers_are_left_out() -> None:
+    notes = [f"The patient came in at {i % 60} with pains and left again" for i in range(400)]
+    visits = [f"V{i:06d}" for i in range(400)]
+    schema = draft(pa.table({"note": notes, "visit": visits, "sex": ["f", "m"] * 200}))
+    assert schema.ignore == ("note", "visit")
+    assert "left again" not in schema.to_toml()
+
+
+@pytest.mark.parametrize("pattern", ["", "%d/%m/%Y", "%d.%m.%y"])
+@pytest.mark.parametrize(("time", "unit"), [("", ""), (" %H:%M", "minute")])
+def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str) -> None:
+    form = (pattern or "%Y-%m-%d") + time
+    moments = [datetime(2021, 3, 5, 7, 30) + timedelta(hours=29 * i) for i in range(300)]
+    table = pa.table({"at": [m.strftime(form) for m in moments]})
+    schema = draft(table)
+    expected = form if pattern else None
+    assert schema.columns == (
+        (Learn("at", "timestamp", unit=unit, format=expected),)
+        if time
+        else (Learn("at", "date", format=expected),)
+    )
+    assert schema.preflight(table).columns[0].unreadable == 0
+    assert ("read as 1969 to 2068" in schema.remarks["at"]) == ("%y" in pattern)
+
+
+def test_missing_value_codes_are_still_asked_about() -> None:
+    ages = [*range(18, 90)] * 5 + [-9] * 20
+    column, remark = one(ages)
+    assert column == Learn("x", "integer")
+    assert "-9 lies far from all else" in remark
+    assert "leave such fields empty in the file" in remark
+    assert "in place of learn = true" in remark
+    assert "lies far" in one([a + 0.5 for a in ages])[1]
+    assert (
+        "lies far"
+        in one(
+            [date(2020, 1, 1) + timedelta(days=a) for a in range(80)] * 4 + [date(1900, 1, 1)] * 9
+        )[1]
+    )
+    assert one([*range(18, 90)] * 5)[1] == ""
+
+
+def test_spellings_and_marks_are_asked_about_in_comments_alone() -> None:
+    texts = ["SURGERY", "Surgery", "ICU", "NA"] * 10
+    column, remark = one(texts)
+    assert column == Learn("x", "categorical")
+    assert "'SURGERY' and 'Surgery'" in remark
+    assert "Marks such as NA" in remark
+    schema = draft(pa.table({"x": texts}))
+    settings = [row for row in schema.to_toml().splitlines() if not row.startswith("#")]
+    assert not any("ICU" in row or "Surgery" in row for row in settings)
+
+
+cells = (
+    st.text(max_size=5)
+    | st.integers().map(str)
+    | st.floats().map(repr)
+    | st.dates().map(str)
+    | st.none()
+)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(values=st.lists(cells, min_size=1, max_size=40))
+def test_any_column_is_drafted_into_one_that_reads_it(values: list[str | None]) -> None:
+    table = pa.table(
+        {
+            "x": pa.array(values, pa.string()),
+            "y": ["p", "q"] * (len(values) // 2) + ["p"] * (len(values) % 2),
+            "z": [str(i % 2) for i in range(len(values))],
+        }
+    )
+    try:
+        schema = draft(table)
+    except SchemaError:
+        return
+    found = schema.preflight(table)
+    assert found.passed
+    assert all(c.outside == 0 for c in found.columns)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert not schema.draft
+
+
+def test_the_command_says_what_is_public_and_what_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pyarrow.csv.write_csv(a_table().drop(["empty"]), "t.csv")
+    assert run(["schema", "draft", "t.csv", "-o", "t.toml"]) == 0
+    shown = capsys.readouterr()
+    assert "Taken as public: the names and kinds of the columns" in shown.err
+    assert Schema.load("t.toml") == draft_schema("t.csv")
+    facts = json.loads(ok(capsys, "schema", "draft", "t.csv", "--json"))
+    assert (facts["draft"], len(facts["to_learn"])) == (False, 11)
+    said = " ".join(ok(capsys, "schema", "draft", "t.csv", "--read", "-o", "r.toml").split())
+    assert "Replace the keys that read lists" in said
+    assert run(["plan", "-s", "r.toml", "--epsilon", "1", "--delta", "1e-6"]) == 3
+    assert "'age' (low, high, missing)" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Columns to learn in the schema's file: what it says comes back, and contradictions are refused in words."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+
+from margrave.errors import SchemaError
+from margrave.schema import Learn, Schema
+
+HEAD = '[schema]\nversion = 1\n[[column]]\nname = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("keys", "column"),
+    [
+        ('kind = "real"\nlow = 0', Learn("x", "real", low=0)),
+        (
+            'kind = "integer"\nlow = 1\nhigh = 5\noutside = "clip"',
+            Learn("x", "integer", low=1, high=5),
+        ),
+        (
+            'kind = "date"\nhigh = 2020-12-31\nformat = "%d/%m/%Y"',
+            Learn("x", "date", high=date(2020, 12, 31), format="%d/%m/%Y"),
+        ),
+        (
+            'kind = "timestamp"\nunit = "hour"\nlow = 2020-01-01',
+            Learn("x", "timestamp", low=datetime(2020, 1, 1), unit="hour"),
+        ),
+        (
+            'kind = "categorical"\ncategories = ["a", "b"]',
+            Learn("x", "categorical", categories=("a", "b")),
+        ),
+    ],
+)
+def test_the_file_says_it_and_comes_back(keys: str, column: Learn) -> None:
+    schema = Schema.from_toml(f"{HEAD}{keys}\nlearn = true")
+    assert schema.columns == schema.to_learn == (column,)
+    again = Schema.from_toml(schema.to_toml())
+    assert (again, again.hash()) == (schema, schema.hash())
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('kind = "real"\noutside = "refuse"', "learned bounds refuse no value"),
+        ('kind = "real"\nbins = 5', "bins contradicts learn = true"),
+        ('kind = "real"\nedges = [5]', "edges contradicts learn = true"),
+        ('kind = "real"\natoms = [5]', "atoms contradicts learn = true"),
+        ('kind = "real"\nleaf_edges = [5, 6]', "leaf_edges contradicts learn = true"),
+        ('kind = "categorical"\nother = true', "other contradicts learn = true"),
+        ('kind = "boolean"', "its kind cannot be learned"),
+        ('kind = "ordinal"', "its kind cannot be learned"),
+        ('kind = "real"\nlow = 5\nhigh = 1', "low is above high"),
+        ('kind = "date"\nlow = 5', "low is not a date"),
+        ('kind = "categorical"\ncategories = ["a", "a"]', "listed twice"),
+        ('kind = "real"\ncolor = 3', "'color' is not a key of kind real"),
+    ],
+)
+def test_contradictions_are_refused_in_words(keys: str, words: str) -> None:
+    with pytest.raises(SchemaError, match="Line 3: Column 'x'") as caught:
+        Schema.from_toml(f"{HEAD}{keys}\nlearn = true")
+    assert words in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_a_kind_that_needs_a_bound_says_how_to_do_without() -> None:
+    with pytest.raises(SchemaError, match=r"it has no low.*write learn = true"):
+        Schema.from_toml(HEAD + 'kind = "real"')
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_toml(HEAD + 'kind = "coded"')
+    assert "learn" not in str(caught.value)
