@@ -27,7 +27,7 @@ from margrave.models import (
     SimpleFit,
 )
 from margrave.models.entries import EntryKind, kinds_asked, kinds_of, not_taken
-from margrave.models.graphical.fit import GraphicalState
+from margrave.models.graphical.state import GraphicalState
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.release import Release
 from margrave.schema import Schema

@@ -36,7 +36,7 @@ from margrave.models import (
     ParticleFit,
     RelaxedFit,
 )
-from margrave.models.graphical.fit import GraphicalState, Problem
+from margrave.models.graphical.fit import Problem
 from margrave.models.terms import terms_of, unfolded
 from margrave.privacy import Gaussian, MarginalGap, Private, SeededRandomness, protect
 from margrave.provenance import Provenance
@@ -378,7 +378,7 @@ def test_the_gradient_of_the_dual_is_its_slope() -> None:
     maps = [observed(BC, table, MAPS["weights and groups"], 3.0), observed(BC, table, MAPS["prefixes"])]  # fmt: skip
     problem = Problem(DOMAIN, terms_of(DOMAIN, plain), N, 0.3, maps)
     rng = np.random.default_rng(0)
-    point = 0.1 * rng.normal(size=problem.start(GraphicalState(DOMAIN)).size)
+    point = 0.1 * rng.normal(size=problem.start(None).size)
     _, gradient, _ = problem.objective(point)
     for _ in range(10):
         way = rng.normal(size=point.size)

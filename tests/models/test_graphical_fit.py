@@ -16,7 +16,8 @@ from margrave.errors import InputError, ReleaseError
 from margrave.marginal import TOTAL, LinearMap, LinearQuery
 from margrave.models import GraphicalFit, GraphicalModel, MergedCodesModel
 from margrave.models.graphical.estimation import minimize
-from margrave.models.graphical.fit import GraphicalState, Problem
+from margrave.models.graphical.fit import Problem
+from margrave.models.graphical.state import GraphicalState
 from margrave.models.terms import Term, common_groups, terms_of
 from margrave.transcript import Answer, Measurement, PublicTotal, Transcript
 from margrave.types import Clique, FloatArray
@@ -31,7 +32,7 @@ from tests.support.strategies import (
     some_domain,
 )
 
-EXACT = GraphicalFit(steps=1, tolerance=1e-9, max_calibrations=5000)
+EXACT = GraphicalFit(steps=1, tolerance=1e-9, empty_below=0.0, max_calibrations=5000)
 
 
 def rng_of(seed: int = 0) -> np.random.Generator:
@@ -80,7 +81,9 @@ def test_the_fit_is_the_optimum_of_the_stated_objective(
     shrinkage: float, problem: tuple[Domain, Transcript]
 ) -> None:
     domain, transcript = problem
-    fit = GraphicalFit(shrinkage=shrinkage, steps=1, tolerance=1e-6, max_calibrations=2_000)
+    fit = GraphicalFit(
+        shrinkage=shrinkage, steps=1, tolerance=1e-6, empty_below=0.0, max_calibrations=2_000
+    )
     model = graphical(fit(domain, transcript, rng=rng_of()))
     terms = terms_of(domain, transcript.measurements, transcript.answers)
     if not terms:
@@ -113,9 +116,7 @@ def test_the_certified_gap_is_honest_wherever_it_stops(
     tiny = 1e-6 * max(1.0, abs(best))
     for most in (1, 2, 4, 7, 15, 60):
         whole = Problem(domain, terms, total, entropy)
-        solution = minimize(
-            whole.objective, whole.start(GraphicalState(domain)), gap=1e-10, max_calibrations=most
-        )
+        solution = minimize(whole.objective, whole.start(None), gap=1e-10, max_calibrations=most)
         assert solution.calibrations <= most
         value = explicit.value(
             joint_of(GraphicalModel(domain, total, whole.potentials(solution.point)))
@@ -152,7 +153,7 @@ def test_more_calibrations_never_cost_accuracy() -> None:
         values.append(
             minimize(
                 problem.objective,
-                problem.start(GraphicalState(domain)),
+                problem.start(None),
                 gap=1e-12,
                 max_calibrations=most,
             ).value
@@ -337,16 +338,14 @@ def test_starting_at_the_optimum_takes_one_calibration() -> None:
     domain, noisy = three_rounds()
     terms = terms_of(domain, noisy)
     problem = Problem(domain, terms, 5_000.0, 0.05)
-    done = minimize(
-        problem.objective, problem.start(GraphicalState(domain)), gap=1e-6, max_calibrations=5_000
-    )
+    done = minimize(problem.objective, problem.start(None), gap=1e-6, max_calibrations=5_000)
     assert done.converged
     model = GraphicalModel(domain, 5_000.0, problem.potentials(done.point))
     again = Problem(domain, terms, 5_000.0, 0.05)
     assert (
         minimize(
             again.objective,
-            again.start(GraphicalState(domain, model, model.potentials)),
+            again.start(model),
             gap=1e-5,
             max_calibrations=100,
         ).calibrations
@@ -366,9 +365,9 @@ def test_any_model_of_the_domain_may_be_the_warm_start() -> None:
     )
     impossible = plain.condition({"c1": [0, 2]})
     for state in (
-        GraphicalState(domain, plain, plain.potentials),
-        GraphicalState(domain, impossible, impossible.potentials),
-        GraphicalState(domain, merged),
+        GraphicalState(domain, plain),
+        GraphicalState(domain, impossible),
+        GraphicalState(domain, coarse, merged.groups, merged.shares),
     ):
         found = EXACT.model(EXACT.update(state, transcript, rng=rng_of()))
         assert_allclose(joint_of(graphical(found)), cold, rtol=1e-3, atol=1e-3)
@@ -381,7 +380,7 @@ def test_a_warm_start_from_an_impossible_cell_that_was_measured_precisely() -> N
     warm = GraphicalModel(domain, 5_000.0, {}).condition({"c0": [2, 4]})
     transcript = Transcript((PublicTotal(5_000), *noisy[1:], precise))
     fit = GraphicalFit(shrinkage=0.3, steps=1, max_calibrations=2_000)
-    state = GraphicalState(domain, warm, warm.potentials)
+    state = GraphicalState(domain, warm)
     model = fit.model(fit.update(state, transcript, rng=rng_of()))
     assert_allclose(model.project(("c0",)).values, precise.values, atol=1.0)
 
@@ -541,7 +540,7 @@ def test_impossible_cells_stay_empty_whatever_was_measured_there() -> None:
     pair = np.asarray(model.project(("c0", "c1")).values)
     assert not pair[~possible].any()
     assert (pair[possible] > 1.0).all()
-    state = GraphicalState(domain, model, model.potentials)
+    state = GraphicalState(domain, model)
     again = GraphicalFit().model(GraphicalFit().update(state, Transcript(entries), rng=rng_of()))
     assert_allclose(again.project(("c0", "c1")).values, pair, rtol=0.05)
 

@@ -58,6 +58,9 @@ def test_a_release_of_format_1_is_the_one_of_the_present_format() -> None:
     for facts in (read, present):
         facts["versions"] = None
         assert "steps=3" in facts["mechanism"]["fit"].pop("words")
+    present_fit = present["mechanism"]["fit"]["parameters"]
+    assert read["mechanism"]["fit"]["parameters"] == {**present_fit, "empty_below": 0.0}
+    read["mechanism"]["fit"]["parameters"] = present_fit
     assert read == present
     assert (old.account, old.account.unit) == (new.account, AddRemoveRow())
 
@@ -75,7 +78,7 @@ def test_provenance_is_read_from_the_configuration() -> None:
     assert found.parameters == {"alpha": 0.9, "max_model_mb": 80.0, "rounds": 6}
     assert found.fit is not None
     assert found.refit is not None
-    assert fit_of_spec(found.fit) == GraphicalFit()
+    assert fit_of_spec(found.fit) == GraphicalFit(empty_below=0.0)
     assert (found.refit.name, "public=Public(60 records" in found.refit.words) == (None, True)
     assert [t.attestation for t in found.public_tables] == [
         "a sample that was published before", "another sample",

@@ -52,7 +52,7 @@ from margrave.models import (
     ParticleFit,
     RelaxedFit,
 )
-from margrave.models.graphical.fit import GraphicalState
+from margrave.models.graphical.state import GraphicalState
 from margrave.models.particles import ConstraintPenalty, HideMean, HideShare, KeepShare
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.public_table import PublicTable

@@ -279,7 +279,7 @@ class Restless(GraphicalFit):
 class ChangesItsState(GraphicalFit):
     def update(self, state: Any, transcript: Any, **more: Any) -> Any:
         later = super().update(state, transcript, **more)
-        object.__setattr__(state, "estimate", later.estimate)
+        object.__setattr__(state, "fitted", later.fitted)
         return later
 
 

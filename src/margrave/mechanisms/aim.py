@@ -82,13 +82,15 @@ class AIM(Mechanism):
     ) -> Release:
         """Run Algorithm 4."""
         domain, rng, progress = self.begin(private, rng, progress)
-        workload, capacity = self.workload_on(domain), Capacity(self.fit, domain, self.max_model_mb)
+        workload = self.workload_on(domain)
         relevance = {r: workload.relevance(r) for r in workload.closure()}  # w_r
         starts, rounds = self._first(domain)
         rho, memory = private.rho / rounds, SelectionLog()
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))  # Algorithm 2
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         model = self.fit.model(state)
+        left = self.fit.distinguished(domain, private.transcript)
+        capacity = Capacity(self.fit, left, self.max_model_mb)
         while private.remaining > 0:
             if private.remaining <= 2 * rho:  # Algorithm 3, line 8: the last round
                 rho = private.remaining
@@ -97,7 +99,7 @@ class AIM(Mechanism):
             candidates = capacity.within(list(relevance), measured, share)  # C_t, line 12
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            noise = expected_error(self.penalty, estimates, scale, domain)
+            noise = expected_error(self.penalty, estimates, scale, left)
             weights = {r: relevance[r] for r in candidates}
             score = MarginalGap(estimates, weights=weights, penalties=noise)  # Equation 1
             chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)  # Select

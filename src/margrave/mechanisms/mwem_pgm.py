@@ -78,13 +78,15 @@ class MWEMPGM(Mechanism):
     ) -> Release:
         """Run Algorithm 1."""
         domain, rng, progress = self.begin(private, rng, progress)
-        workload, capacity = self.workload_on(domain), Capacity(self.fit, domain, self.max_model_mb)
+        workload = self.workload_on(domain)
         rounds, memory = self.rounds or len(domain), SelectionLog()
         rho = private.rho / (rounds + self.measure_one_way)
         if self.measure_one_way:
             private.measure(one_way(domain), Gaussian(rho=rho))
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         model = self.fit.model(state)  # initialize p_0
+        left = self.fit.distinguished(domain, private.transcript)
+        capacity = Capacity(self.fit, left, self.max_model_mb)
         for t in range(rounds):
             measured = private.transcript.cliques
             candidates = capacity.within(workload.cliques, measured) or one_way(domain)

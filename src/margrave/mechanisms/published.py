@@ -34,7 +34,7 @@ class PublishedForm:
     needs: tuple[str, ...] = ()
 
 
-PGM = GraphicalFit(steps=16)
+PGM = GraphicalFit(steps=16, empty_below=0.0)
 NETWORK = GeneratorFit(
     hidden=(512, 1024, 1024), rate=1e-4, active_threshold=0.5, resample=True, kl_weight=0.0
 )

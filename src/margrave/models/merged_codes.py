@@ -1,4 +1,4 @@
-"""A model of merged codes with each code's share of its group: what a fit returns when rare codes were merged."""
+"""A model of merged codes with each code's share of its group: of rare codes together, or without empty ones."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ class Reweightable(Protocol):
     def sample(
         self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
     ) -> Codes: ...
+    def exact(
+        self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = np.inf
+    ) -> dict[Clique, FloatArray]: ...
     def reweighted(self, weights: Mapping[Attribute, FloatArray]) -> Reweightable: ...
     def complete(self, rows: Codes, *, rng: np.random.Generator) -> Codes: ...
     def state(self) -> ModelState: ...
@@ -65,6 +68,9 @@ class MergedCodesModel(Model):
         self.coarse = coarse
         self.groups = dict(groups)
         self.shares = dict(shares)
+        self._only = {
+            a: only for a in groups if (only := _one_each(groups[a], shares[a])) is not None
+        }
 
     @property
     def domain(self) -> Domain:
@@ -76,11 +82,24 @@ class MergedCodesModel(Model):
         """The number of records it stands for."""
         return self.coarse.total
 
+    @property
+    def empty(self) -> dict[Attribute, tuple[int, ...]]:
+        """The codes that the model has no record of, by column."""
+        found = {a: tuple(np.flatnonzero(s == 0.0).tolist()) for a, s in self.shares.items()}
+        return {a: codes for a, codes in found.items() if codes}
+
     def _spread(self, clique: Clique, values: FloatArray) -> FloatArray:
+        shared = {a: self.shares[a] for a in clique if a in self.shares and a not in self._only}
         for axis, attribute in enumerate(clique):
-            if attribute in self.groups:
+            if attribute in shared:
                 values = np.take(values, self.groups[attribute], axis=axis)
-        return np.ascontiguousarray(multiply_along(values, clique, self.shares))
+        values = multiply_along(values, clique, shared) if shared else values
+        if not any(a in self._only for a in clique):
+            return np.ascontiguousarray(values)
+        all_codes = np.zeros(self._domain.shape(clique))
+        places = (self._only.get(a, np.arange(self._domain.size(a))) for a in clique)
+        all_codes[np.ix_(*places)] = values
+        return all_codes
 
     def answer(
         self,
@@ -92,6 +111,13 @@ class MergedCodesModel(Model):
     ) -> dict[Clique, FloatArray]:
         """Return expected counts of many marginals, as the coarse model answers them."""
         answers = self.coarse.answer(cliques, rng=rng, scale=scale, limit=limit)
+        return {c: self._spread(c, v) for c, v in answers.items()}
+
+    def exact(
+        self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = np.inf
+    ) -> dict[Clique, FloatArray]:
+        """Return exact expected counts of the marginals that the coarse model can compute."""
+        answers = self.coarse.exact(cliques, limit, in_all)
         return {c: self._spread(c, v) for c, v in answers.items()}
 
     def sample(
@@ -165,6 +191,13 @@ class MergedCodesModel(Model):
             arrays[f"groups{i}"] = self.groups[attribute]
             arrays[f"shares{i}"] = self.shares[attribute]
         return ModelState("expanded", facts, arrays)
+
+
+def _one_each(groups: IntArray, shares: FloatArray) -> IntArray | None:
+    """Return the one code with a share of each group, if every group has one, in their order."""
+    codes = np.flatnonzero(shares)
+    alone = np.array_equal(groups[codes], np.arange(int(groups.max()) + 1))
+    return codes if alone and (shares[codes] == 1.0).all() else None
 
 
 def load_merged_codes(

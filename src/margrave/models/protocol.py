@@ -250,6 +250,10 @@ class Fit(ABC):
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the size of the model that measuring these cliques leads to, in cells of 8 bytes."""
 
+    def distinguished(self, domain: Domain, transcript: Transcript) -> Domain:
+        """Return the domain of the codes that it distinguishes, given a transcript: by default all."""
+        return domain
+
     def sizes_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:

@@ -14,7 +14,7 @@ from margrave import __version__
 from margrave.account import Account
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
-from margrave.release.diagnostics import coverage_of, unmeasured_columns
+from margrave.release.diagnostics import coverage_of, empty_words, unmeasured_columns
 from margrave.release.numbers import numbers_of
 from margrave.release.preconditions import preconditions
 from margrave.schema import Schema
@@ -97,6 +97,8 @@ def build_certificate(
         facts["ledger_file"] = account.ledger.to_dict()
     if vouched := vouched_words(transcript):
         facts["vouched"] = vouched
+    if empty := empty_words(schema, model):
+        facts["empty_codes"] = empty
     if account.left_out:
         facts["left_out"] = account.left_out
     if weak := large_delta(account.delta, size):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -12,8 +12,11 @@ import numpy as np
 
 from margrave.domain import Domain
 from margrave.marginal import maximal
+from margrave.models import FittedAnswers, MergedCodesModel
 from margrave.models.protocol import Answerer
 from margrave.provenance import Provenance
+from margrave.schema import Schema
+from margrave.schema.column import abbreviate
 from margrave.transcript import PublicReading, Transcript
 from margrave.types import AnyArray, Attribute, Clique
 
@@ -59,6 +62,28 @@ def merged_together(
         for a in e.clique if len(e.clique) > 1 else ():
             queries.setdefault(a, []).append(e.query.classes(a, domain.size(a)))
     return {a: sets for a, groups in queries.items() if (sets := _alike(np.stack(groups)))}
+
+
+def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...], ...]]) -> str:
+    """Return in words which codes share one count, by column."""
+    words = []
+    for a in sorted(merged, key=schema.domain.index):
+        labels = schema.column(a).labels()
+        words.append(
+            f"{a} ({'; '.join(abbreviate([labels[c] for c in codes]) for codes in merged[a])})"
+        )
+    return ", ".join(words)
+
+
+def empty_words(schema: Schema, model: FittedAnswers) -> str:
+    """Return which codes the model has no record of, in a sentence; empty if there are none."""
+    if not isinstance(model, MergedCodesModel) or not model.empty:
+        return ""
+    empty = {a: (codes,) for a, codes in model.empty.items()}
+    return (
+        "No synthetic row has these values. Noise alone explains their noisy counts:"
+        f" {merged_words(schema, empty)}."
+    )
 
 
 def _alike(groups: AnyArray) -> tuple[tuple[int, ...], ...]:

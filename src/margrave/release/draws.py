@@ -22,13 +22,13 @@ from margrave.release.diagnostics import (
     counted_together,
     known_together,
     merged_together,
+    merged_words,
     read_together,
     without_others,
 )
 from margrave.release.sampling import check_memory, check_row_count, check_seed
 from margrave.release.small_cells import CellSize, cell_sizes
 from margrave.schema import Schema
-from margrave.schema.column import abbreviate
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique
 
@@ -339,14 +339,3 @@ def relation_notes(schema: Schema, transcript: Transcript) -> tuple[str, ...]:
     merged = merged_together(schema.domain, transcript)
     words = f"{MERGED}: {merged_words(schema, merged)}. {SHARED}"
     return (ABSENT, words) if merged else (ABSENT,)
-
-
-def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...], ...]]) -> str:
-    """Return in words which codes share one count, by column."""
-    words = []
-    for a in sorted(merged, key=schema.domain.index):
-        labels = schema.column(a).labels()
-        words.append(
-            f"{a} ({'; '.join(abbreviate([labels[c] for c in codes]) for codes in merged[a])})"
-        )
-    return ", ".join(words)

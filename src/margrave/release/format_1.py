@@ -74,6 +74,12 @@ def _public(plain: object) -> Plain | None:
     return None if plain is None else {"notes": [], "same_records": False, **as_table(plain)}
 
 
+def _parameters(spec: Plain) -> Plain:
+    """Return the parameters of a fit; graphical fits left no codes out."""
+    since = {"empty_below": 0.0} if spec.get("name") == "graphical" else {}
+    return {**since, **as_table(spec.get("parameters", {}))}
+
+
 def _fit(plain: object, public: Plain | None) -> Plain | None:
     """Return the spec of a fit. One with parameters that are not plain cannot be rebuilt, and has no name."""
     if plain is None:
@@ -85,6 +91,6 @@ def _fit(plain: object, public: Plain | None) -> Plain | None:
     return {
         "words": spec.get("words", f"{spec.get('name')}({words})"),
         "name": None if other else spec.get("name"),
-        "parameters": {} if other else spec.get("parameters", {}),
+        "parameters": {} if other else _parameters(spec),
         "public": public if "public" in other else None,
     }

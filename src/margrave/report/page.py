@@ -137,7 +137,7 @@ def _paragraph(text: str) -> str:
 
 
 def _limits(release: Release, facts: dict[str, Any]) -> str:
-    several = [facts[key] for key in ("large_delta", "several_rows") if key in facts]
+    several = [facts[key] for key in ("large_delta", "several_rows", "empty_codes") if key in facts]
     passed = conditions(facts["preconditions"], len(release.schema.columns))
     own = (*several, *facts.get("vouched", []), passed, *limits(release.account))
     points = "".join(f"<li>{escape(p)}</li>" for p in own)

@@ -14,7 +14,8 @@ from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import Basis
 from margrave.release.conditions import Condition, codes_of, widened
-from margrave.release.draws import MERGED, SHARED, Draws, merged_words
+from margrave.release.diagnostics import merged_words
+from margrave.release.draws import MERGED, SHARED, Draws
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.types import Attribute, Clique

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from margrave._fields import check_fields
 from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.models.empty_codes import WithoutEmpty, non_empty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.graphical.coordinates import Coordinates
 from margrave.models.graphical.elimination import sizes_with
@@ -28,21 +29,12 @@ from margrave.models.graphical.mapped import MappedAnswers
 from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Calibration
 from margrave.models.graphical.rebalance import rebalance
-from margrave.models.merged_codes import MergedCodesModel
+from margrave.models.graphical.state import GraphicalState
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.models.protocol import Answerer, Fit, Model
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
 from margrave.transcript import Measurement, Transcript
 from margrave.types import Clique, FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class GraphicalState:
-    """The estimate after some rounds, None before the first; and its potentials, which the next one starts from."""
-
-    domain: Domain
-    estimate: GraphicalModel | MergedCodesModel | None = None
-    potentials: Mapping[Clique, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +54,9 @@ class GraphicalFit(Fit):
     others at 30 times; a warm start from readings whose cells have scales of their own stops at 3 times, or after 60
     passes. ``max_calibrations`` bounds the passes over the junction tree in each step.
 
+    ``empty_below`` leaves out codes whose counts noise of so many scales explains (``models.empty_codes.kept_codes``).
+    Later marginals would fill them, and a long tail would move the mean. 0 leaves none out, as the paper.
+
     **Privacy:** none is spent; the fit sees the transcript only.
 
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
@@ -74,6 +69,7 @@ class GraphicalFit(Fit):
 
     shrinkage: float = 1.0
     tolerance: float = 3e-3
+    empty_below: float = 2.0
     max_calibrations: int = 1000
     steps: int = 3
 
@@ -82,11 +78,13 @@ class GraphicalFit(Fit):
         if not (
             self.shrinkage >= self._shrinkage
             and self.tolerance > 0
+            and self.empty_below >= 0
             and self.max_calibrations >= 1
             and self.steps >= 1
         ):
             raise InputError(
-                "A graphical fit needs shrinkage >= 0.1, tolerance > 0, max_calibrations >= 1, steps >= 1."
+                "A graphical fit needs shrinkage >= 0.1, tolerance > 0, empty_below >= 0, max_calibrations >= 1,"
+                " steps >= 1."
             )
 
     def init(self, domain: Domain, *, rng: np.random.Generator) -> GraphicalState:
@@ -124,20 +122,21 @@ class GraphicalFit(Fit):
 
     def _estimate(self, before: GraphicalState, transcript: Transcript) -> GraphicalState:
         domain, total, cells = before.domain, transcript.total(), single_cells(transcript)
-        groups = common_groups(domain, transcript.evidence, cells)
-        plain = [m for m in transcript.evidence if m.query.is_partition]
-        maps = [m for m in transcript.measurements if not m.query.is_partition]
-        if not groups:
-            model = self._fit(before, terms_of(domain, plain, cells), maps, total)
-            return GraphicalState(domain, model, model.potentials)
-        coarse, measurements, shares = compress(domain, plain, groups)
-        terms = terms_of(coarse, measurements, cells)
-        model = self._fit(GraphicalState(coarse), terms, maps, total)
-        return GraphicalState(domain, MergedCodesModel(domain, model, groups, shares))
+        small = WithoutEmpty(non_empty(domain, transcript, self.empty_below))
+        left, known = small.domain(domain), small.evidence(transcript)
+        merged = common_groups(left, known.evidence, cells)
+        plain = [m for m in known.evidence if m.query.is_partition]
+        maps = [m for m in known.measurements if not m.query.is_partition]
+        coarse, measured, shares = compress(left, plain, merged) if merged else (left, plain, {})
+        groups, shares = small.groups(merged, shares)
+        terms = terms_of(coarse, measured, cells)
+        model = self._fit(coarse, before.on(groups), terms, maps, total)
+        return GraphicalState(domain, model, groups, shares)
 
     def _fit(
         self,
-        before: GraphicalState,
+        domain: Domain,
+        warm: GraphicalModel | None,
         terms: Sequence[Term],
         maps: Sequence[Measurement],
         total: float,
@@ -148,7 +147,6 @@ class GraphicalFit(Fit):
         # Calibrations of an estimate between rounds at most. The next one continues from there;
         # the final fit starts anew.
         between = 60
-        domain, warm = before.domain, before.estimate
         scales = [float(t.scales[np.isfinite(t.scales)].max()) for t in terms]
         scales += [m.scale / math.sqrt(m.query.one_row().l2_squared) for m in maps]
         widest = max(scales, default=1.0)
@@ -160,7 +158,7 @@ class GraphicalFit(Fit):
         if warm is not None and not all(np.ptp(t.scales) == 0.0 for t in terms):
             gap = rough
             most = min(most, between)
-        point = self._step(problem, problem.start(before), gap, most).point
+        point = self._step(problem, problem.start(warm), gap, most).point
         potentials = (
             problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)
         )
@@ -186,6 +184,10 @@ class GraphicalFit(Fit):
             if not solution.converged:
                 break  # potentials of cells that tend to zero have outgrown floating point
         return best
+
+    def distinguished(self, domain: Domain, transcript: Transcript) -> Domain:
+        """Return the domain without the codes that are left out as empty."""
+        return WithoutEmpty(non_empty(domain, transcript, self.empty_below)).domain(domain)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the possible cells of the junction tree's cliques together (8 bytes each in the
@@ -305,7 +307,7 @@ class Problem:
         values = vector[where].reshape(self.domain.shape(axes))
         return np.ascontiguousarray(np.transpose(values, [axes.index(a) for a in clique]))
 
-    def start(self, before: GraphicalState) -> FloatArray:
+    def start(self, warm: GraphicalModel | None) -> FloatArray:
         """Return the point to begin with: an earlier model's potentials, and a guess for every
         marginal it was not fitted to.
 
@@ -313,7 +315,7 @@ class Problem:
         new measurement as well as one potential on its own can: m · exp(theta) + tau · scale² · theta = y.
         """
         phi = np.zeros(self.program.cells)
-        known, warm = self._known(before.potentials), before.estimate
+        known = self._known({} if warm is None else warm.potentials)
         for clique, theta in known.items():
             self._place(phi, clique, _whitened(theta, self.terms[clique]))
         new = sorted((c for c in self.terms if c not in known), key=len)

@@ -16,8 +16,8 @@ from margrave.marginal import maximal
 from margrave.models.cost import Cost, FitLoad, calibration_cost
 from margrave.models.entries import EntryKind
 from margrave.models.graphical import GraphicalFit
-from margrave.models.graphical.fit import GraphicalState
 from margrave.models.graphical.junction_tree import JunctionTree
+from margrave.models.graphical.state import GraphicalState
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.model import MergedCodes
 from margrave.models.precision_means import column_mean
