@@ -90,4 +90,4 @@ def test_files_stay_short() -> None:
 
 
 #: The methods of a release, most of whose lines are docstrings.
-LONGEST = {"release.py": 540}
+LONGEST = {"release.py": 550}

@@ -44,6 +44,7 @@ def synthesize(
     vouched: Iterable[type[Score]] = (),
     preflight: Literal["custodian", "sealed"] = "custodian",
     unlearnable: Literal["stop", "drop"] = "stop",
+    purposes: Sequence[str] = (),
 ) -> Release:
     """Return a release of a sensitive table.
 
@@ -77,6 +78,8 @@ def synthesize(
             certificate names them.
         preflight: ``"sealed"`` is for services whose callers are not the custodian; see ``Run``.
         unlearnable: What to do about a column to learn whose values the noise hides: "stop" or "drop".
+        purposes: What the release must serve, such as ``"mean price by type"`` or ``"ols price ~ area"``.
+            The marginals that they rest on weigh as much as all others of the workload together.
 
     Raises:
         InputError: An argument is wrong, or the mechanism returned a release with other answers
@@ -113,6 +116,7 @@ def synthesize(
         vouched=vouched,
         preflight=preflight,
         unlearnable=unlearnable,
+        purposes=purposes,
     )
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from margrave._fields import is_whole
 from margrave.accounting import Budget, Unit
+from margrave.accounting.budget import epsilon_for
 from margrave.accounting.strength import check_strength
 from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.cost import RunCost, median_cells
@@ -25,8 +26,11 @@ from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.mechanisms.parts.public import lacks_public
 from margrave.privacy import Gaussian
 from margrave.provenance import Provenance
+from margrave.purpose_widths import PurposeWidth, widths_of
+from margrave.purposes import purposes_of
 from margrave.release.diagnostics import left_out
 from margrave.schema import Learn
+from margrave.schema.learn import likely_domain
 from margrave.types import Attribute, Clique
 from margrave.unit import unit_of
 from margrave.workload import Workload
@@ -114,6 +118,7 @@ class Plan:
     posterior: bool
     lacks_public: bool = False
     threshold_delta: float = 0.0
+    purposes: tuple[PurposeWidth, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -125,6 +130,7 @@ class Plan:
             "largest": list(self.largest),
             "unasked": list(self.unasked),
             "noise": [vars(n) for n in self.noise],
+            "purposes": [p.to_dict() for p in self.purposes],
             "risk": self.risk.to_dict(),
         }
 
@@ -172,7 +178,7 @@ def plan(
         )
     check_strength(budget)
     unit = unit_of(unit)
-    check_run(domain, mechanism, unit, ahead=True)
+    check_run(likely_domain(domain, learned), mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))
     provenance = Provenance.of(mechanism.config())
     if workload is None:
@@ -193,6 +199,9 @@ def plan(
         max_model_mb=max_model_mb or 0.0,
     )
     seconds, memory_mb = cost.total()
+    likely = likely_domain(domain, learned)
+    scale = max(((s.adaptive, s.scale) for s in steps), default=(False, 0.0))[1]
+    purposes = provenance.workload.purposes if isinstance(provenance.workload, Workload) else ()
     expected = mechanism.expected(domain, rho, max(rows, 1), unit)
     return Plan(
         mechanism=provenance.mechanism,
@@ -210,7 +219,7 @@ def plan(
         unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], provenance),
         noise=(
             *_learning_noise(learned, budget.rho, unit),
-            *_noise(domain, steps, reads, expected),
+            *_noise(likely, steps, reads, expected),
         ),
         max_model_mb=max_model_mb,
         rows=rows,
@@ -219,7 +228,24 @@ def plan(
         posterior=cost.samples_posterior,
         lacks_public=lacks_public(mechanism),
         threshold_delta=budget.threshold_delta,
+        purposes=widths_of(
+            purposes_of(purposes if steps else (), domain),
+            _typical(domain, learned, rows, scale),
+            rows=rows,
+            scale=scale,
+            rho=budget.rho,
+            epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
+        ),
     )
+
+
+def _typical(domain: Domain, learned: Sequence[Learn], rows: int, scale: float) -> Domain:
+    """Return the domain with the codes that columns to learn mostly get."""
+    # a few categories, and bins of four noise scales
+    few, bins = 6, max(4, min(Learn.max_bins, int(rows / (4.0 * scale)) if scale else 4)) + 1
+    sizes = {c.name: bins if c.is_number else few for c in learned}
+    counts = tuple(sizes.get(a, domain.size(a)) for a in domain)
+    return Domain(domain.attributes, counts, unordered=domain.unordered)
 
 
 def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tuple[Noise, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,11 +15,13 @@ from margrave.accounting.policy import load_policy
 from margrave.accounting.run_log import check_books
 from margrave.accounting.strength import check_strength
 from margrave.data import MemoryTable, Table, TableSource, categories_in_rows, read_table
+from margrave.domain import Domain
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
 from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
 from margrave.learning_stage import check_thresholds, learn_columns
 from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism
-from margrave.mechanisms.parts.checks import check_domain, check_run, publics_of
+from margrave.mechanisms.parts.checks import check_domain, check_run, on_learned, publics_of
+from margrave.mechanisms.parts.serving import serving
 from margrave.planning import Plan, plan
 from margrave.privacy import Private, Score, protect
 from margrave.privacy.copies import check_vouched
@@ -30,6 +32,7 @@ from margrave.release.stamp import stamped
 from margrave.resuming import place_of, seed_of
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
+from margrave.schema.learn import likely_domain
 from margrave.unfinished import Attempt, answers_kept
 from margrave.unit import AddRemoveRow, Unit, rows_per_person, unit_of
 from margrave.workload import Workload
@@ -70,6 +73,8 @@ class Run:
             schema must be registered in the ledger, and each attempt is recorded there.
         unlearnable: What to do about a column whose values the noise hides: "stop" the run with its
             answers kept, or "drop" the column.
+        purposes: What the release must serve, such as "mean price by type" or "ols price ~ area"; see
+            ``margrave.purposes``. They weigh the mechanism's workload.
 
     Raises:
         InputError: If an argument is out of range, or two contradict each other.
@@ -98,6 +103,7 @@ class Run:
     vouched: Iterable[type[Score]] = ()
     preflight: Literal["custodian", "sealed"] = "custodian"
     unlearnable: Literal["stop", "drop"] = "stop"
+    purposes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -107,11 +113,12 @@ class Run:
                 remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
             )
         check_strength(self.budget)
-        self._set("mechanism", mechanism_of(self.mechanism))
+        made = serving(mechanism_of(self.mechanism), self.purposes, self.schema.domain)
+        self._set("mechanism", made)
         self._set("vouched", check_vouched(self.vouched))
         self._set("unit", settled_unit(self.schema, self.unit))
         self._set("policy", load_policy(self.policy))
-        check_run(self.schema.domain, self._mechanism, self._unit, ahead=True)
+        check_run(self._likely, self._mechanism, self._unit, ahead=True)
         self._policy.check(
             self.schema, self._unit, self.budget, ledger=self.ledger, dataset=self.dataset
         )
@@ -182,7 +189,7 @@ class Run:
         self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None
     ) -> Release:
         self.schema.check_apart(table)
-        check_run(self.schema.domain, self._mechanism, self._unit, table=table)
+        check_run(self._likely, self._mechanism, self._unit, table=table)
         stored = self._stored()
         seed = self.seed
         if self.journal is not None and seed is None:
@@ -241,8 +248,7 @@ class Run:
         resumable = self.journal is not None
         with answers_kept(attempt, resumable=resumable, sealed=self._sealed), gate as private:
             attempt.gate = private
-            self._learn(private, progress)
-            made = self._mechanism.run(private, rng=rng, progress=progress)
+            made = self._learned(private, progress).run(private, rng=rng, progress=progress)
             account = private.schema, private.transcript, private.account()
             own = stamped(made, type(self._mechanism).__name__, *account)
             release = attempt.release = own.resting_on(
@@ -250,9 +256,11 @@ class Run:
             )
         return release
 
-    def _learn(self, private: Private, progress: Progress | None) -> None:
-        thresholds = Fraction(self.budget.threshold_delta)
-        learn_columns(private, self._mechanism, self.unlearnable, thresholds, progress)
+    def _learned(self, private: Private, progress: Progress | None) -> Mechanism:
+        """Learn the schema's open columns, and return the mechanism for the columns that are left."""
+        thresholds, mechanism = Fraction(self.budget.threshold_delta), self._mechanism
+        learn_columns(private, mechanism, self.unlearnable, thresholds, progress)
+        return on_learned(private.domain, mechanism) if self.schema.to_learn else mechanism
 
     def _preflight_of(self, table: Any, source: Table) -> str:
         """Return who checked the rows: a table that was read before was read by the custodian."""
@@ -319,6 +327,10 @@ class Run:
     def _mechanism(self) -> Mechanism:
         assert isinstance(self.mechanism, Mechanism)
         return self.mechanism
+
+    @property
+    def _likely(self) -> Domain:
+        return likely_domain(self.schema.domain, self.schema.to_learn)
 
     @property
     def _unit(self) -> Unit:

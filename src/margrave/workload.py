@@ -33,6 +33,10 @@ class Workload:
     """
 
     weights: Mapping[Clique, float]
+    #: The purposes that the marginals serve, in words (``margrave.purposes``).
+    purposes: tuple[str, ...] = ()
+    #: The marginals of purposes, which AIM measures first, as far as the model has room.
+    first: tuple[Clique, ...] = ()
 
     def __iter__(self) -> Iterator[Clique]:
         return iter(self.weights)
@@ -66,6 +70,7 @@ class Workload:
         does not have, a column named twice in one clique, and weights that are not positive
         numbers.
         """
+        named = (cliques.purposes, cliques.first) if isinstance(cliques, Workload) else ((), ())
         given = cliques.weights if isinstance(cliques, Workload) else cliques
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InputError(
@@ -75,12 +80,12 @@ class Workload:
         pairs = given.items() if isinstance(given, Mapping) else ((c, 1.0) for c in given)
         weights: dict[Clique, float] = {}
         for attributes, weight in pairs:
-            named = _columns(attributes)
-            clique = domain.clique(named)
-            _check_distinct(named)
+            columns = _columns(attributes)
+            clique = domain.clique(columns)
+            _check_distinct(columns)
             _check_weight(clique, weight)
             weights[clique] = weights.get(clique, 0.0) + float(weight)
-        return Workload(weights)
+        return Workload(weights, *named)
 
     @staticmethod
     def of_lines(domain: Domain, lines: Iterable[str]) -> Workload:
@@ -177,7 +182,19 @@ class Workload:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON: every marginal with its weight."""
-        return {"marginals": [[list(c), float(w)] for c, w in self.weights.items()]}
+        purposes = {"purposes": list(self.purposes)} if self.purposes else {}
+        return {"marginals": [[list(c), float(w)] for c, w in self.weights.items()], **purposes}
+
+    def within(self, domain: Domain) -> Workload:
+        """Return the marginals of which the domain has all columns; of single columns, if it has none.
+
+        >>> workload = Workload({("a", "b"): 2.0, ("b", "c"): 1.0})
+        >>> dict(workload.within(Domain.of({"a": 2, "b": 2})).weights)
+        {('a', 'b'): 2.0}
+        """
+        kept = {c: w for c, w in self.weights.items() if all(a in domain for a in c)}
+        first = tuple(c for c in self.first if c in kept)
+        return Workload(kept or {(a,): 1.0 for a in domain}, self.purposes, first)
 
     def closure(self) -> tuple[Clique, ...]:
         """Return every non-empty subset of every clique, smaller ones first."""

@@ -80,7 +80,7 @@ def test_no_value_above_the_threshold_is_explained() -> None:
     words = advice_on(found)
     assert "No value of 'town' has a noisy count of 428 or more" in words
     assert "With 4 times the epsilon about 107 would do" in words
-    assert "with the delta 0.001 in place of 1e-09 about 221" in words
+    assert "with 1,000 times the delta about 339" in words
     assert learned(discovery({"Zug": 0}, listed=1)).categories == ("Zug",)
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from margrave.learning import LearnedNumber, learn_number
 from margrave.learning.decimals import decimals_of
+from margrave.learning.extent import Extent, extent_of, range_query
 from margrave.learning.hysteresis import grown
 from margrave.learning.line import UnitLine
 from margrave.learning.tree import CountTree
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column_queries import ClippedSum, DecimalCells
+from margrave.transcript import ColumnAnswer
 from margrave.types import FloatArray
 from tests.support.noisy_columns import SimulatedColumn
 
@@ -203,3 +205,22 @@ def test_a_flat_stretch_is_one_leaf() -> None:
     assert len(leaves) < 40
     assert (masses >= 0).all()
     assert abs(masses.sum() - truth.sum()) < 4 * 30 * 2
+
+
+def test_one_cell_that_noise_lifts_does_not_set_the_range() -> None:
+    line = UnitLine(0)
+    query = range_query(line)
+    counts = np.zeros(query.size, dtype=np.int64)
+    main, far = counts.size // 2 + 20, 16
+    counts[main] = 20_000
+
+    def extent(island: int) -> Extent:
+        counts[far] = island
+        found = extent_of(ColumnAnswer("year", query, counts.copy(), 18.0, Fraction(1)), line)
+        assert found is not None
+        return found
+
+    alone = extent(0)
+    assert extent(83).low == alone.low
+    assert extent(83).hidden == alone.hidden + 83
+    assert extent(150).low < -1e6

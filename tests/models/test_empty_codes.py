@@ -12,13 +12,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import margrave
+from margrave.accounting import AddRemoveRow, Budget
+from margrave.data import MemoryTable
 from margrave.domain import Domain, StructuralZeros
 from margrave.marginal import LinearMap, LinearQuery
+from margrave.mechanisms import MECHANISMS
 from margrave.mechanisms.published import PUBLISHED_FORMS
 from margrave.models import GraphicalFit, MergedCodesModel
 from margrave.models.empty_codes import kept_codes, non_empty
+from margrave.privacy import SeededRandomness
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.types import Clique
+from tests.support.conformance import run_on
 
 COUNTS = st.lists(st.floats(-5.0, 400.0), min_size=1, max_size=40)
 
@@ -174,6 +179,21 @@ def test_repeated_counts_of_a_column_are_averaged() -> None:
     assert_array_equal(np.flatnonzero(non_empty(ORDERED, twice, 2.0)["age"]), [0])
 
 
+def test_the_last_fit_looks_at_every_marginal_of_a_column() -> None:
+    """Rows that a column's own count hides can be seen in the marginals that were measured later."""
+    age = measured(("age",), [5000, 4000, 12, -9, 15], scale=10.0)
+    later = measured(
+        ("age", "sex"),
+        [[2500, 2500, 0], [2000, 2000, 0], [12, 12, 0], [0, 0, 0], [0, 0, 0]],
+        scale=1.0,
+    )
+    known = Transcript((age, SEX, later))
+    assert non_empty(ORDERED, known, 2.0)["age"].tolist() == [True, True, False, False, False]
+    last = non_empty(ORDERED, known, 2.0, all_marginals=True)["age"]
+    assert last.tolist() == [True, True, True, False, False]
+    assert fitted(known).empty["age"] == (3, 4)
+
+
 def test_the_papers_forms_leave_nothing_out() -> None:
     fits = [form.parameters.get("fit") for forms in PUBLISHED_FORMS.values() for form in forms]
     graphical = [fit for fit in fits if isinstance(fit, GraphicalFit)]
@@ -212,9 +232,8 @@ high = 3
 @pytest.mark.parametrize("mechanism", ["aim", "mst", "mwem-pgm", "independent"])
 def test_a_long_tail_does_not_move_the_mean_of_a_release(mechanism: str) -> None:
     schema = margrave.Schema.from_toml(SCHEMA)
-    release = margrave.synthesize(
-        tailed(), schema, epsilon=0.5, delta=1e-9, mechanism=mechanism, seed=1
-    )
+    source, budget = MemoryTable(schema, schema.encode(tailed())), Budget.approx(0.5, 1e-9)
+    release = run_on(MECHANISMS[mechanism](), source, AddRemoveRow(), budget, SeededRandomness(1))
     rows = release.sample(40_000, seed=2)
     mean = np.mean([v for v in rows["amount"].to_pylist() if v is not None])
     assert abs(float(mean) - 99.5) < 30.0  # one noise scale in the last bin alone moves it by 40

@@ -14,7 +14,7 @@ from margrave.cli.options import (
     load_schema,
     parse_workload,
     release_size_option,
-    schema_option,
+    schema_or_release_option,
     workload_option,
 )
 from margrave.cli.output import console, escape, facts_table
@@ -41,7 +41,7 @@ from margrave.schema import Schema
 @click.command("evaluate")
 @click.argument("real", metavar="REAL")
 @click.argument("synthetic", metavar="SYNTHETIC")
-@schema_option
+@schema_or_release_option
 @workload_option
 @click.option(
     "--rows",
@@ -77,7 +77,7 @@ from margrave.schema import Schema
 def evaluate_command(
     real: str,
     synthetic: str,
-    schema_path: str,
+    schema_path: str | None,
     workload: str | None,
     rows: int | None,
     seed: int | None,
@@ -88,15 +88,18 @@ def evaluate_command(
     max_release_mb: float,
     as_json: bool,
 ) -> None:
-    """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone."""
-    schema = load_schema(schema_path, table=real)
+    """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone.
+
+    The schema is that of the release, unless --schema names one; a table needs it.
+    """
+    release = _release(synthetic, rows, seed, max_release_mb)
+    schema = _schema(schema_path, release, real)
     wanted = parse_workload(workload, schema.domain)
     if (target is None) != (test_path is None):
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
     table = read_table(real, schema)
-    release = _release(synthetic, schema, rows, seed, max_release_mb)
     other = (
         synthetic_codes(synthetic, schema)
         if release is None
@@ -128,22 +131,44 @@ def evaluate_command(
 
 
 def _release(
-    synthetic: str, schema: Schema, rows: int | None, seed: int | None, max_release_mb: float
+    synthetic: str, rows: int | None, seed: int | None, max_release_mb: float
 ) -> Release | None:
-    if not synthetic.lower().endswith(".margrave"):
-        if rows is not None or seed is not None:
+    if synthetic.lower().endswith(".margrave"):
+        return Release.load(synthetic, max_mb=max_release_mb)
+    if rows is not None or seed is not None:
+        raise InputError(
+            "--rows and --seed are about records drawn from a release, and SYNTHETIC is a table.",
+            remedy="Leave them out, or give the release.",
+        )
+    return None
+
+
+def _schema(path: str | None, release: Release | None, real: str) -> Schema:
+    """Return the schema of the release; without one that of the file. Both must agree."""
+    if path is None and release is None:
+        raise InputError(
+            "SYNTHETIC is a table, and there is no schema to read it with.", remedy="Give --schema."
+        )
+    stated = None if path is None else load_schema(path, table=real)
+    if release is None:
+        assert stated is not None
+        if stated.to_learn:
             raise InputError(
-                "--rows and --seed are about records drawn from a release, and SYNTHETIC is a table.",
-                remedy="Leave them out, or give the release.",
+                f"Column {stated.to_learn[0].name!r} of the schema is to be learned, so its codes have no meaning.",
+                remedy="Compare with the .margrave release, which has the learned schema.",
             )
-        return None
-    release = Release.load(synthetic, max_mb=max_release_mb)
-    if difference := release.schema.domain.difference(schema.domain):
+        return stated
+    own = release.schema
+    if (
+        stated is not None
+        and not stated.to_learn
+        and (difference := own.domain.difference(stated.domain))
+    ):
         raise InputError(
             f"The release has another schema than --schema: {difference}.",
-            remedy="Give the one that it was made with.",
+            remedy="Give the one that it was made with, or leave --schema out.",
         )
-    return release
+    return own
 
 
 def _drawn(release: Release, rows: int | None, seed: int | None, real: int) -> Codes:

@@ -49,6 +49,11 @@ def schema_option(command: Command) -> Command:
     return _schema_option(required=True)(command)
 
 
+def schema_or_release_option(command: Command) -> Command:
+    """Return ``--schema FILE``, which a release makes needless."""
+    return _schema_option(required=False)(command)
+
+
 def schema_or_draft_options(command: Command) -> Command:
     """Return ``--schema FILE`` and ``--accept-draft``, one of which is needed."""
     accept = click.option(
@@ -65,7 +70,6 @@ def _schema_option(*, required: bool) -> Callable[[Command], Command]:
         "-s",
         "schema_path",
         required=required,
-        default=None,
         metavar="FILE",
         help="The schema, a TOML file.",
     )
@@ -182,6 +186,18 @@ def warn_weak(budget: Budget) -> None:
     """Print a warning if the budget is allowed but promises little."""
     for words in weaknesses(budget):
         echo(f"Warning: {words}", err=True)
+
+
+def purposes_option(command: Command) -> Command:
+    """Return ``--for TEXT``, which may be given several times."""
+    return click.option(
+        "--for",
+        "purposes",
+        multiple=True,
+        metavar="TEXT",
+        help='A purpose of the release, such as "mean price by type", "ols price ~ area" or "effect of drug on'
+        ' outcome given age". May be repeated.',
+    )(command)
 
 
 def parse_workload(text: str | None, domain: Domain) -> Workload:

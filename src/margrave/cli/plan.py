@@ -24,6 +24,7 @@ from margrave.cli.options import (
     json_option,
     load_schema,
     parse_workload,
+    purposes_option,
     rules_options,
     schema_option,
     warn_weak,
@@ -47,6 +48,7 @@ ROWS = 100_000
 @mechanism_options
 @public_options
 @workload_option
+@purposes_option
 @click.option(
     "--rows",
     type=int,
@@ -68,6 +70,7 @@ def plan_command(
     unit: str | None,
     mechanism: str,
     workload: str | None,
+    purposes: tuple[str, ...],
     public: str | None,
     attestation: str | None,
     public_columns: str | None,
@@ -100,6 +103,7 @@ def plan_command(
         policy=policy,
         ledger=ledger,
         dataset=dataset,
+        purposes=purposes,
     )
     expected_rows = ROWS if rows is None else rows
     made = run.plan(expected_rows, workload=wanted)
@@ -188,6 +192,13 @@ def show_plan(planned: Plan) -> None:
     for n in planned.noise:
         if (verdict := n.verdict(planned.rows)) is not None:
             out.print(verdict, markup=False)
+    for purpose in planned.purposes:
+        out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
+    if planned.purposes:
+        out.print(
+            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider.",
+            style="dim",
+        )
     if planned.unasked:
         unasked = (
             f"{nothing_asked(planned.unasked, ahead=True)} A --workload that names them would ask."

@@ -32,7 +32,9 @@ class Keeper:
         except UnfinishedError as error:
             kept = self._save(error.release)
             raise UnfinishedError(
-                error.message, remedy=self._advice(kept, refit=True), release=error.release
+                error.message,
+                remedy=self._advice(kept, failed=error.release),
+                release=error.release,
             ) from error
         except MargraveError as error:
             if self.release is not None:
@@ -64,16 +66,16 @@ class Keeper:
         there = any(path is not None and Path(path).exists() for path in self._outputs.values())
         return f"go on by the same command with --resume{' --overwrite' if there and not self._overwrite else ''}"
 
-    def _advice(self, kept: str | None, *, refit: bool = False) -> str:
+    def _advice(self, kept: str | None, *, failed: Release | None = None) -> str:
         """Return sentences that name the files with the answers and the command that continues."""
         words = []
         if kept is not None:
             words.append(f"The noisy answers are in {kept}.")
-            if refit:
+            if failed is not None and failed.transcript.counts_something:
                 words.append(
                     f"Fit a model to them at no cost: margrave refit {kept} --release NEW.margrave."
                 )
-            else:
+            elif failed is None:
                 words.append(
                     f"margrave sample and margrave report make the other outputs of {kept} at no cost."
                 )

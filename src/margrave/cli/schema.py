@@ -1,4 +1,4 @@
-"""``margrave schema draft`` and ``margrave schema check``: for the custodian, on this side of the gate."""
+"""``margrave schema``: drafts, questions and checks, for the custodian, on this side of the gate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 from rich.table import Table
 
+from margrave.cli.ask import ask_command
 from margrave.cli.options import (
     echo_json,
     json_option,
@@ -24,7 +25,10 @@ from margrave.schema.validation import LOOK
 
 @click.group("schema")
 def schema_command() -> None:
-    """Draft a schema from a file, or check a file against a schema."""
+    """Draft a schema from a file, by itself or with questions, or check a file against a schema."""
+
+
+schema_command.add_command(ask_command)
 
 
 @schema_command.command("draft")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
@@ -28,6 +29,7 @@ from margrave.cli.options import (
     load_schema,
     overwrite_option,
     parse_workload,
+    purposes_option,
     schema_or_draft_options,
     warn_weak,
     workload_option,
@@ -69,6 +71,7 @@ from margrave.schema import Schema
 @mechanism_options
 @public_options
 @workload_option
+@purposes_option
 @click.option(
     "--rows",
     "-n",
@@ -125,6 +128,7 @@ def synthesize_command(
     unit: str | None,
     mechanism: str,
     workload: str | None,
+    purposes: tuple[str, ...],
     public: str | None,
     attestation: str | None,
     public_columns: str | None,
@@ -195,6 +199,7 @@ def synthesize_command(
         allow_large_delta=allow_large_delta,
         preflight="sealed" if sealed else "custodian",
         unlearnable=unlearnable,
+        purposes=purposes,
     )
     keeper = Keeper(outputs, journal, overwrite=overwrite)
     with keeper.watching(), progress_bar(quiet=as_json) as progress:
@@ -211,7 +216,7 @@ def synthesize_command(
             {"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts}
         )
     else:
-        _tell(release, facts, outputs)
+        _tell(release, facts, outputs, schema.ignore)
 
 
 def _schema_of(
@@ -316,7 +321,12 @@ def _number(release: Release, rows: int | None) -> int | None:
     return default_rows
 
 
-def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None]) -> None:
+def _tell(
+    release: Release,
+    facts: dict[str, Any],
+    outputs: dict[str, str | None],
+    ignored: Sequence[str],
+) -> None:
     rho = facts["rho"]
     counts = {
         what: sum(what in e for e in facts["transcript"])
@@ -347,6 +357,10 @@ def _tell(release: Release, facts: dict[str, Any], outputs: dict[str, str | None
         echo(
             f"{contradicted(misfits)} margrave refit fits another model to the same answers, at no cost."
         )
+    if hidden := [name for name in release.schema.ignore if name not in ignored]:
+        echo(f"Left out, because the noise hides their values: {', '.join(hidden)}.")
+    for purpose in release.purposes:
+        echo(f"Made for {purpose.words}.")
     if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))
     show_headlines(release)

@@ -32,7 +32,7 @@ def categories_of(column: Learn, discovery: Discovery) -> Categorical | None:
     values = [*discovery.values[: discovery.listed], *sorted(kept)]
     if not values or values == ["other"]:
         return None
-    return Categorical(column.name, values, other=True, missing=True)
+    return Categorical(column.name, values, other=True, missing=True, same=column.same)
 
 
 def advice_on(discovery: Discovery) -> str:
@@ -41,10 +41,10 @@ def advice_on(discovery: Discovery) -> str:
     A threshold grows with the noise scale, and with the root of the logarithm of delta.
     """
     threshold, delta = discovery.threshold, float(discovery.delta)
-    larger = min(1e6 * delta, 0.4)
+    larger = min(1e3 * delta, 0.4)
     share = NormalDist().inv_cdf(larger) / NormalDist().inv_cdf(delta)
     return (
         f"No value of {discovery.column!r} has a noisy count of {threshold:,} or more. With 4 times the epsilon about"
-        f" {-(-threshold // 4):,} would do, with the delta {larger:.3g} in place of {delta:.3g} about"
+        f" {-(-threshold // 4):,} would do, with {larger / delta:,.0f} times the delta about"
         f" {round(threshold * share):,}."
     )

@@ -58,6 +58,7 @@ def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
     kept = grown(counts, sigma, seed=4.5) | _octaves(counts, sigma)
     if not kept.any():
         return None
+    kept, lost = _without_islands(kept, counts, 6.0 * sigma)
     first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
     while last > first and counts[last] < sigma:  # the empty half of an octave
         last -= 1
@@ -74,10 +75,27 @@ def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
         low = 0.0
     if high <= 0 and -high < -low / 16:
         high = 1.0 if line.is_whole else 0.0
-    inside = slice(first, last + 1)
+    inside, hidden = slice(first, last + 1), 2 * sigma + lost
     own = np.concatenate([edges[inside], [high]])
     own[0], own[-1] = low, high
-    return Extent(low, high, own, np.maximum(counts[inside], 0), rows, 2 * sigma, int(kept.sum()))
+    return Extent(low, high, own, np.maximum(counts[inside], 0), rows, hidden, int(kept.sum()))
+
+
+def _without_islands(kept: Mask, counts: FloatArray, least: float) -> tuple[Mask, float]:
+    """Return the cells without islands of few rows apart from the largest one, and the rows on these islands.
+
+    One cell of many reaches a threshold of 4.5 noise scales by noise once in a thousand columns, and would set the
+    range by itself.
+    """
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], kept.astype(np.int8), [0]])))
+    islands = [slice(start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True)]
+    sums = [float(counts[island].sum()) for island in islands]
+    left, lost = kept.copy(), 0.0
+    for island, rows in zip(islands, sums, strict=True):
+        if rows < least and rows < max(sums):
+            left[island] = False
+            lost += max(rows, 0.0)
+    return left, lost
 
 
 def _octaves(counts: FloatArray, sigma: float) -> Mask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class AIM(Mechanism):
     than its noise.
 
     Args:
-        workload: The marginals that matter; None means all three-way marginals.
+        workload: The marginals that matter; None means all three-way marginals. Those of purposes
+            (``Workload.first``) are measured after the columns.
         max_model_mb: The size of the model at most; it opens as the budget is spent.
         rounds: Number of rounds the initial per-round budget is sized for; by default 16 per
             column. It is one more than there are columns at least, which are measured first.
@@ -65,13 +67,18 @@ class AIM(Mechanism):
 
     name = "aim"
     rounds_per_column = 16
+    #: The share of the largest model that the marginals of purposes may fill before the rounds.
+    purpose_share: ClassVar[float] = 0.5
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, and rounds of the first budget; rounds with less noise cost more."""
         starts, rounds = self._first(domain)
         columns = PlannedMeasurement.of("every column", starts, self.alpha * rho / rounds, unit)
-        cliques, left = self.workload_on(domain).cliques, rounds - len(starts)
-        return [columns, PlannedMeasurement.rounds(cliques, left, columns.scale)]
+        workload, each = self.workload_on(domain), self.alpha * rho / rounds
+        first = [PlannedMeasurement.of("purposes, at most", workload.first, each, unit)]
+        left = rounds - len(starts) - len(workload.first)
+        chosen = PlannedMeasurement.rounds(workload.cliques, left, columns.scale)
+        return [columns, *(first if workload.first else []), chosen]
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -91,6 +98,10 @@ class AIM(Mechanism):
         model = self.fit.model(state)
         left = self.fit.distinguished(domain, private.transcript)
         capacity = Capacity(self.fit, left, self.max_model_mb)
+        if purposes := capacity.beside(workload.first, starts, self.purpose_share):
+            private.measure(purposes, Gaussian(rho=self.alpha * rho * len(purposes)))
+            state = self.fit.update(state, private.transcript, rng=rng)
+            model = self.fit.model(state)
         while private.remaining > 0:
             if private.remaining <= 2 * rho:  # Algorithm 3, line 8: the last round
                 rho = private.remaining
@@ -118,4 +129,5 @@ class AIM(Mechanism):
         """Return the columns, measured first, and how many measurements the budget is meant for."""
         closure = set(self.workload_on(domain).closure())
         starts = [r for r in one_way(domain) if r in closure]
-        return starts, max(self.rounds or self.rounds_per_column * len(domain), len(starts) + 1)
+        named = len(starts) + len(self.workload_on(domain).first)
+        return starts, max(self.rounds or self.rounds_per_column * len(domain), named + 1)

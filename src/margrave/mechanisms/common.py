@@ -251,7 +251,7 @@ class Mechanism(ABC):
         """Return the workload on a domain: by default all marginals of ``default_ways`` columns."""
         if self.workload is None:
             return Workload.all_kway(domain, self.default_ways or 1)
-        return Workload.of(domain, self.workload.weights)
+        return Workload.of(domain, self.workload)
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return how often it selects: by default as often as it may measure adaptively."""

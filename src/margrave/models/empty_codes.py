@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from margrave.domain import Domain
 from margrave.marginal import LinearMap
+from margrave.models.precision_means import PrecisionMeans
 from margrave.transcript import Measurement, Transcript
 from margrave.types import Attribute, FloatArray, IntArray
 
@@ -96,11 +97,14 @@ def _runs(mask: Mask) -> Iterator[tuple[int, int]]:
     yield from zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True)
 
 
-def non_empty(domain: Domain, transcript: Transcript, likely: float) -> dict[Attribute, Mask]:
+def non_empty(
+    domain: Domain, transcript: Transcript, likely: float, *, all_marginals: bool = False
+) -> dict[Attribute, Mask]:
     """Return the codes to keep of each column that has empty ones.
 
-    They follow from measurements of the column alone. Columns with structural zeros keep all, and so do those of
-    public marginals, of single answers, and of maps with weights.
+    They follow from measurements of the column alone, between rounds; at the end from every marginal that has it.
+    Columns with structural zeros keep all, and so do those of public marginals, of single answers, and of maps with
+    weights; and columns that were never measured alone.
     """
     if likely <= 0.0:
         return {}
@@ -108,16 +112,20 @@ def non_empty(domain: Domain, transcript: Transcript, likely: float) -> dict[Att
     whole.update(a for e in transcript.answers for a in e.query.clique)
     whole.update(a for e in transcript.readings for a in e.clique)
     whole.update(a for m in transcript.measurements for a in m.query.matrices if a in m.clique)
-    alone: dict[Attribute, list[Measurement]] = {}
-    for m in transcript.measurements:
-        if len(m.clique) == 1 and m.query.is_identity and m.clique[0] not in whole:
-            alone.setdefault(m.clique[0], []).append(m)
+    alone = dict.fromkeys(
+        m.clique[0] for m in transcript.measurements if len(m.clique) == 1 and m.query.is_identity
+    )
     found = {}
-    for a, measured in alone.items():
-        precision = sum(m.scale**-2.0 for m in measured)
-        mean = sum(m.values * m.scale**-2.0 for m in measured) / precision
+    for a in (a for a in alone if a not in whole):
+        means = PrecisionMeans[Attribute]()
+        for m in transcript.measurements:
+            if a in m.clique and a not in m.query.groups and (all_marginals or len(m.clique) == 1):
+                precision = m.values.shape[m.clique.index(a)] / (m.values.size * m.scale**2)
+                others = tuple(i for i, b in enumerate(m.clique) if b != a)
+                means.add(a, m.values.sum(axis=others) * precision, np.asarray(precision))
+        ((_, mean, precision),) = means
         cells = 0 if a in domain.unordered else domain.size(a) - (a in domain.missing)
-        kept = kept_codes(np.asarray(mean * np.sqrt(precision)), cells=cells, likely=likely)
+        kept = kept_codes(mean * np.sqrt(precision), cells=cells, likely=likely)
         if not kept.all():
             found[a] = kept
     return found

@@ -63,7 +63,7 @@ def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
     return tuple(
         c.name
         for c in schema.columns
-        if (what := _declared(c)) is not None and what == fresh.get(c.name)
+        if (what := _declared(c)) is not None and what == fresh.get(c.name) != (Integer, 0, 1)
     )
 
 

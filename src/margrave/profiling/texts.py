@@ -46,7 +46,9 @@ def spelling(evidence: ColumnProfile, most: int) -> str:
     if groups:
         shown = "; ".join(" and ".join(map(repr, g)) for g in groups[:3])
         more = f"; and {len(groups) - 3} more" if len(groups) > 3 else ""
-        remark += f" Equal but for case or blanks: {shown}{more}. Write them alike in the file."
+        remark += (
+            f' Equal but for case or blanks: {shown}{more}. Write same = "case" if these are one.'
+        )
     return remark
 
 

@@ -17,6 +17,7 @@ from margrave.provenance import Provenance
 from margrave.release.diagnostics import coverage_of, empty_words, unmeasured_columns
 from margrave.release.numbers import numbers_of
 from margrave.release.preconditions import preconditions
+from margrave.release.purposes import supports_of
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.toml_constraints import write_constraint
@@ -97,6 +98,8 @@ def build_certificate(
         facts["ledger_file"] = account.ledger.to_dict()
     if vouched := vouched_words(transcript):
         facts["vouched"] = vouched
+    if purposes := supports_of(schema.domain, transcript, provenance):
+        facts["purposes"] = [p.to_dict() for p in purposes]
     if empty := empty_words(schema, model):
         facts["empty_codes"] = empty
     if account.left_out:

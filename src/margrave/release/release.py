@@ -41,6 +41,7 @@ from margrave.release.diagnostics import (
 )
 from margrave.release.draws import Draws, draws_of
 from margrave.release.numbers import numbers_table
+from margrave.release.purposes import PurposeSupport, supports_of
 from margrave.release.refitting import check_refit
 from margrave.release.release_file import Parts, read_parts, write_parts
 from margrave.release.sampling import (
@@ -416,6 +417,15 @@ class Release:
         return TableReference.of(self.model, codes, cliques)
 
     # Diagnostics, certificate and file.
+
+    @property
+    def purposes(self) -> tuple[PurposeSupport, ...]:
+        """The purposes that the release was made for, and those of their marginals that were not measured.
+
+        Privacy:
+            None spent.
+        """
+        return supports_of(self.schema.domain, self.transcript, self.provenance)
 
     @property
     def unmeasured_columns(self) -> tuple[Attribute, ...]:

@@ -136,7 +136,8 @@ def _workload(plain: object, domain: Domain) -> Workload | AllKWay | None:
             return AllKWay(as_whole(table["ways"]))
         pairs = [as_list(pair) for pair in as_list(table["marginals"])]
         weights = {tuple(as_text(a) for a in as_list(c)): as_number(w) for c, w in pairs}
-        return Workload.of(domain, weights)
+        purposes = tuple(as_text(t) for t in as_list(table.get("purposes", [])))
+        return Workload(Workload.of(domain, weights).weights, purposes)
     except (InputError, ValueError):
         raise ReleaseError("The workload of the release does not fit its schema.") from None
 

@@ -30,6 +30,7 @@ from margrave.report.wording import (
     guarantee,
     limits,
     nothing_asked,
+    public_words,
     related,
     uncertain,
 )
@@ -65,14 +66,17 @@ def render(release: Release) -> str:
             [_paragraph(p) for p in guarantee(release.account)] + [_limits(release, facts)],
         ),
         _public(facts),
+        _purposes(release),
         _section("Measurements", [_steps(release)]),
         _section(
             "Columns",
             [
                 _key(),
                 _left_out(release),
+                _ignored(release),
                 _unasked(release),
                 _contradicted(release),
+                _paragraph(facts["empty_codes"]) if "empty_codes" in facts else "",
                 _columns(release),
             ],
         ),
@@ -137,9 +141,10 @@ def _paragraph(text: str) -> str:
 
 
 def _limits(release: Release, facts: dict[str, Any]) -> str:
-    several = [facts[key] for key in ("large_delta", "several_rows", "empty_codes") if key in facts]
+    several = [facts[key] for key in ("large_delta", "several_rows") if key in facts]
     passed = conditions(facts["preconditions"], len(release.schema.columns))
-    own = (*several, *facts.get("vouched", []), passed, *limits(release.account))
+    cited = public_words(facts["schema"].get("sources", {}))
+    own = (*several, *facts.get("vouched", []), passed, *cited, *limits(release.account))
     points = "".join(f"<li>{escape(p)}</li>" for p in own)
     return f'<p>What it does not cover:</p><ul class="limits">{points}</ul>'
 
@@ -162,6 +167,18 @@ def _public(facts: dict[str, Any]) -> str:
             f'<p class="soft">Its sha256: {escape(public["sha256"])}</p>',
         ],
     )
+
+
+def _purposes(release: Release) -> str:
+    found = release.purposes
+    if not found:
+        return ""
+    points = "".join(f"<li>{escape(p.words)}</li>" for p in found)
+    intro = _paragraph(
+        "The release was made to serve these. Marginals by assumption were not measured together: the model fills"
+        " them in by way of other columns."
+    )
+    return _section("Made for", [intro, f'<ul class="limits">{points}</ul>'])
 
 
 def _steps(release: Release) -> str:
@@ -213,6 +230,13 @@ def _key() -> str:
 
 def _left_out(release: Release) -> str:
     return _paragraph(release.account.left_out) if release.account.left_out else ""
+
+
+def _ignored(release: Release) -> str:
+    names = ", ".join(release.schema.ignore)
+    return (
+        _paragraph(f"Columns of the table that are not in the release: {names}.") if names else ""
+    )
 
 
 def _unasked(release: Release) -> str:

@@ -75,6 +75,24 @@ def conditions(found: Mapping[str, Any], columns: int) -> str:
     )
 
 
+def public_words(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return what the columns' declarations rest on, as far as it is stated, in a sentence.
+
+    >>> public_words({"age": {"source": "public", "cite": "Codebook, p. 12"}})
+    ['Bounds and categories that are declared as public rest on: age (Codebook, p. 12).']
+    """
+    cites = [f"{name} ({s['cite']})" for name, s in sources.items() if "cite" in s]
+    learned = [name for name, s in sources.items() if s.get("source") == "learned"]
+    words = []
+    if cites:
+        words.append(
+            f"Bounds and categories that are declared as public rest on: {', '.join(cites)}."
+        )
+    if learned:
+        words.append(f"Learned from noisy answers: {', '.join(learned)}.")
+    return [" ".join(words)] if words else []
+
+
 def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
     """Return a sentence on columns that no question covers; ``ahead``: for a run that is planned.
 

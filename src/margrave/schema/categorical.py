@@ -30,7 +30,8 @@ class Categorical:
     """Text from a public list, compared as text: 3, 3.0 and "3" are one category.
 
     ``other`` opens it: a text that is not listed counts as the category "other" (which may be in the list). ``outside``
-    is "other", "missing" or "refuse"; the first of these that is possible unless given.
+    is "other", "missing" or "refuse"; the first of these that is possible unless given. With ``same = "case"``
+    texts that differ in upper and lower case, or in blanks, are one category.
 
     >>> column = Categorical("sex", ["female", "male"], missing=True)
     >>> column.encode(pa.array(["male", None, "female"])).codes.tolist(), column.labels()
@@ -42,6 +43,7 @@ class Categorical:
     other: bool = False
     missing: bool = False
     outside: str = ""
+    same: str | None = None
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
@@ -56,6 +58,13 @@ class Categorical:
                 name, self.outside or default, allowed, missing=missing, other=other
             ),
         )
+        check_same(name, self.same)
+        if self.same and len(set(map(folded, self.categories))) < len(self.categories):
+            raise validators.column_error(
+                name,
+                'two of its categories are one by same = "case".',
+                "List one spelling of each.",
+            )
         if other and tuple(self.categories) == (OTHER,):
             raise validators.column_error(
                 name,
@@ -83,8 +92,12 @@ class Categorical:
         return with_missing(list(self._values), self.missing)
 
     @cached_property
-    def _find(self) -> Lookup:
-        return Lookup(self._values)
+    def _find(self) -> Callable[[str], int | None]:
+        exact = Lookup(self._values)
+        if not self.same:
+            return exact
+        alike = Lookup(tuple(map(folded, self._values)))
+        return lambda text: alike(folded(text)) if exact(text) is None else exact(text)
 
     def encode(self, values: pa.Array) -> Encoded:
         """Return the code of every value."""
@@ -287,6 +300,23 @@ class Lookup:
             return self._truths.get(short)
         value = number(short)
         return self._numbers.get(value) if math.isfinite(value) else None
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case, with one blank for many and none at its ends.
+
+    >>> folded("  New   YORK ")
+    'new york'
+    """
+    return " ".join(text.casefold().split())
+
+
+def check_same(name: str, same: str | None) -> None:
+    """Raise ``SchemaError`` for a rule of spelling that is not known."""
+    if same not in (None, "case"):
+        raise validators.column_error(
+            name, "same is not a rule of spelling.", 'Write same = "case", or take it out.'
+        )
 
 
 def _unambiguous(keys: Sequence[K]) -> dict[K, int]:

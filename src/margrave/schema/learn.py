@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -10,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from margrave.domain import Domain
 from margrave.schema import validators
-from margrave.schema.categorical import Categorical
+from margrave.schema.categorical import Categorical, check_same, folded
 from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
@@ -42,6 +44,8 @@ class Learn:
         format: The pattern of dates and times in text, as of ``strptime``.
         categories: Public categories, which need no threshold.
         outside: "clip" for numbers, dates and times, "other" for categories.
+        same: "case" for categories that are one if they differ in case or blanks alone; learned ones are then in
+            lower case.
         learn: True.
 
     >>> column = Learn("price", "real", low=0.0)
@@ -57,6 +61,7 @@ class Learn:
     format: str | None = None
     categories: tuple[str, ...] = ()
     outside: str = ""
+    same: str | None = None
     learn: bool = True
     missing: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = ("integer", "real", "date", "timestamp")
@@ -84,6 +89,9 @@ class Learn:
                 f"it is learned, and its policy is {self.outside!r}: learned bounds refuse no value.",
                 f'Take outside out (it is "{only}"), or declare the column instead of learning it.',
             )
+        check_same(name, self.same)
+        if self.same and self.of != "categorical":
+            raise validators.column_error(name, "only categories have spellings.", "Take same out.")
         if self.unit and self.of != "timestamp":
             raise validators.column_error(name, "only a timestamp has a unit.", "Take unit out.")
         set_fields(self, unit=self.unit or ("second" if self.of == "timestamp" else None))
@@ -101,7 +109,8 @@ class Learn:
             raise validators.column_error(
                 self.name, "numbers have no categories.", "Take categories out."
             )
-        listed = tuple(Categorical(self.name, self.categories, other=True).categories)
+        made = Categorical(self.name, self.categories, other=True, same=self.same)
+        listed = tuple(map(folded, made.categories)) if self.same else tuple(made.categories)
         if len(listed) > self.max_categories or not all(is_nameable(c.strip()) for c in listed):
             raise validators.column_error(
                 self.name,
@@ -197,9 +206,10 @@ class Learn:
         return replace(made, low=low, high=high, bins=1)
 
     def texts(self, values: pa.Array) -> pa.Array:
-        """Return the text of every value without blanks around it, as categories are read; null if it is empty."""
+        """Return the text of every value without blanks around it, or as ``same`` spells it; null if it is empty."""
         rows, texts = distinct(values)
-        stripped = [None if t is None else t.strip() for t in texts]
+        short = folded if self.same else str.strip
+        stripped = [None if t is None else short(t) for t in texts]
         return pa.array(stripped, pa.string()).take(pa.array(rows))
 
     def points(self, values: pa.Array) -> FloatArray:
@@ -211,3 +221,18 @@ class Learn:
         low = None if self.low is None else self.reader.point(self.low)
         high = None if self.high is None else self.reader.point(self.high)
         return points if low is None and high is None else np.clip(points, low, high)
+
+
+def likely_domain(domain: Domain, learned: Iterable[Learn]) -> Domain:
+    """Return the domain with as many categories as a column to learn is likely to have, not at most.
+
+    >>> columns = [Learn("town", "categorical"), Learn("age", "integer")]
+    >>> likely_domain(Domain.of({"town": 102, "age": 33}), columns).sizes
+    (12, 33)
+    """
+    categories = 12
+    open_names = {c.name for c in learned if not c.is_number}
+    if not open_names:
+        return domain
+    sizes = (min(domain.size(a), categories) if a in open_names else domain.size(a) for a in domain)
+    return Domain(domain.attributes, tuple(sizes), domain.zeros, domain.unordered, domain.missing)

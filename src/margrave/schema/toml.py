@@ -133,7 +133,7 @@ def _column(
             if key not in known and key not in ("kind", *ColumnSource.keys):
                 raise SchemaError(
                     f"{called}: {quoted(key)} is not a key of kind {kind}.",
-                    remedy=f"Its keys are: {', '.join((*known, *ColumnSource.keys))}.",
+                    remedy=f"Its keys are: {', '.join(_possible(kind, known))}.",
                 )
         for key, entry in known.items():
             if key not in table and entry.default is MISSING:
@@ -161,6 +161,12 @@ def _near(text: str, key: str) -> str:
         if found.lstrip(" \t[").startswith(key):
             return f" (line {i})"
     return ""
+
+
+def _possible(kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys that a column may have: of its kind, of its source, and ``learn`` where it can be learned."""
+    learned = ("learn",) if kind in (*Learn.numbers, Categorical.kind) else ()
+    return tuple(dict.fromkeys((*known, *learned, *ColumnSource.keys)))
 
 
 def _short(error: ValueError) -> str:

@@ -92,7 +92,10 @@ def excesses(context: Context) -> tuple[tuple[Excess, Names], ...]:
     release, basis, trial = context.release, context.basis, context.trial
     if release is None:
         return ()
-    columns = [c for c in numeric_columns(context) if basis is None or c.name in basis.exposed]
+    sources = release.schema.sources  # learned bounds hold nearly all rows
+    learned = {name for name, source in sources.items() if source.of == "learned"}
+    exposed = [c for c in numeric_columns(context) if basis is None or c.name in basis.exposed]
+    columns = [c for c in exposed if c.name not in learned]
 
     def changed(excess: Excess) -> Names:
         return trial.changed(lambda: trial.of(excess.beyond(trial.table)))

@@ -45,6 +45,15 @@ class Capacity:
         cells = max(self.cells(share), self.fit.cells(self.domain, tuple(measured)))
         return self.up_to(cells, candidates, measured)
 
+    def beside(
+        self, candidates: Collection[Clique], measured: Collection[Clique], share: float
+    ) -> list[Clique]:
+        """Return the candidates, in their order, that a share of the largest model holds together."""
+        found: list[Clique] = []
+        for r in candidates:
+            found += self.up_to(self.cells(share), [r], [*measured, *found])
+        return found
+
     def some(self, candidates: Collection[Clique], measured: Collection[Clique]) -> list[Clique]:
         """Return the candidates that there is room for; the smallest, if there is room for none."""
         sizes = self._sizes(candidates, measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 from margrave._io import path_of
@@ -11,6 +12,7 @@ from margrave.errors import ModelTooLargeError
 from margrave.mechanisms.common import Mechanism
 from margrave.mechanisms.parts.public import check_public_table, lacks_public, takes_public
 from margrave.public_table import PublicTable
+from margrave.workload import Workload
 
 
 def check_run(
@@ -30,6 +32,10 @@ def check_run(
     mechanism.check(domain, unit)
 
 
+#: Cells counted behind the gate, over all marginals of a run: 8 GiB of counts.
+MAX_COUNTED = 1 << 30
+
+
 def check_domain(domain: Domain) -> None:
     """Refuse a domain that no model can hold, and name the column."""
     # Codes of the largest column: a model cannot be fitted to more.
@@ -44,11 +50,9 @@ def check_domain(domain: Domain) -> None:
 
 def check_counts(domain: Domain, mechanism: Mechanism) -> None:
     """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
-    # Cells counted behind the gate, over all marginals of a run: 8 GiB of counts.
-    max_counted = 1 << 30
     reads = set(mechanism.reads(domain))
     total = sum(domain.cells(r) for r in reads)
-    if total > max_counted:
+    if total > MAX_COUNTED:
         weight = {a: sum(domain.cells(r) for r in reads if a in r) for a in domain}
         widest = max(domain, key=lambda a: (weight[a], domain.size(a)))
         raise ModelTooLargeError(
@@ -56,6 +60,28 @@ def check_counts(domain: Domain, mechanism: Mechanism) -> None:
             f" {domain.size(widest):,} codes is in the largest of them.",
             remedy="Give it fewer bins or categories, or name a workload without it.",
         )
+
+
+def on_learned(domain: Domain, mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism for a learned domain: its workload without columns that were left out, and without the
+    largest marginals as far as counts need the room.
+    """
+    if not any(f.name == "workload" for f in fields(mechanism)):  # type: ignore[arg-type]
+        return mechanism
+    if mechanism.workload is not None:
+        mechanism = replace(mechanism, workload=mechanism.workload.within(domain))  # type: ignore[type-var]
+    reads = set(mechanism.reads(domain))
+    if sum(map(domain.cells, reads)) <= MAX_COUNTED:
+        return mechanism
+    workload = mechanism.workload_on(domain)
+    room = MAX_COUNTED - sum(domain.cells(r) for r in reads.difference(workload.weights))
+    kept = {}
+    for clique in sorted(workload.cliques, key=domain.cells):
+        room -= domain.cells(clique)
+        if room >= 0:
+            kept[clique] = workload.weights[clique]
+    first = tuple(c for c in workload.first if c in kept)
+    return replace(mechanism, workload=Workload(kept, workload.purposes, first))  # type: ignore[type-var]
 
 
 def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> None:

@@ -116,13 +116,15 @@ class GraphicalFit(Fit):
         progress: ShareProgress = no_progress,
     ) -> Model:
         """Return the estimate of the whole transcript from the start."""
-        found = self._estimate(GraphicalState(state.domain), transcript).estimate
+        found = self._estimate(GraphicalState(state.domain), transcript, last=True).estimate
         assert found is not None
         return found
 
-    def _estimate(self, before: GraphicalState, transcript: Transcript) -> GraphicalState:
+    def _estimate(
+        self, before: GraphicalState, transcript: Transcript, *, last: bool = False
+    ) -> GraphicalState:
         domain, total, cells = before.domain, transcript.total(), single_cells(transcript)
-        small = WithoutEmpty(non_empty(domain, transcript, self.empty_below))
+        small = WithoutEmpty(non_empty(domain, transcript, self.empty_below, all_marginals=last))
         left, known = small.domain(domain), small.evidence(transcript)
         merged = common_groups(left, known.evidence, cells)
         plain = [m for m in known.evidence if m.query.is_partition]
@@ -144,8 +146,7 @@ class GraphicalFit(Fit):
         # Stopping gap of an estimate between rounds, in units of the tolerance, if scales differ
         # between cells.
         rough = 3.0
-        # Calibrations of an estimate between rounds at most. The next one continues from there;
-        # the final fit starts anew.
+        # Calibrations of an estimate between rounds at most. The next one continues from there.
         between = 60
         scales = [float(t.scales[np.isfinite(t.scales)].max()) for t in terms]
         scales += [m.scale / math.sqrt(m.query.one_row().l2_squared) for m in maps]
@@ -203,9 +204,8 @@ class GraphicalFit(Fit):
 
 
 def _gap(left: int) -> float:
-    # Stopping gaps of the last proximal step, the one before, and all earlier ones, in units of
-    # the tolerance. Earlier steps only set the center of the next, for which a rough solution is
-    # enough.
+    # Stopping gaps of the last proximal step, the one before, and all earlier ones, in tolerances.
+    # Earlier steps only set the center of the next.
     gaps = (0.3, 3.0, 30.0)
     return gaps[min(left, len(gaps) - 1)]
 

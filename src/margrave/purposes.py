@@ -1,0 +1,204 @@
+"""Purposes of a release: statistics and regressions in words, and the marginals that they rest on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.formula import columns_in, expand, parse
+from margrave.types import Attribute, Clique
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """One statistic or regression that a release must serve.
+
+    Attributes:
+        text: Its words.
+        kind: "mean", "total", "quantile", "share", "count", "correlation", "ols", "logistic" or "effect".
+        outcome: The column whose values are averaged, or that is explained; empty for counts.
+        cliques: The marginals that it rests on.
+        width: The half-width that its intervals should have at most, in standard deviations of the outcome; None
+            if it was not stated.
+
+    Example:
+        >>> domain = Domain.of({"price": 9, "type": 3, "area": 5})
+        >>> purpose = Purpose.of("mean price by type within 0.1", domain)
+        >>> purpose.kind, purpose.cliques, purpose.width
+        ('mean', (('price', 'type'),), 0.1)
+        >>> Purpose.of("ols price ~ area + C(type)", domain).cliques
+        (('price', 'area'), ('price', 'type'), ('type', 'area'))
+    """
+
+    text: str
+    kind: str
+    outcome: Attribute
+    cliques: tuple[Clique, ...]
+    width: float | None = None
+
+    #: Words for the statistics that may be given by groups.
+    by_groups: ClassVar[Mapping[str, str]] = {
+        "mean": "mean", "average": "mean", "total": "total", "sum": "total", "median": "quantile",
+        "quantile": "quantile", "quantiles": "quantile", "share": "share", "proportion": "share",
+    }  # fmt: skip
+    #: Statistics of numbers.
+    of_numbers: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "correlation", "ols")
+    #: Most columns of a marginal that a purpose asks for.
+    max_ways: ClassVar[int] = 3
+
+    @classmethod
+    def of(cls, text: str, domain: Domain) -> Purpose:
+        """Return the purpose of a text.
+
+        Args:
+            text: One of "mean Y", "mean Y by G, H" (also total, median, quantile, share), "count by G",
+                "correlation X, Y", "ols FORMULA", "logistic FORMULA", and "effect of T on Y given X, Z"; with
+                "within W" at its end for a width.
+            domain: The columns.
+
+        Raises:
+            InputError: The text is not one of these, or names other columns.
+        """
+        words, width = _width(text)
+        kind, _, rest = words.partition(" ")
+        kind = kind.lower()
+        outcome, cliques = "", list[Clique]()
+        if kind in ("ols", "logistic"):
+            outcome, cliques = _regression(rest, domain)
+        elif kind == "effect":
+            outcome, cliques = _effect(rest, domain, text)
+        elif kind == "correlation":
+            outcome, *others = _columns(rest, domain, text)
+            cliques = [(outcome, a) for a in others]
+        elif kind == "count":
+            cliques = [tuple(_columns(rest.removeprefix("by "), domain, text))]
+        elif kind in cls.by_groups:
+            outcome, groups = _grouped(rest, domain, text)
+            kind, cliques = cls.by_groups[kind], [(outcome, *groups)]
+        if kind in cls.of_numbers and outcome in domain.unordered:
+            raise InputError(
+                f"The purpose {text[:80]!r} needs numbers, and {outcome!r} has categories.",
+                remedy=f'Ask for shares: "share {outcome}".',
+            )
+        smaller = (c for clique in cliques for c in _at_most(clique, cls.max_ways))
+        named = tuple(dict.fromkeys(domain.clique(c) for c in smaller))
+        if not named:
+            raise _unclear(text)
+        return cls(" ".join(text.split()), kind, outcome, named, width)
+
+    @property
+    def columns(self) -> tuple[Attribute, ...]:
+        """Its columns."""
+        return tuple(dict.fromkeys(a for c in self.cliques for a in c))
+
+
+def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
+    """Return the purposes of some texts.
+
+    Raises:
+        InputError: They are not a list of texts, or one of them is not understood.
+    """
+    if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
+        raise InputError(
+            "The purposes are not a list of texts.", remedy='Give ["mean price by type"], say.'
+        )
+    return tuple(Purpose.of(text, domain) for text in texts)
+
+
+def workload_for(purposes: Sequence[Purpose], base: Workload) -> Workload:
+    """Return a workload in which the purposes together weigh as much as the others do.
+
+    The purposes have equal shares, and so have the marginals of each.
+    """
+    each = sum(base.weights.values()) / len(purposes)
+    weights = dict(base.weights)
+    for purpose in purposes:
+        for clique in purpose.cliques:
+            weights[clique] = weights.get(clique, 0.0) + each / len(purpose.cliques)
+    return Workload(weights, tuple(p.text for p in purposes), first_of(purposes))
+
+
+def first_of(purposes: Iterable[Purpose]) -> tuple[Clique, ...]:
+    """Return the marginals of purposes, those with an outcome before those of other columns alone."""
+    own = dict.fromkeys(c for p in purposes for c in p.cliques if p.outcome in ("", *c))
+    return tuple(dict.fromkeys([*own, *(c for p in purposes for c in p.cliques)]))
+
+
+def _width(text: str) -> tuple[str, float | None]:
+    plain = " ".join(text.split())
+    found = re.fullmatch(r"(.*) within ([0-9]*\.?[0-9]+)", plain)
+    if found is None:
+        return plain, None
+    if not float(found[2]) > 0:
+        raise InputError(
+            f"The width of the purpose {plain[:80]!r} is 0.", remedy="Widths are positive."
+        )
+    return found[1], float(found[2])
+
+
+def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
+    """Return the outcome of a formula, and the pairs of its terms with it and with each other."""
+    tree = parse(formula)
+    outcomes = columns_in(tree.left)
+    _, terms = expand(tree.right)
+    parts = [
+        tuple(dict.fromkeys(a for node in term.values() for a in columns_in(node)))
+        for term in terms
+    ]
+    for a in (*outcomes, *(a for part in parts for a in part)):
+        domain.index(a)
+    y = tuple(outcomes)
+    together = [tuple(dict.fromkeys((*one, *two))) for one, two in combinations(parts, 2)]
+    return y[0], [*(tuple(dict.fromkeys((*y, *part))) for part in parts), *together] or [y]
+
+
+def _effect(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Clique]]:
+    """Return the outcome of "of T on Y given X, Z", and its triples: (T, Y, X) for each X."""
+    found = re.fullmatch(r"of (.+) on (.+?)(?: given (.+))?", rest)
+    if found is None:
+        raise _unclear(text)
+    treatment, outcome = found[1].strip(), found[2].strip()
+    given = _columns(found[3], domain, text) if found[3] else []
+    if len({domain.index(a) for a in (treatment, outcome, *given)}) < 2 + len(given):
+        raise _unclear(text, domain)
+    return outcome, [(treatment, outcome, a) for a in given] or [(treatment, outcome)]
+
+
+def _grouped(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Attribute]]:
+    pieces = rest.split(" by ")
+    for i in range(1, len(pieces) + 1):
+        outcome, groups = " by ".join(pieces[:i]).strip(), " by ".join(pieces[i:])
+        if outcome in domain:
+            listed = _columns(groups, domain, text) if groups else []
+            if outcome in listed:
+                raise _unclear(text, domain)
+            return outcome, listed
+    domain.index(pieces[0].strip())
+    raise _unclear(text, domain)
+
+
+def _columns(listed: str, domain: Domain, text: str) -> list[Attribute]:
+    names = [name.strip() for name in re.split(r",| and ", listed)]
+    if len({domain.index(name) for name in names}) < len(names):
+        raise _unclear(text, domain)
+    return names
+
+
+def _at_most(clique: Clique, ways: int) -> list[Clique]:
+    return [clique] if len(clique) <= ways else list(combinations(clique, ways))
+
+
+def _unclear(text: str, domain: Domain | None = None) -> InputError:
+    columns = "" if domain is None else f" The columns are: {', '.join(domain.attributes)}."
+    return InputError(
+        f"The purpose {text[:80]!r} is not understood.",
+        remedy='Write "mean price by type" (or total, median, share), "count by type, area", "correlation price, area",'
+        ' "ols price ~ area + C(type)", "logistic sold ~ price" or "effect of drug on outcome given age"; with'
+        f' "within 0.1" at its end for a width.{columns}',
+    )

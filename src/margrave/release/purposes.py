@@ -1,0 +1,72 @@
+"""Purposes that a release was made for, and whether the marginals that they rest on were measured."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.provenance import Provenance
+from margrave.purposes import Purpose
+from margrave.release.diagnostics import known_together
+from margrave.transcript import Transcript
+from margrave.types import Clique
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True)
+class PurposeSupport:
+    """A purpose, and those of its marginals that no measurement contains.
+
+    Attributes:
+        purpose: Its words.
+        unmeasured: Marginals that were not measured together, which the model fills in.
+        marginals: The number of its marginals; 0 if a column of it was left out of the release.
+    """
+
+    purpose: str
+    unmeasured: tuple[Clique, ...]
+    marginals: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that fits in JSON."""
+        return {
+            "purpose": self.purpose,
+            "marginals": self.marginals,
+            "unmeasured": [list(c) for c in self.unmeasured],
+        }
+
+    @property
+    def words(self) -> str:
+        """The support in a sentence."""
+        if not self.marginals:
+            return f"{self.purpose}: not supported, because a column of it was left out"
+        if not self.unmeasured:
+            marginals = "its marginal" if self.marginals == 1 else f"all {self.marginals} marginals"
+            return f"{self.purpose}: {marginals} measured"
+        listed = "; ".join(", ".join(c) for c in self.unmeasured[:5])
+        more = f" and {len(self.unmeasured) - 5} more" if len(self.unmeasured) > 5 else ""
+        return (
+            f"{self.purpose}: {self.marginals - len(self.unmeasured)} of {self.marginals} marginals measured."
+            f" By assumption: {listed}{more}"
+        )
+
+
+def supports_of(
+    domain: Domain, transcript: Transcript, provenance: Provenance
+) -> tuple[PurposeSupport, ...]:
+    """Return the purposes that a release was made for, with what was measured of each."""
+    workload = provenance.workload
+    if not isinstance(workload, Workload) or not workload.purposes:
+        return ()
+    known = [set(clique) for clique in known_together(domain, transcript)]
+    found = []
+    for text in workload.purposes:
+        cliques: tuple[Clique, ...] = ()
+        with suppress(InputError):
+            cliques = Purpose.of(text, domain).cliques
+        unmeasured = tuple(c for c in cliques if not any(k.issuperset(c) for k in known))
+        found.append(PurposeSupport(text, unmeasured, len(cliques)))
+    return tuple(found)

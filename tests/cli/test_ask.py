@@ -1,0 +1,93 @@
+"""``margrave schema ask``: answers become a schema, and wrong ones are asked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from margrave.cli.main import cli
+from margrave.schema import Categorical, Date, Integer, Learn, Real, Schema
+
+ROWS = 40
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.parquet"
+    columns = {
+        "cost": [1.5 * i for i in range(ROWS)],
+        "grade": [1 + i % 5 for i in range(ROWS)],
+        "ward": ["north", "south"] * (ROWS // 2),
+        "day": [f"2018-03-{1 + i % 28:02d}" for i in range(ROWS)],
+        "ill": [0, 1] * (ROWS // 2),
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def asked(table: Path, *answers: str) -> tuple[Result, Schema | None]:
+    out = table.with_name("visits.toml")
+    words = ["schema", "ask", str(table), "-o", str(out)]
+    result = CliRunner().invoke(cli, words, input="".join(f"{a}\n" for a in answers))
+    return result, Schema.load(out) if out.exists() else None
+
+
+def test_enter_keeps_the_draft(table: Path) -> None:
+    result, made = asked(table, "", "", "", "", "")
+    assert made is not None, result.output
+    assert not made.draft
+    assert [c.name for c in made.to_learn] == ["cost", "grade", "ward", "day"]
+    assert isinstance(made.column("ill"), Integer)
+    assert "Taken as public" in result.output
+
+
+def test_what_is_declared_is_public_with_its_cite(table: Path) -> None:
+    cost = ("declare", "0", "500", "n", "Tariff 2018, p. 3")
+    ward = ("declare", "north, south , east", "y", "n", "")
+    day = ("declare", "2018-01-01", "2018-12-31", "y", "")
+    result, made = asked(table, *cost, "classes", *ward, *day, "out")
+    assert made is not None, result.output
+    cost_column, grade, ward_column, day_column = made.columns
+    assert isinstance(cost_column, Real)
+    assert (cost_column.low, cost_column.high, cost_column.missing) == (0.0, 500.0, False)
+    assert made.sources["cost"].cite == "Tariff 2018, p. 3"
+    assert isinstance(grade, Learn)
+    assert grade.of == "categorical"
+    assert isinstance(ward_column, Categorical)
+    assert (list(ward_column.categories), ward_column.other) == (["north", "south", "east"], True)
+    assert isinstance(day_column, Date)
+    assert day_column.missing
+    assert made.ignore == ("ill",)
+
+
+def test_wrong_answers_are_asked_again(table: Path) -> None:
+    wrong = ("perhaps", "declare", "lots", "5", "y", "9", "5", "y", "0", "500", "y", "")
+    result, made = asked(table, *wrong, "", "", "", "")
+    assert made is not None, result.output
+    column = made.column("cost")
+    assert isinstance(column, Real)
+    assert (column.low, column.high) == (0.0, 500.0)
+    assert "'lots' is not a value of this kind" in result.output
+
+
+def test_leaving_all_out_is_refused(table: Path) -> None:
+    result, made = asked(table, *["out"] * 5)
+    assert made is None
+    assert "All columns were left out" in str(result.exception)
+
+
+def test_a_person_id_column_that_is_none_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    people = [f"p{i // 2:03d}" for i in range(100)]
+    pq.write_table(pa.table({"patient_id": people, "cost": [0.5 * i for i in range(100)]}), path)
+    _, made = asked(path, "y", "")
+    assert made is not None
+    assert made.person == "patient_id"
+    path.with_name("visits.toml").unlink()
+    _, made = asked(path, "n", "")
+    assert made is not None
+    assert (made.person, made.ignore) == (None, ("patient_id",))

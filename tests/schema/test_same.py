@@ -1,0 +1,67 @@
+"""One category for texts that differ in case or blanks alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import margrave
+from margrave.errors import SchemaError
+from margrave.profiling import draft_schema
+from margrave.schema import Categorical, Learn, Schema
+
+TEXTS = ["New York", "new  york", " NEW YORK", "Basel", "basle", None]
+
+
+def test_spellings_become_one_category() -> None:
+    column = Categorical("town", ["New York", "Basel"], other=True, missing=True, same="case")
+    assert column.encode(pa.array(TEXTS)).codes.tolist() == [0, 0, 0, 1, 2, 3]
+    plain = Categorical("town", ["New York", "Basel"], other=True, missing=True)
+    assert plain.encode(pa.array(TEXTS)).codes.tolist() == [0, 2, 2, 1, 2, 3]
+
+
+def test_an_exact_text_comes_first() -> None:
+    column = Categorical("code", ["1", "one"], same="case", other=True)
+    assert column.encode(pa.array(["1.0", "ONE", "two"])).codes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("same", ["words", "yes"])
+def test_other_rules_are_refused(same: str) -> None:
+    with pytest.raises(SchemaError, match="rule of spelling"):
+        Categorical("town", ["a"], same=same)
+    with pytest.raises(SchemaError, match="rule of spelling"):
+        Learn("town", "categorical", same=same)
+
+
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(SchemaError, match="are one by same"):
+        Categorical("town", ["Basel", "BASEL"], same="case")
+    with pytest.raises(SchemaError, match="only categories"):
+        Learn("price", "real", same="case")
+
+
+def test_the_file_keeps_it() -> None:
+    columns = [
+        Categorical("town", ["Basel"], same="case"),
+        Learn("sort", "categorical", same="case"),
+    ]
+    made = Schema(columns)
+    assert Schema.from_toml(made.to_toml()) == made
+    assert made.to_toml().count('same = "case"') == 2
+    assert made.hash() != Schema([Categorical("town", ["Basel"]), columns[1]]).hash()
+
+
+def test_the_draft_asks_and_spellings_are_learned_as_one() -> None:
+    rng = np.random.default_rng(1)
+    texts = rng.choice(["Flat", "flat ", "FLAT", "House", "house"], 3000)
+    table = pa.table({"kind": texts, "rooms": rng.integers(1, 9, 3000)})
+    assert 'same = "case"' in draft_schema(table).remarks["kind"]
+    schema = Schema([Learn("kind", "categorical", same="case"), Learn("rooms", "integer")])
+    release = margrave.synthesize(table, schema, epsilon=2.0, delta=1e-6, seed=1)
+    column = release.schema.column("kind")
+    assert isinstance(column, Categorical)
+    assert list(column.categories) == ["flat", "house"]
+    share = np.mean([v == "flat" for v in release.sample(3000, seed=1)["kind"].to_pylist()])
+    assert abs(float(share) - 0.6) < 0.15
+    assert release.verify().holds

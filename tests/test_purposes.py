@@ -1,0 +1,287 @@
+"""Purposes: words to marginals, workloads that serve them, and what a release says of them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import margrave
+from margrave.accounting import Budget
+from margrave.cli.main import run
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.mechanisms import AIM, MST, NAPSUMQ
+from margrave.mechanisms.parts.serving import serving
+from margrave.planning import plan
+from margrave.purpose_widths import widths_of
+from margrave.purposes import Purpose, first_of, purposes_of, workload_for
+from margrave.release import Release
+from margrave.report import write_report
+from margrave.types import Clique
+from margrave.workload import Workload
+
+DOMAIN = Domain(
+    ("price", "type", "area", "sold by", "sold"),
+    (20, 4, 10, 3, 2),
+    unordered=frozenset({"type", "sold by"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "cliques"),
+    [
+        ("mean price", "mean", [("price",)]),
+        ("mean price by type", "mean", [("price", "type")]),
+        ("average  price by type and area", "mean", [("price", "type", "area")]),
+        ("median price by sold by", "quantile", [("price", "sold by")]),
+        ("total area by sold by, type", "total", [("type", "area", "sold by")]),
+        ("share sold by type", "share", [("type", "sold")]),
+        ("share sold by", "share", [("sold by",)]),
+        ("count by type, sold", "count", [("type", "sold")]),
+        ("correlation area and price", "correlation", [("price", "area")]),
+        ("ols price ~ 1", "ols", [("price",)]),
+        ("ols price ~ area + C(type)", "ols", [("price", "area"), ("price", "type"), ("type", "area")]),
+        ("ols price ~ area:C(type)", "ols", [("price", "type", "area")]),
+        ("logistic sold ~ price", "logistic", [("price", "sold")]),
+        ("effect of sold on price given type, area", "effect",
+         [("price", "type", "sold"), ("price", "area", "sold")]),
+        ("effect of sold on price", "effect", [("price", "sold")]),
+    ],
+)  # fmt: skip
+def test_words_become_marginals(text: str, kind: str, cliques: list[Clique]) -> None:
+    purpose = Purpose.of(text, DOMAIN)
+    assert purpose.kind == kind
+    assert set(purpose.cliques) == set(cliques)
+    assert purpose.width is None
+
+
+def test_larger_groups_become_their_triples() -> None:
+    purpose = Purpose.of("mean price by type, area, sold", DOMAIN)
+    assert len(purpose.cliques) == 4
+    assert all(len(c) == 3 for c in purpose.cliques)
+
+
+def test_a_width_is_read_off_the_end() -> None:
+    purpose = Purpose.of("mean price by type within 0.05", DOMAIN)
+    assert (purpose.width, purpose.cliques) == (0.05, (("price", "type"),))
+    with pytest.raises(InputError, match="is 0"):
+        Purpose.of("mean price within 0", DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mean cost", "mean price by cost", "count by cost", "mean by type", "correlation cost, price",
+     "effect of cost on price", "ols price ~ cost"],
+)  # fmt: skip
+def test_a_column_that_is_not_there_is_named(text: str) -> None:
+    with pytest.raises(InputError, match="There is no column"):
+        Purpose.of(text, DOMAIN)
+
+
+@pytest.mark.parametrize("text", ["mean type", "median type by sold", "ols type ~ area"])
+def test_categories_have_no_means(text: str) -> None:
+    with pytest.raises(InputError, match="needs numbers") as caught:
+        Purpose.of(text, DOMAIN)
+    assert "share type" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["price", "correlation price", "effect of sold", "mode price", "correlation price, price", "mean price by price",
+     "effect of sold on sold", "effect of sold on price given sold"],
+)  # fmt: skip
+def test_what_is_not_understood_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(InputError, match="is not understood") as caught:
+        Purpose.of(text, DOMAIN)
+    assert "mean price by type" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["ols price ~ cost", "ols price", "logistic sold ~ os.system('x')"]
+)
+def test_formulas_are_those_of_analyses(text: str) -> None:
+    with pytest.raises(InputError):
+        Purpose.of(text, DOMAIN)
+
+
+def test_purposes_are_a_list_of_texts() -> None:
+    with pytest.raises(InputError, match="list of texts"):
+        purposes_of("mean price", DOMAIN)
+    with pytest.raises(InputError, match="list of texts"):
+        purposes_of([3], DOMAIN)  # type: ignore[list-item]
+
+
+def test_purposes_weigh_as_much_as_all_else() -> None:
+    base = Workload.all_kway(DOMAIN, 2)
+    found = purposes_of(["mean price by type", "ols price ~ area + C(type)"], DOMAIN)
+    made = workload_for(found, base)
+    assert sum(made.weights.values()) == pytest.approx(2 * sum(base.weights.values()))
+    assert made.weights["price", "type"] == pytest.approx(1 + 5 + 5 / 3)
+    assert made.purposes == ("mean price by type", "ols price ~ area + C(type)")
+    assert first_of(found) == (("price", "type"), ("price", "area"), ("type", "area"))
+
+
+def test_columns_that_are_left_out_take_their_marginals_along() -> None:
+    made = workload_for(purposes_of(["mean price by type"], DOMAIN), Workload.all_kway(DOMAIN, 2))
+    left = made.within(Domain.of({"price": 20, "area": 10}))
+    assert dict(left.weights) == {("price", "area"): 1.0}
+    assert left.first == ()
+    assert left.purposes == made.purposes
+
+
+def test_a_mechanism_without_a_workload_says_so() -> None:
+    with pytest.raises(InputError, match="same questions"):
+        serving(MST(), ["mean price"], DOMAIN)
+    assert serving(MST(), [], DOMAIN) == MST()
+
+
+def test_a_mechanism_that_needs_a_workload_gets_the_purposes_alone() -> None:
+    made = serving(NAPSUMQ(), ["mean price by type"], DOMAIN)
+    assert made.workload is not None
+    assert dict(made.workload.weights) == {("price", "type"): 1.0}
+
+
+def houses(rows: int = 8000) -> pa.Table:
+    rng = np.random.default_rng(7)
+    area, kind = rng.integers(0, 10, rows), rng.integers(0, 3, rows)
+    price = np.clip(area + 3 * kind + rng.normal(0, 2, rows), 0, 19).astype(int)
+    return pa.table(
+        {"price": price, "area": area, "kind": [["flat", "house", "hut"][k] for k in kind]}
+    )
+
+
+SCHEMA = """
+[schema]
+version = 1
+[[column]]
+name = "price"
+kind = "integer"
+low = 0
+high = 19
+[[column]]
+name = "area"
+kind = "integer"
+low = 0
+high = 9
+[[column]]
+name = "kind"
+kind = "categorical"
+categories = ["flat", "house", "hut"]
+"""
+
+
+def test_aim_measures_what_a_purpose_rests_on_and_the_release_says_so(tmp_path: Path) -> None:
+    schema = margrave.Schema.from_toml(SCHEMA)
+    asked = ["mean price by kind", "ols price ~ area + C(kind)"]
+    release = margrave.synthesize(houses(), schema, epsilon=1.0, delta=1e-9, purposes=asked, seed=1)
+    order = list(dict.fromkeys(release.transcript.cliques))
+    assert order[:6] == [
+        ("price",),
+        ("area",),
+        ("kind",),
+        ("price", "kind"),
+        ("price", "area"),
+        ("area", "kind"),
+    ]
+    assert [p.unmeasured for p in release.purposes] == [(), ()]
+    assert release.certificate()["purposes"][0] == {
+        "purpose": "mean price by kind", "marginals": 1, "unmeasured": []
+    }  # fmt: skip
+    write_report(release, tmp_path / "x.html")
+    assert (
+        "ols price ~ area + C(kind): all 3 marginals measured" in (tmp_path / "x.html").read_text()
+    )
+    release.save(tmp_path / "x.margrave")
+    again = Release.load(tmp_path / "x.margrave")
+    assert again.purposes == release.purposes
+
+
+def test_marginals_that_were_not_measured_are_named() -> None:
+    schema = margrave.Schema.from_toml(SCHEMA)
+    asked = ["mean price by kind", "effect of kind on price given area"]
+    release = margrave.synthesize(
+        houses(500), schema, epsilon=0.3, delta=1e-9, mechanism="mwem-pgm", purposes=asked, seed=1
+    )
+    for support in release.purposes:
+        cliques = Purpose.of(support.purpose, schema.domain).cliques
+        measured = [set(c) for c in release.transcript.cliques]
+        assert support.unmeasured == tuple(
+            c for c in cliques if not any(m >= set(c) for m in measured)
+        )
+        assert ("assumption" in support.words) == bool(support.unmeasured)
+
+
+def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_the_stated_epsilon() -> (
+    None
+):
+    found = purposes_of(
+        ["mean price by type within 0.2", "logistic sold ~ price", "count by type"], DOMAIN
+    )
+
+    def widths(rows: int, epsilon: float) -> list[float]:
+        budget = Budget.approx(epsilon, 1e-9)
+        made = plan(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
+                    budget=budget, unit="add-remove-row", rows=rows)  # fmt: skip
+        return [p.half_width for p in made.purposes]
+
+    first = widths(5000, 1.0)
+    assert all(b < a for a, b in zip(first, widths(50_000, 1.0), strict=True))
+    assert all(b < a for a, b in zip(first, widths(5000, 3.0), strict=True))
+    made = plan(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
+                budget=Budget.approx(1.0, 1e-9), unit="add-remove-row", rows=5000)  # fmt: skip
+    epsilon = made.purposes[0].epsilon
+    assert epsilon is not None
+    assert widths(5000, epsilon)[0] == pytest.approx(0.2, rel=0.01)
+
+
+def test_a_width_below_what_sampling_allows_is_reached_by_no_epsilon() -> None:
+    (counts,) = widths_of(
+        purposes_of(["count by type within 10"], DOMAIN), DOMAIN, rows=1000, scale=20.0,
+        rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
+    )  # fmt: skip
+    assert (counts.half_width, counts.of) == (pytest.approx(39.2), "rows")
+    assert counts.epsilon == pytest.approx(0.1 * 3.92**2)
+    (found,) = widths_of(
+        purposes_of(["mean price by type within 0.001"], DOMAIN), DOMAIN, rows=1000, scale=5.0,
+        rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
+    )  # fmt: skip
+    assert found.epsilon is None
+    assert "at any epsilon" in found.words
+
+
+def test_a_stated_half_width_is_that_of_simulated_means() -> None:
+    """Groups of equal size, values spread evenly: as the plan assumes."""
+    rng, rows, scale, codes, groups = np.random.default_rng(2), 20_000, 30.0, 20, 4
+    (stated,) = widths_of(purposes_of(["mean price by type"], DOMAIN), DOMAIN, rows=rows, scale=scale,
+                          rho=Fraction(1), epsilon_of=lambda rho: rho)  # fmt: skip
+    values, errors = np.arange(codes), []
+    for _ in range(600):
+        counts = rng.multinomial(rows, np.full(codes * groups, 1 / (codes * groups))).reshape(
+            groups, codes
+        )
+        noisy = counts + rng.normal(0, scale, counts.shape)
+        errors.append((noisy @ values / noisy.sum(axis=1) - values.mean()) / values.std())
+    assert stated.half_width == pytest.approx(1.96 * np.std(errors), rel=0.1)
+
+
+def test_the_command_line_takes_purposes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "houses.toml").write_text(SCHEMA)
+    common = ["-s", str(tmp_path / "houses.toml"), "--epsilon", "1", "--delta", "1e-9"]
+    assert run(["plan", *common, "--for", "mean price by kind within 0.1", "--json"]) == 0
+    (width,) = json.loads(capsys.readouterr().out)["purposes"]
+    assert width["purpose"] == "mean price by kind within 0.1"
+    assert width["epsilon"] > 0
+    assert run(["plan", *common, "--for", "mean cost by kind"]) != 0
+    assert "There is no column 'cost'" in capsys.readouterr().err
+    pq.write_table(houses(), tmp_path / "houses.parquet")
+    out = ["-o", str(tmp_path / "x.csv"), "--for", "mean price by kind"]
+    assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
+    assert "Made for mean price by kind: its marginal measured." in capsys.readouterr().out
