@@ -535,8 +535,15 @@ def test_a_learned_release_is_compared_with_its_own_schema(
     for stated in ([], ["--schema", str(own)]):
         assert run(["evaluate", str(file), str(made), *stated]) == 0
         assert "price" in capsys.readouterr().out
+    learned = tmp_path / "learned.toml"
+    assert run(["schema", "of", str(made), "-o", str(learned)]) == 0
+    assert Schema.load(learned) == Release.load(made).schema
+    assert run(["schema", "of", str(made)]) == 0
+    assert capsys.readouterr().out.endswith(learned.read_text(encoding="utf-8"))
+    assert run(["evaluate", str(file), str(tmp_path / "s.csv"), "--schema", str(learned)]) == 0
     assert run(["evaluate", str(file), str(tmp_path / "s.csv"), "--schema", str(own)]) != 0
     assert "Compare with the .margrave release" in " ".join(capsys.readouterr().err.split())
+    capsys.readouterr()
     assert run(["evaluate", str(file), str(tmp_path / "s.csv")]) != 0
     assert "Give --schema" in capsys.readouterr().err
 

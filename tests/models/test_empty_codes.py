@@ -28,8 +28,9 @@ from tests.support.conformance import run_on
 COUNTS = st.lists(st.floats(-5.0, 400.0), min_size=1, max_size=40)
 
 
-def kept(counts: list[float], cells: int) -> list[int]:
-    return np.flatnonzero(kept_codes(np.array(counts), cells=cells, likely=2.0)).tolist()
+def kept(counts: list[float], cells: int, *, missing: bool = False) -> list[int]:
+    left = kept_codes(np.array(counts), cells=cells, missing=missing, likely=2.0)
+    return np.flatnonzero(left).tolist()
 
 
 def measured(clique: Clique, values: object, scale: float = 10.0, **rest: object) -> Measurement:
@@ -40,7 +41,7 @@ def measured(clique: Clique, values: object, scale: float = 10.0, **rest: object
 @given(COUNTS, st.integers(0, 40))
 def test_what_is_dropped_is_small_alone_and_together(counts: list[float], cells: int) -> None:
     values, cells = np.array(counts), min(cells, len(counts))
-    left = kept_codes(values, cells=cells, likely=2.0)
+    left = kept_codes(values, cells=cells, missing=len(counts) > cells, likely=2.0)
     assert left.any()
     assert (values[~left] < 3.0).all()
     assert (values[cells:][~left[cells:]] < 2.0).all()
@@ -73,12 +74,13 @@ def test_a_missing_state_is_a_code_of_its_own_beside_the_order() -> None:
 def test_codes_without_an_order_are_dropped_all_or_none() -> None:
     assert kept([900.0, 1.9, -1.0, 0.3, 0.2], 0) == [0]
     assert kept([900.0, 1.9, 1.8, 1.7, 0.2], 0) == [0, 1, 2, 3, 4]
+    assert kept([900.0, 1.9, 1.8, 1.7, 0.2], 0, missing=True) == [0, 1, 2, 3]
 
 
 def test_nothing_is_dropped_of_few_rows_or_without_evidence() -> None:
     assert kept([9.0, 8.0, 0.1, 0.0], 4) == [0, 1, 2, 3]
     assert kept([1.0, 0.0, -1.0], 3) == [0, 1, 2]
-    assert kept_codes(np.array([900.0, -3.0]), cells=2, likely=0.0).all()
+    assert kept_codes(np.array([900.0, -3.0]), cells=2, missing=False, likely=0.0).all()
 
 
 def test_a_code_that_nobody_has_is_dropped_97_times_in_100_and_three_scales_are_kept() -> None:
@@ -86,7 +88,7 @@ def test_a_code_that_nobody_has_is_dropped_97_times_in_100_and_three_scales_are_
     nobody, some = np.array([500.0, 400.0, 0.0]), np.array([500.0, 400.0, 4.0])
     for truth, low, high in ((nobody, 0.96, 0.99), (some, 0.01, 0.04)):
         draws = (truth + rng.normal(size=3) for _ in range(4000))
-        dropped = np.mean([not kept_codes(c, cells=2, likely=2.0)[2] for c in draws])
+        dropped = np.mean([not kept_codes(c, cells=2, missing=True, likely=2.0)[2] for c in draws])
         assert low < dropped < high
 
 

@@ -155,7 +155,8 @@ def _schema(path: str | None, release: Release | None, real: str) -> Schema:
         if stated.to_learn:
             raise InputError(
                 f"Column {stated.to_learn[0].name!r} of the schema is to be learned, so its codes have no meaning.",
-                remedy="Compare with the .margrave release, which has the learned schema.",
+                remedy="Compare with the .margrave release, or write its learned schema: margrave schema of RELEASE -o"
+                " FILE.",
             )
         return stated
     own = release.schema

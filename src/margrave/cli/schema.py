@@ -13,19 +13,21 @@ from margrave.cli.options import (
     json_option,
     load_schema,
     overwrite_option,
+    release_size_option,
     schema_option,
 )
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.errors import DataError
 from margrave.profiling import check_table, draft_schema, taken_as_public
+from margrave.release import Release
 from margrave.schema import Preflight
 from margrave.schema.validation import LOOK
 
 
 @click.group("schema")
 def schema_command() -> None:
-    """Draft a schema from a file, by itself or with questions, or check a file against a schema."""
+    """Draft a schema from a file, by itself or with questions, check a file against one, or write a release's."""
 
 
 schema_command.add_command(ask_command)
@@ -85,6 +87,30 @@ def draft_command(
             echo("Replace the keys that read lists by what is public, or by learn = true.")
     if not read and not as_json:
         echo(taken_as_public(drafted), err=True)
+
+
+@schema_command.command("of")
+@click.argument("release_path", metavar="RELEASE")
+@click.option(
+    "--output",
+    "-o",
+    default=None,
+    metavar="FILE",
+    help="Where to write it; by default it is printed.",
+)
+@overwrite_option
+@release_size_option
+def of_command(
+    release_path: str, output: str | None, overwrite: bool, max_release_mb: float
+) -> None:
+    """Write the schema of RELEASE, with what its run learned. It is as public as the release."""
+    check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
+    schema = Release.load(release_path, max_mb=max_release_mb).schema
+    if output is None:
+        echo(schema.to_toml(), nl=False)
+    else:
+        schema.save(output, overwrite=overwrite)
+        echo(f"Wrote the schema of {len(schema.columns)} columns to {output}.")
 
 
 @schema_command.command("check")

@@ -237,7 +237,11 @@ def _schema_of(
             "A draft is made from a CSV or Parquet file, by the custodian.",
             remedy="Give --schema instead of --accept-draft.",
         )
-    schema = draft_schema(file).confirmed()
+    drafted = draft_schema(file)
+    for name, remark in drafted.remarks.items():
+        if name and remark:
+            echo(f"Column {name}: {remark}", err=True)
+    schema = drafted.confirmed()
     echo(taken_as_public(schema), err=True)
     return schema
 

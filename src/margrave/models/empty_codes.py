@@ -19,18 +19,19 @@ from margrave.types import Attribute, FloatArray, IntArray
 Mask = NDArray[np.bool_]
 
 
-def kept_codes(counts: FloatArray, *, cells: int, likely: float) -> Mask:
+def kept_codes(counts: FloatArray, *, cells: int, missing: bool, likely: float) -> Mask:
     """Return which codes of a column are not empty by their noisy counts.
 
     The first ``cells`` codes are in an order. Those of 1.5 · ``likely`` or more are kept, and what joins them at
     ``likely`` or more. The others are in runs. A run at an end of the order is dropped as far as noise explains it
     from that end; runs between kept codes are dropped all or none. Codes without an order are kept from ``likely``
-    on; the others are dropped all or none. Noise explains k codes if they sum to less than
+    on; the others are dropped all or none, a missing state by itself. Noise explains k codes if they sum to less than
     ``likely`` · (3 + sqrt(k)) / 4, and if that is a small share of the rows: what is lost is not more.
 
     Args:
         counts: The noisy counts, in noise scales.
         cells: The number of codes in an order.
+        missing: Whether the last code is a missing state.
         likely: The threshold, in noise scales. 0 keeps all.
 
     Returns:
@@ -40,7 +41,7 @@ def kept_codes(counts: FloatArray, *, cells: int, likely: float) -> Mask:
         None spent: noisy counts are public.
 
     Example:
-        >>> kept_codes(np.array([900.0, 2.5, 0.8, -0.4, 1.1, 0.9]), cells=5, likely=2.0).tolist()
+        >>> kept_codes(np.array([900.0, 2.5, 0.8, -0.4, 1.1, 0.9]), cells=5, missing=True, likely=2.0).tolist()
         [True, True, False, False, False, False]
     """
     kept = counts >= likely
@@ -57,7 +58,9 @@ def kept_codes(counts: FloatArray, *, cells: int, likely: float) -> Mask:
         if run[0] == 0 or run[-1] == cells - 1:
             kept[noise.outer(run)] = False
     kept[between] = not noise.explains(between, noise.in_order)
-    kept[alone] = not noise.explains(alone, noise.alone)
+    state = alone == len(counts) - 1 if missing else np.zeros(len(alone), dtype=np.bool_)
+    for codes in (alone[~state], alone[state]):
+        kept[codes] = not noise.explains(codes, noise.alone)
     return kept
 
 
@@ -124,8 +127,10 @@ def non_empty(
                 others = tuple(i for i, b in enumerate(m.clique) if b != a)
                 means.add(a, m.values.sum(axis=others) * precision, np.asarray(precision))
         ((_, mean, precision),) = means
-        cells = 0 if a in domain.unordered else domain.size(a) - (a in domain.missing)
-        kept = kept_codes(mean * np.sqrt(precision), cells=cells, likely=likely)
+        missing = a in domain.missing
+        cells = 0 if a in domain.unordered else domain.size(a) - missing
+        counts = mean * np.sqrt(precision)
+        kept = kept_codes(counts, cells=cells, missing=missing, likely=likely)
         if not kept.all():
             found[a] = kept
     return found
