@@ -16,7 +16,7 @@ from margrave.accounting import Budget
 from margrave.cli.main import run
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.mechanisms import AIM, MST, NAPSUMQ
+from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
 from margrave.planning import plan
 from margrave.purpose_widths import widths_of
@@ -136,8 +136,10 @@ def test_columns_that_are_left_out_take_their_marginals_along() -> None:
 
 
 def test_a_mechanism_without_a_workload_says_so() -> None:
-    with pytest.raises(InputError, match="same questions"):
-        serving(MST(), ["mean price"], DOMAIN)
+    alike = (MST(), PrivPGD(), FEM(), MWEM(granularity="query"))
+    for mechanism in alike:
+        with pytest.raises(InputError, match="same questions"):
+            serving(mechanism, ["mean price"], DOMAIN)
     assert serving(MST(), [], DOMAIN) == MST()
 
 

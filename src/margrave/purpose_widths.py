@@ -86,7 +86,7 @@ def widths_of(
         rows: The number of rows.
         scale: The noise scale of a marginal that is chosen.
         rho: The whole budget (zCDP).
-        epsilon_of: Returns the epsilon of a budget, None if there is none.
+        epsilon_of: Returns the epsilon of a budget (zCDP), or None if no epsilon has that budget.
 
     Privacy:
         None spent: public inputs only.

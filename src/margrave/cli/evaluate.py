@@ -146,9 +146,7 @@ def _release(
 def _schema(path: str | None, release: Release | None, real: str) -> Schema:
     """Return the schema of the release; without one that of the file. Both must agree."""
     if path is None and release is None:
-        raise InputError(
-            "SYNTHETIC is a table, and there is no schema to read it with.", remedy="Give --schema."
-        )
+        raise InputError("A table SYNTHETIC needs a schema.", remedy="Give --schema.")
     stated = None if path is None else load_schema(path, table=real)
     if release is None:
         assert stated is not None

@@ -24,6 +24,14 @@ from margrave.release import Release
 from margrave.schema import Preflight
 from margrave.schema.validation import LOOK
 
+_output_option = click.option(
+    "--output",
+    "-o",
+    default=None,
+    metavar="FILE",
+    help="Where to write it; by default it is printed.",
+)
+
 
 @click.group("schema")
 def schema_command() -> None:
@@ -35,13 +43,7 @@ schema_command.add_command(ask_command)
 
 @schema_command.command("draft")
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--output",
-    "-o",
-    default=None,
-    metavar="FILE",
-    help="Where to write it; by default it is printed.",
-)
+@_output_option
 @click.option(
     "--read",
     is_flag=True,
@@ -91,13 +93,7 @@ def draft_command(
 
 @schema_command.command("of")
 @click.argument("release_path", metavar="RELEASE")
-@click.option(
-    "--output",
-    "-o",
-    default=None,
-    metavar="FILE",
-    help="Where to write it; by default it is printed.",
-)
+@_output_option
 @overwrite_option
 @release_size_option
 def of_command(

@@ -96,6 +96,9 @@ class Mechanism(ABC):
     #: True if columns of the private records themselves may be public: known, and not measured.
     own_columns: ClassVar[bool] = False
 
+    #: False if it treats all marginals of a workload alike, whatever their weights.
+    weighs_marginals: ClassVar[bool] = True
+
     #: The number of columns of the marginals in the default workload; None if it has none.
     default_ways: ClassVar[int | None] = 3
 

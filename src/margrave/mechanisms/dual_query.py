@@ -66,6 +66,7 @@ class DualQuery(SelectOnly):
     )
 
     name = "dual-query"
+    weighs_marginals = False
     starts = 16
 
     def __post_init__(self) -> None:

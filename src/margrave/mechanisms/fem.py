@@ -69,6 +69,7 @@ class FEM(SelectOnly):
     )
 
     name = "fem"
+    weighs_marginals = False
 
     def rounds_for(self, rho: Fraction, records: float, unit: Unit) -> int:
         """Return T, or ``0.15 n sqrt(rho)``, from ``MIN_ROUNDS`` to ``MAX_ROUNDS``."""

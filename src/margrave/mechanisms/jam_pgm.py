@@ -70,6 +70,7 @@ class JAMPGM(ReadsPublic):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "jam-pgm"
+    weighs_marginals = False
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the number of records, if it is private, and the rounds: fewer where some read."""

@@ -58,6 +58,7 @@ class PrivPGD(Mechanism):
     )
 
     name = "privpgd"
+    weighs_marginals = False
     default_ways = 2
 
     def __post_init__(self) -> None:

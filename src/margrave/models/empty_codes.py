@@ -22,11 +22,13 @@ Mask = NDArray[np.bool_]
 def kept_codes(counts: FloatArray, *, cells: int, missing: bool, likely: float) -> Mask:
     """Return which codes of a column are not empty by their noisy counts.
 
-    The first ``cells`` codes are in an order. Those of 1.5 · ``likely`` or more are kept, and what joins them at
-    ``likely`` or more. The others are in runs. A run at an end of the order is dropped as far as noise explains it
-    from that end; runs between kept codes are dropped all or none. Codes without an order are kept from ``likely``
-    on; the others are dropped all or none, a missing state by itself. Noise explains k codes if they sum to less than
-    ``likely`` · (3 + sqrt(k)) / 4, and if that is a small share of the rows: what is lost is not more.
+    The first ``cells`` codes are in an order. A code of 1.5 · ``likely`` or more is kept, with its neighbors of
+    ``likely`` or more. The other codes form runs. A run at an end of the order loses its longest outer part that
+    noise explains. The runs between kept codes are all dropped, or all kept. A code without an order is kept if
+    its count is ``likely`` or more; the others are all dropped, or all kept, and a missing state is judged by itself.
+
+    Noise explains k codes if their sum is below ``likely`` · (3 + sqrt(k)) / 4 and this bound is a small share of the
+    rows. So no more than that share is lost.
 
     Args:
         counts: The noisy counts, in noise scales.

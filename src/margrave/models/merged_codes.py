@@ -83,8 +83,8 @@ class MergedCodesModel(Model):
         return self.coarse.total
 
     @property
-    def empty(self) -> dict[Attribute, tuple[int, ...]]:
-        """The codes that the model has no record of, by column."""
+    def empty(self) -> Mapping[Attribute, tuple[int, ...]]:
+        """The codes without a share of their group, by column."""
         found = {a: tuple(np.flatnonzero(s == 0.0).tolist()) for a, s in self.shares.items()}
         return {a: codes for a, codes in found.items() if codes}
 

@@ -83,6 +83,11 @@ class FittedAnswers(Answerer):
     #: The reason for having no answers, in words; empty unless the model is missing.
     absent: str = ""
 
+    @property
+    def empty(self) -> Mapping[Attribute, tuple[int, ...]]:
+        """The codes that no record has by the fit's rule, by column."""
+        return {}
+
     @abstractmethod
     def state(self) -> ModelState:
         """Return it as plain data, for the release file."""

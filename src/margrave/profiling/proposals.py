@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from datetime import date
-from typing import Any
 
 from margrave.profiling.messages import Remark, far_off_learned
 from margrave.profiling.rounding import day_bounds, real_bounds, whole_bounds
-from margrave.profiling.sentinels import sentinels
+from margrave.profiling.sentinels import marked
 from margrave.profiling.texts import dated_texts, is_number, is_whole, says_truth, spelling
 from margrave.schema.categorical import Boolean
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Integer
-from margrave.schema.parsing import number, text
+from margrave.schema.parsing import number
 from margrave.schema.schema import Schema
 from margrave.schema.text_patterns import dotted_thousands
 
@@ -40,7 +38,7 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     found = dated_texts(texts)
     if found is not None:
         form, asked = found.pattern or None, found.questions(evidence)
-        asked += _far(found.days, day_bounds, date.fromordinal)
+        asked += marked(found.days, day_bounds, far_off_learned, date.fromordinal)
         if found.unit == "":
             return Learn(name, "date", format=form), asked.strip()
         return Learn(name, "timestamp", unit=found.unit, format=form), asked.strip()
@@ -51,10 +49,14 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
         for written, count in texts.items():
             numbers[number(written)] += count
         if whole:
-            asked = Remark.FEW if are_classes(numbers) else _far(numbers, _whole, _shown)
+            asked = (
+                Remark.FEW
+                if are_classes(numbers)
+                else marked(numbers, _whole, far_off_learned, _shown)
+            )
             return Learn(name, "integer"), asked.strip()
         asked = Remark.DECIMALS if evidence.written and dotted_thousands(texts) is None else ""
-        return Learn(name, "real"), (asked + _far(numbers, real_bounds)).strip()
+        return Learn(name, "real"), (asked + marked(numbers, real_bounds, far_off_learned)).strip()
     asked = spelling(evidence, Learn.max_categories)
     asked += Remark.MARKS if evidence.marked else ""
     return Learn(name, "categorical"), asked.strip()
@@ -94,16 +96,6 @@ def _whole(low: float, high: float) -> str:
 
 def _shown(value: float) -> str:
     return str(int(value))
-
-
-def _far(
-    values: Counter[Any], bounds: Callable[[Any, Any], str], text_of: Callable[[Any], Any] = text
-) -> str:
-    marks = sentinels(values)
-    if not marks:
-        return ""
-    rest = [v for v in values if v not in marks]
-    return far_off_learned([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))
 
 
 def taken_as_public(schema: Schema) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -20,7 +19,7 @@ from margrave.profiling.rounding import (
     whole_bounds,
     whole_months,
 )
-from margrave.profiling.sentinels import sentinels
+from margrave.profiling.sentinels import marked
 from margrave.profiling.texts import (
     DatedTexts,
     dated_texts,
@@ -36,7 +35,7 @@ from margrave.schema.column_profile import ColumnProfile
 from margrave.schema.learn import Learn
 from margrave.schema.line import BINS
 from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
-from margrave.schema.parsing import at_midnight, number, text
+from margrave.schema.parsing import at_midnight, number
 from margrave.schema.sources import ColumnSource
 from margrave.schema.text_patterns import dotted_thousands
 
@@ -77,17 +76,7 @@ def _integer(evidence: ColumnProfile) -> tuple[Column, str]:
     atoms = [] if few else _heaps(values, evidence.rows)
     edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
     column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
-    return column, _number_remark(evidence, atoms, edges) + _far(values, whole_bounds)
-
-
-def _far(
-    values: Counter[Any], bounds: Callable[[Any, Any], str], text_of: Callable[[Any], Any] = text
-) -> str:
-    marks = sentinels(values)
-    if not marks:
-        return ""
-    rest = [v for v in values if v not in marks]
-    return far_off([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))
+    return column, _number_remark(evidence, atoms, edges) + marked(values, whole_bounds, far_off)
 
 
 def _real(evidence: ColumnProfile) -> tuple[Column, str]:
@@ -115,12 +104,12 @@ def _real(evidence: ColumnProfile) -> tuple[Column, str]:
     )
     thousands = evidence.written and dotted_thousands(evidence.counts) is None
     remark = _number_remark(evidence, atoms, edges) + (Remark.DECIMALS if thousands else "")
-    return column, remark + _far(values, real_bounds)
+    return column, remark + marked(values, real_bounds, far_off)
 
 
 def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
     low, high = whole_months(min(found.moments), max(found.moments))
-    far = _far(found.days, day_bounds, date.fromordinal)
+    far = marked(found.days, day_bounds, far_off, date.fromordinal)
     remark = _missing_remark(evidence, f"Are low and high public?{found.questions(evidence)}") + far
     form, missing = found.pattern or None, evidence.missing
     if found.unit == "":

@@ -9,9 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.parsing import text
 from margrave.schema.text_patterns import MIN_NUMBER_SHARE
 
 V = TypeVar("V", int, float)
@@ -70,3 +71,24 @@ def without_words(
         if all(map(is_number, numbers))
         else (evidence, [])
     )
+
+
+def marked(
+    values: Mapping[Any, int],
+    bounds: Callable[[Any, Any], str],
+    words: Callable[[list[str], str], str],
+    text_of: Callable[[Any], Any] = text,
+) -> str:
+    """Return a question on numbers that look like missing-value codes; no text if there are none.
+
+    Args:
+        values: Numbers of rows by value.
+        bounds: Returns the bounds of the other values, from the least and the largest, as a schema states them.
+        words: Returns the question, from the marks and these bounds.
+        text_of: Returns how a value is written.
+    """
+    marks = sentinels(values)
+    if not marks:
+        return ""
+    rest = [v for v in values if v not in marks]
+    return words([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))

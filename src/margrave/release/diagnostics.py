@@ -12,7 +12,7 @@ import numpy as np
 
 from margrave.domain import Domain
 from margrave.marginal import maximal
-from margrave.models import FittedAnswers, MergedCodesModel
+from margrave.models import FittedAnswers
 from margrave.models.protocol import Answerer
 from margrave.provenance import Provenance
 from margrave.schema import Schema
@@ -76,8 +76,8 @@ def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...
 
 
 def empty_words(schema: Schema, model: FittedAnswers) -> str:
-    """Return which codes the model has no record of, in a sentence; empty if there are none."""
-    if not isinstance(model, MergedCodesModel) or not model.empty:
+    """Return a sentence that lists the codes which the model leaves out as empty; no text if there are none."""
+    if not model.empty:
         return ""
     empty = {a: (codes,) for a, codes in model.empty.items()}
     return (

@@ -76,7 +76,7 @@ def conditions(found: Mapping[str, Any], columns: int) -> str:
 
 
 def public_words(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return what the columns' declarations rest on, as far as it is stated, in a sentence.
+    """Return the stated sources of the columns, and which columns were learned, in a sentence.
 
     >>> public_words({"age": {"source": "public", "cite": "Codebook, p. 12"}})
     ['Bounds and categories that are declared as public rest on: age (Codebook, p. 12).']

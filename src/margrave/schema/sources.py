@@ -1,4 +1,4 @@
-"""Where the values that a schema declares come from: public, learned under a budget, or read off the rows."""
+"""Sources of the values in a schema: public knowledge, learning under a budget, or the rows themselves."""
 
 from __future__ import annotations
 

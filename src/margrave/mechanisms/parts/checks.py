@@ -63,8 +63,10 @@ def check_counts(domain: Domain, mechanism: Mechanism) -> None:
 
 
 def on_learned(domain: Domain, mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism for a learned domain: its workload without columns that were left out, and without the
-    largest marginals as far as counts need the room.
+    """Return the mechanism for a learned domain.
+
+    Its workload loses the marginals of columns that were left out. If all marginals together have too many cells to
+    be counted, it loses the largest ones too.
     """
     if not any(f.name == "workload" for f in fields(mechanism)):  # type: ignore[arg-type]
         return mechanism

@@ -21,13 +21,14 @@ def serving(mechanism: Mechanism, texts: Iterable[str], domain: Domain) -> Mecha
     A mechanism that must be given its workload, such as NAPSU-MQ, gets that of the purposes alone.
 
     Raises:
-        InputError: A purpose is not understood, or the mechanism has no workload.
+        InputError: A purpose is not understood, or the mechanism has no use for the weights of marginals.
     """
     purposes = purposes_of(texts, domain)
     if not purposes:
         return mechanism
     has_workload = any(f.name == "workload" for f in fields(mechanism))  # type: ignore[arg-type]
-    if not has_workload or mechanism.queries is not None:
+    single = mechanism.queries is not None or getattr(mechanism, "granularity", "") == "query"
+    if not has_workload or not mechanism.weighs_marginals or single:
         raise InputError(
             f"The mechanism {mechanism.name} asks the same questions whatever the release is for.",
             remedy="Choose aim, the default, or napsu-mq; or leave --for (purposes) out.",

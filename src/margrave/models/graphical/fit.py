@@ -54,8 +54,8 @@ class GraphicalFit(Fit):
     others at 30 times; a warm start from readings whose cells have scales of their own stops at 3 times, or after 60
     passes. ``max_calibrations`` bounds the passes over the junction tree in each step.
 
-    ``empty_below`` leaves out codes whose counts noise of so many scales explains (``models.empty_codes.kept_codes``).
-    Later marginals would fill them, and a long tail would move the mean. 0 leaves none out, as the paper.
+    ``empty_below`` is a threshold in noise scales: codes with smaller counts may be left out as empty, by the rule of
+    ``models.empty_codes.kept_codes``. 0 leaves none out, as in the paper.
 
     **Privacy:** none is spent; the fit sees the transcript only.
 
