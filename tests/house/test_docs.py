@@ -35,7 +35,7 @@ def test_the_readme_and_the_quick_start_run(
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     register = pd.DataFrame(
-        {"age": rng.integers(100, size=400), "sex": rng.choice(["F", "M"], 400)}
+        {"age": rng.integers(100, size=400), "sex": rng.choice(["F", "M"], 400, p=[0.7, 0.3])}
     )
     visits = register.assign(stay=rng.random(400) * 30, outcome=rng.random(400) < 0.3)
     visits.to_csv("visits.csv", index=False)

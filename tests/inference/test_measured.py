@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 
@@ -112,11 +113,11 @@ def test_what_was_measured_has_no_mark_and_no_note() -> None:
 def test_one_pair_of_three_marks_what_is_about_it() -> None:
     of = release(("age", "stay"), ("age", "ward"), ("ill",))
     found = analyzed(of, OLS("stay ~ age + C(ward)"))
-    assert marked(found) == ["Intercept", "C(ward)[T.b]"]
+    assert marked(found) == ["Intercept", "C(ward)[T.a]"]
     assert "The other estimates are adjusted for it, and rest on it too." in found.notes[0]
     assert marked(analyzed(of, OLS("stay ~ age"))) == []
     both = analyzed(of, OLS("age ~ stay + C(ward)"))  # the covariates were not measured together
-    assert marked(both) == ["Intercept", "C(ward)[T.b]", "stay"]
+    assert marked(both) == ["Intercept", "C(ward)[T.a]", "stay"]
     crossed = analyzed(of, OLS("stay ~ age : C(ward)"))
     assert marked(crossed) == list(crossed.names)
 
@@ -214,7 +215,7 @@ def test_a_column_that_follows_from_another_comes_with_it() -> None:
 @pytest.mark.parametrize(
     ("formula", "doubtful"),
     [
-        ("stay ~ age * C(ward) + ill", ["Intercept", "C(ward)[T.b]", "age", "age:C(ward)[T.b]"]),
+        ("stay ~ age * C(ward) + ill", ["Intercept", "C(ward)[T.a]", "age", "age:C(ward)[T.a]"]),
         ("stay ~ age + C(ward) + ill", []),
         ("stay ~ np.maximum(age, ill) + C(ward)", ["Intercept", "np.maximum(age, ill)"]),
         (
@@ -238,7 +239,7 @@ def test_an_interaction_needs_all_of_its_columns_at_once(formula: str, doubtful:
 
 def test_the_interaction_that_is_missing_is_named() -> None:
     found = analyzed(release(*PAIRS, ("ill",)), OLS("stay ~ age * C(ward)"))
-    assert found["age:C(ward)[T.b]"].unmeasured == (("stay", "age", "ward"),)
+    assert found["age:C(ward)[T.a]"].unmeasured == (("stay", "age", "ward"),)
     assert found.notes[0].startswith("[!] stay, age and ward were never measured all at once")
     assert not any("milder" in n or n.startswith("All pairs") for n in found.notes)
 
@@ -474,3 +475,25 @@ def test_every_estimand_says_what_it_takes() -> None:
         assert fitted.basis.columns == columns
         assert fitted.basis.conditions == conditions
         assert set(fitted.basis.terms) == set(fitted.names)
+
+
+def test_the_reference_is_the_commonest_level_unless_the_formula_names_one() -> None:
+    of = release(("age", "stay", "ward"), ("ill",))
+    common = next(of.draws(2, seed=1).models()).project(("ward",)).values
+    assert of.draws(2, seed=1).commonest["ward"] == "b" == ["a", "b", "c"][int(np.argmax(common))]
+    found = analyzed(of, OLS("stay ~ age + C(ward)"))
+    assert set(found.names) == {"Intercept", "age", "C(ward)[T.a]"}
+    assert "The reference level of C(ward) is 'b': the commonest." in found.notes
+    named = analyzed(of, OLS("stay ~ age + C(ward, Treatment('a'))"))
+    assert not any("reference level" in n for n in named.notes)
+    np.testing.assert_allclose(
+        found["C(ward)[T.a]"].estimate, -named["C(ward, Treatment('a'))[T.b]"].estimate
+    )
+
+
+def test_tables_drawn_elsewhere_have_one_reference() -> None:
+    rng = np.random.default_rng(0)
+    words = [rng.choice(["x", "y", "z"], 200, p=p) for p in ([0.5, 0.1, 0.4], [0.1, 0.2, 0.7])]
+    tables = [pa.table({"w": w, "v": rng.normal(size=200)}) for w in words]
+    found = analyze(tables, OLS("v ~ w"), n=200)
+    assert set(found.names) == {"Intercept", "w[T.x]", "w[T.y]"}

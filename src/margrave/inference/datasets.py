@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,8 +28,9 @@ EXTERNAL = (
     " release.sample and release.complete do not vary with the noise, and intervals from them are too narrow."
 )
 
-#: Attributes of a frame: the real records that its data set stands for, and all of its own.
-TOTAL, ROWS = "total", "rows"
+#: Attributes of a frame: the real records that its data set stands for, all of its own, and the
+#: commonest level of each column of categories.
+TOTAL, ROWS, COMMONEST = "total", "rows", "commonest"
 
 
 @runtime_checkable
@@ -141,39 +143,46 @@ class Tables:
 class Frames:
     """The conversion of Arrow tables to data frames, the same for every data set.
 
-    A category that one data set happens to lack is still a level there, and the first level is
-    the same in all. Otherwise a coefficient of one name would mean different things.
+    A category that one data set happens to lack is still a level there, and the reference of a
+    factor is the same in all. Otherwise a coefficient of one name would mean different things.
 
     Attributes:
         levels: By column of texts, its levels and whether they are ordered.
         nullable: Columns that may lack values.
+        commonest: By column of texts, its commonest level, the reference of a factor.
     """
 
     levels: Mapping[str, tuple[tuple[str, ...], bool]]
     nullable: frozenset[str] = frozenset()
+    commonest: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of_schema(schema: Schema) -> Frames:
+    def of_schema(schema: Schema, commonest: Mapping[str, str] | None = None) -> Frames:
         """Return a conversion with the schema's levels in their order."""
         levels = {}
         for column in (c for c in schema.columns if isinstance(c, Categorical | Ordinal)):
             labels = column.labels()
             texts = tuple(labels[:-1] if column.missing else labels)
             levels[column.name] = (texts, isinstance(column, Ordinal))
-        return Frames(levels, frozenset(c.name for c in schema.columns if c.missing))
+        nullable = frozenset(c.name for c in schema.columns if c.missing)
+        return Frames(levels, nullable, commonest or {})
 
     @staticmethod
     def of_tables(draws: DataSets) -> Frames:
         """Return a conversion with the levels of all data sets together, sorted."""
-        found: dict[str, set[str]] = {}
+        found: dict[str, Counter[str]] = {}
         nullable: set[str] = set()
         for table in (draws[i] for i in range(len(draws))):
             nullable |= {name for name in table.column_names if table[name].null_count}
-            for field in (f for f in table.schema if _is_text(f.type)):
-                texts = table[field.name].cast(pa.string()).unique().drop_null().to_pylist()
-                found.setdefault(field.name, set()).update(texts)
+            for name in (f.name for f in table.schema if _is_text(f.type)):
+                counts = table[name].cast(pa.string()).drop_null().value_counts().to_pylist()
+                own = found.setdefault(name, Counter())
+                own.update({c["values"]: c["counts"] for c in counts})
         levels = {name: (tuple(sorted(texts)), False) for name, texts in found.items()}
-        return Frames(levels, frozenset(nullable))
+        commonest = {
+            n: max(sorted(texts), key=texts.__getitem__) for n, texts in found.items() if texts
+        }
+        return Frames(levels, frozenset(nullable), commonest)
 
     def of(self, table: pa.Table) -> pd.DataFrame:
         """Return a frame: numbers, categoricals, bool, datetime64; NaN or NaT for missing values.
@@ -185,10 +194,16 @@ class Frames:
         return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
 
     def draw(self, draws: DataSets, i: int) -> pd.DataFrame:
-        """Return data set i as a frame with its row counts, which its parts inherit."""
+        """Return data set i as a frame with its attributes, which its parts inherit."""
         frame = self.of(draws[i])
-        frame.attrs = row_counts(draws, i, len(frame))
+        frame.attrs = self.attributes(draws, i, len(frame))
         return frame
+
+    def attributes(self, draws: DataSets, i: int, rows: int) -> dict[Any, Any]:
+        """Return the attributes of the frame of data set i: its row counts, and commonest levels."""
+        total = total_of(draws, i)
+        counts = {ROWS: rows} | ({} if total is None else {TOTAL: total})
+        return {**counts, COMMONEST: dict(self.commonest)}
 
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
         if _is_text(kind):
@@ -206,12 +221,6 @@ def total_of(draws: DataSets, i: int) -> float | None:
     """Return the number of real records that data set i stands for; it varies with the noise."""
     own = getattr(draws, "total_of", None)
     return draws.total if own is None else float(own(i))
-
-
-def row_counts(draws: DataSets, i: int, rows: int) -> dict[Any, Any]:
-    """Return the attributes of the frame of data set i."""
-    total = total_of(draws, i)
-    return {ROWS: rows} | ({} if total is None else {TOTAL: total})
 
 
 def size_of(frame: pd.DataFrame) -> tuple[float, int]:
@@ -250,13 +259,15 @@ def open_source(
                 f"{m!r} data sets cannot be combined.", remedy="Draw at least 2, better 100."
             )
         drawn = source.draws(m, rows=rows, method=method, seed=seed, progress=progress)
-        return drawn, Frames.of_schema(source.schema)
+        return drawn, Frames.of_schema(source.schema, getattr(drawn, "commonest", None))
     drawing = {"m": m, "rows": rows, "seed": seed, "method": None if method == "auto" else method}
     if isinstance(source, DataSets):
         _check_unused(drawing)
         _check_n(n, "Draws know the number of real records")
         schema = getattr(source, "schema", None)
-        return source, Frames.of_tables(source) if schema is None else Frames.of_schema(schema)
+        if schema is None:
+            return source, Frames.of_tables(source)
+        return source, Frames.of_schema(schema, getattr(source, "commonest", None))
     if isinstance(source, Sequence) and not isinstance(source, str):
         _check_unused(drawing)
         tables = Tables.of(source, n)

@@ -7,7 +7,7 @@ place of evaluation looks values up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +29,17 @@ from formulaic.transforms.contrasts import (
 from interface_meta import override
 
 from margrave.errors import InputError
-from margrave.formula import Call, Category, Node, expand, needed_in, parse_factor, written
+from margrave.formula import (
+    Call,
+    Category,
+    ColumnName,
+    Node,
+    expand,
+    needed_in,
+    parse_factor,
+    written,
+)
+from margrave.inference.datasets import COMMONEST
 from margrave.inference.expressions import (
     SPLINES,
     Evaluator,
@@ -160,15 +170,38 @@ def factor_values(node: Node, frame: pd.DataFrame) -> FactorValues:
     coded = categories_of(values)
     if not len(coded.categories):
         raise InputError(f"{written(node)} has no values.", remedy="Leave it out.")
-    return C(pd.Series(coded), contrasts=_contrasts(node, values if categorical else coded, coded))
+    own, commonest = values if categorical else coded, commonest_of(node, frame)
+    return C(pd.Series(coded), contrasts=_contrasts(node, own, coded, commonest))
 
 
-def _contrasts(node: Node, own: pd.Categorical, coded: pd.Categorical) -> Contrasts:
+def commonest_of(node: Node, frame: pd.DataFrame) -> str | None:
+    """Return the commonest level of a factor that is a column of texts, if the frame states it."""
+    plain = node.operand if isinstance(node, Category) else node
+    known = frame.attrs.get(COMMONEST, {})
+    return known.get(plain.name) if isinstance(plain, ColumnName) else None
+
+
+def references(right: Node, frame: pd.DataFrame, names: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the reference levels that are the commonest levels, if there are any."""
+    factors = {text: node for term in expand(right)[1] for text, node in term.items()}
+    levels = [
+        f"{text} is {level!r}"
+        for text, node in factors.items()
+        if getattr(node, "coding", None) is None and any(f"{text}[T." in name for name in names)
+        if (level := commonest_of(node, frame)) is not None
+    ]
+    return (f"The reference level of {', of '.join(levels)}: the commonest.",) if levels else ()
+
+
+def _contrasts(
+    node: Node, own: pd.Categorical, coded: pd.Categorical, commonest: str | None
+) -> Contrasts:
     coding = node.coding if isinstance(node, Category) else None
     name, option = ("Treatment", None) if coding is None else (coding.name, coding.option)
     levels = list(coded.categories)
     if name == "Treatment":
-        place = 0 if option is None else place_of(own, option)
+        wanted = commonest if option is None else option
+        place = 0 if wanted is None else place_of(own, wanted)
         if place is None:
             raise unknown_level(node, coded, option)
         return TreatmentContrasts(base=levels[place])

@@ -338,7 +338,7 @@ class By(Estimand):
         column = column_of(frame, self.column)
         for level in _levels(column, self.column):
             part = frame[(column == level).fillna(False).astype(bool)]
-            part.attrs = dict(zip((TOTAL, ROWS), size_of(frame), strict=True))
+            part.attrs = {**frame.attrs, **dict(zip((TOTAL, ROWS), size_of(frame), strict=True))}
             try:
                 found = self.model(part) if self.model.additive or len(part) else None
             except ValueError:  # too few records

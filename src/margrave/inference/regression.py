@@ -68,7 +68,7 @@ class _Regression(SubsetEstimand):
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         _need_libraries()
-        from margrave.inference.design import design
+        from margrave.inference.design import design, references
 
         frame = self.part(frame)
         tree = check_formula(self.formula, list(frame.columns))
@@ -76,7 +76,10 @@ class _Regression(SubsetEstimand):
         alone, independent = estimable(x)
         fitted = self._fit(y, x[:, independent], selected(names, independent))
         fitted = fitted.only(alone[independent])
-        return replace(fitted, basis=self._basis(tree, fitted.names))
+        stated = references(tree.right, frame, fitted.names)
+        return replace(
+            fitted, basis=self._basis(tree, fitted.names, notes=(*self.subset_notes, *stated))
+        )
 
     @abstractmethod
     def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:

@@ -21,7 +21,6 @@ from margrave.inference.datasets import (
     Source,
     Tables,
     open_source,
-    row_counts,
 )
 from margrave.inference.estimate import Bounds, Estimate, check_bounds, within_bounds
 from margrave.inference.fitted import Basis, Estimand, read_fit
@@ -319,7 +318,7 @@ def _analysis(
 def _trial(fit: Fit, runs: Runs, draws: DataSets, frames: Frames) -> Trial:
     place = min(runs.results)
     table = draws[place]
-    attrs = row_counts(draws, place, table.num_rows)
+    attrs = frames.attributes(draws, place, table.num_rows)
     return Trial(fit, table, frames, runs.results[place], attrs)
 
 

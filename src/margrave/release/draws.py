@@ -6,6 +6,7 @@ import operator
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from margrave.release.diagnostics import (
 )
 from margrave.release.sampling import check_memory, check_row_count, check_seed
 from margrave.release.small_cells import CellSize, cell_sizes
-from margrave.schema import Schema
+from margrave.schema import Categorical, Ordinal, Schema
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique
 
@@ -135,6 +136,20 @@ class Draws:
     def models(self) -> Iterator[Model]:
         """Yield the distributions, in the order of the tables."""
         return (self._model(i) for i in range(len(self)))
+
+    @cached_property
+    def commonest(self) -> Mapping[Attribute, str]:
+        """The label with the largest count of each column of categories.
+
+        The counts are those of the release's own distribution, or of the first draw of a posterior.
+        """
+        released = self.released()
+        model, found = (released or self)._model(0), dict[Attribute, str]()
+        for column in (c for c in self.schema.columns if isinstance(c, Categorical | Ordinal)):
+            labels = column.labels()[:-1] if column.missing else column.labels()
+            counts = model.project((column.name,)).values[: len(labels)]
+            found[column.name] = labels[int(np.argmax(counts))]
+        return found
 
     def released(self) -> Draws | None:
         """Return as many tables of the release's own distribution, from the same random numbers.

@@ -55,7 +55,10 @@ class MergedColumn:
             return True
         if self.by_value and (not levels or name == "Intercept"):
             return self.column in (*term.joins, *term.pivots)
-        return any(self.separates(v) if v else self._splits((0,)) for v in levels)
+        reference = context.release.commonest.get(self.column) if context.release else None
+        return any(
+            self.separates(v or reference) if v or reference else self._splits((0,)) for v in levels
+        )
 
     def __str__(self) -> str:
         return f"{MERGED}: {merged_words(self.schema, {self.column: self.sets})}. {SHARED}"
