@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,11 +29,11 @@ def test_an_exact_text_comes_first() -> None:
     assert column.encode(pa.array(["1.0", "ONE", "two"])).codes.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("same", ["words", "yes"])
-def test_other_rules_are_refused(same: str) -> None:
-    with pytest.raises(SchemaError, match="rule of spelling"):
+@pytest.mark.parametrize("same", ["words", "yes", ["a"], {"a": 1}, {"": "a"}, {"b": "a", "a": "c"}])
+def test_other_rules_are_refused(same: Any) -> None:
+    with pytest.raises(SchemaError, match="same"):
         Categorical("town", ["a"], same=same)
-    with pytest.raises(SchemaError, match="rule of spelling"):
+    with pytest.raises(SchemaError, match="same"):
         Learn("town", "categorical", same=same)
 
 
@@ -39,6 +42,33 @@ def test_contradictions_are_refused() -> None:
         Categorical("town", ["Basel", "BASEL"], same="case")
     with pytest.raises(SchemaError, match="only categories"):
         Learn("price", "real", same="case")
+
+
+def test_a_list_of_spellings_gives_their_categories() -> None:
+    names = {"Basle": "Basel", " Bâle ": "Basel", "N.Y.": "New York"}
+    column = Categorical("town", ["New York", "Basel"], other=True, same=names)
+    texts = pa.array(["Basle", " N.Y. ", "Bâle", "Basel", "Zug", "basle"])
+    assert column.encode(texts).codes.tolist() == [1, 0, 1, 1, 2, 2]
+    sort = Learn("sort", "categorical", same={"a b": "ab"})
+    schema = Schema([column, sort])
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert schema.hash() != Schema([replace(column, same=None), sort]).hash()
+    with pytest.raises(SchemaError, match="which is not listed"):
+        replace(column, same={"Basle": "Bern"})
+    with pytest.raises(SchemaError, match="'Basel' is a category"):
+        replace(column, same={"Basel": "New York"})
+
+
+def test_spellings_of_a_list_are_learned_as_one() -> None:
+    table = pa.table({"sex": ["m", "male", "f", "female", "x"] * 400, "n": [1, 2] * 1000})
+    names = {"m": "male", "f": "female", "xx": "rare"}
+    schema = Schema([Learn("sex", "categorical", same=names), Learn("n", "integer")])
+    release = margrave.synthesize(table, schema, epsilon=3.0, delta=1e-6, seed=1)
+    column = release.schema.column("sex")
+    assert isinstance(column, Categorical)
+    assert list(column.categories) == ["female", "male", "x"]
+    assert column.same == {"m": "male", "f": "female"}
+    assert release.verify().holds
 
 
 def test_the_file_keeps_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import NormalDist
 
 from margrave.schema.categorical import Categorical
@@ -32,7 +33,10 @@ def categories_of(column: Learn, discovery: Discovery) -> Categorical | None:
     values = [*discovery.values[: discovery.listed], *sorted(kept)]
     if not values or values == ["other"]:
         return None
-    return Categorical(column.name, values, other=True, missing=True, same=column.same)
+    same = column.same
+    if isinstance(same, Mapping):
+        same = {text: value for text, value in same.items() if value in values}
+    return Categorical(column.name, values, other=True, missing=True, same=same)
 
 
 def advice_on(discovery: Discovery) -> str:

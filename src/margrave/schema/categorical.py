@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from margrave.schema import validators
 from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.parsing import distinct, number, numbers
+from margrave.schema.spellings import Same, checked, folded, speller
 from margrave.types import IntArray
 
 K = TypeVar("K", bound=Hashable)
@@ -31,7 +32,8 @@ class Categorical:
 
     ``other`` opens it: a text that is not listed counts as the category "other" (which may be in the list). ``outside``
     is "other", "missing" or "refuse"; the first of these that is possible unless given. With ``same = "case"``
-    texts that differ in upper and lower case, or in blanks, are one category.
+    texts that differ in upper and lower case, or in blanks, are one category; ``same = {"Bale": "Basel"}`` gives
+    the category of other spellings.
 
     >>> column = Categorical("sex", ["female", "male"], missing=True)
     >>> column.encode(pa.array(["male", None, "female"])).codes.tolist(), column.labels()
@@ -43,7 +45,7 @@ class Categorical:
     other: bool = False
     missing: bool = False
     outside: str = ""
-    same: str | None = None
+    same: Same = field(default=None, hash=False)
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
@@ -58,19 +60,36 @@ class Categorical:
                 name, self.outside or default, allowed, missing=missing, other=other
             ),
         )
-        check_same(name, self.same)
-        if self.same and len(set(map(folded, self.categories))) < len(self.categories):
-            raise validators.column_error(
-                name,
-                'two of its categories are one by same = "case".',
-                "List one spelling of each.",
-            )
+        set_fields(self, same=checked(name, self.same))
+        self._check_same(name)
         if other and tuple(self.categories) == (OTHER,):
             raise validators.column_error(
                 name,
                 f"all that it lists is {OTHER!r}, the open category.",
                 "List others, or leave the column out.",
             )
+
+    def _check_same(self, name: str) -> None:
+        if self.same == "case" and len(set(map(folded, self.categories))) < len(self.categories):
+            raise validators.column_error(
+                name,
+                'two of its categories are one by same = "case".',
+                "List one spelling of each.",
+            )
+        if isinstance(self.same, Mapping):
+            for text, category in self.same.items():
+                if category not in self._values:
+                    raise validators.column_error(
+                        name,
+                        f"same gives {text!r} the category {category!r}, which is not listed.",
+                        "List it, or correct same.",
+                    )
+                if text in self._values:
+                    raise validators.column_error(
+                        name,
+                        f"{text!r} is a category, and same makes it {category!r}.",
+                        "Take it out of the categories, or out of same.",
+                    )
 
     @cached_property
     def _values(self) -> tuple[str, ...]:
@@ -93,11 +112,11 @@ class Categorical:
 
     @cached_property
     def _find(self) -> Callable[[str], int | None]:
-        exact = Lookup(self._values)
-        if not self.same:
+        exact, spelled_as = Lookup(self._values), speller(self.same)
+        if self.same is None:
             return exact
-        alike = Lookup(tuple(map(folded, self._values)))
-        return lambda text: alike(folded(text)) if exact(text) is None else exact(text)
+        alike = Lookup(tuple(map(spelled_as, self._values)))
+        return lambda text: alike(spelled_as(text)) if exact(text) is None else exact(text)
 
     def encode(self, values: pa.Array) -> Encoded:
         """Return the code of every value."""
@@ -300,23 +319,6 @@ class Lookup:
             return self._truths.get(short)
         value = number(short)
         return self._numbers.get(value) if math.isfinite(value) else None
-
-
-def folded(text: str) -> str:
-    """Return a text in lower case, with one blank for many and none at its ends.
-
-    >>> folded("  New   YORK ")
-    'new york'
-    """
-    return " ".join(text.casefold().split())
-
-
-def check_same(name: str, same: str | None) -> None:
-    """Raise ``SchemaError`` for a rule of spelling that is not known."""
-    if same not in (None, "case"):
-        raise validators.column_error(
-            name, "same is not a rule of spelling.", 'Write same = "case", or take it out.'
-        )
 
 
 def _unambiguous(keys: Sequence[K]) -> dict[K, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from margrave.domain import Domain
 from margrave.schema import validators
-from margrave.schema.categorical import Categorical, check_same, folded
+from margrave.schema.categorical import Categorical
 from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
+from margrave.schema.spellings import Same, checked, speller
 from margrave.types import FloatArray, IntArray
 
 
@@ -45,7 +46,7 @@ class Learn:
         categories: Public categories, which need no threshold.
         outside: "clip" for numbers, dates and times, "other" for categories.
         same: "case" for categories that are one if they differ in case or blanks alone; learned ones are then in
-            lower case.
+            lower case. Or other spellings, each with its category.
         learn: True.
 
     >>> column = Learn("price", "real", low=0.0)
@@ -61,7 +62,7 @@ class Learn:
     format: str | None = None
     categories: tuple[str, ...] = ()
     outside: str = ""
-    same: str | None = None
+    same: Same = field(default=None, hash=False)
     learn: bool = True
     missing: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = ("integer", "real", "date", "timestamp")
@@ -89,7 +90,7 @@ class Learn:
                 f"it is learned, and its policy is {self.outside!r}: learned bounds refuse no value.",
                 f'Take outside out (it is "{only}"), or declare the column instead of learning it.',
             )
-        check_same(name, self.same)
+        set_fields(self, same=checked(name, self.same))
         if self.same and self.of != "categorical":
             raise validators.column_error(name, "only categories have spellings.", "Take same out.")
         if self.unit and self.of != "timestamp":
@@ -109,8 +110,10 @@ class Learn:
             raise validators.column_error(
                 self.name, "numbers have no categories.", "Take categories out."
             )
-        made = Categorical(self.name, self.categories, other=True, same=self.same)
-        listed = tuple(map(folded, made.categories)) if self.same else tuple(made.categories)
+        rule = self.same if self.same == "case" else None
+        made = Categorical(self.name, self.categories, other=True, same=rule)
+        listed = tuple(map(speller(self.same), made.categories)) if self.same else made.categories
+        listed = tuple(dict.fromkeys(listed))
         if len(listed) > self.max_categories or not all(is_nameable(c.strip()) for c in listed):
             raise validators.column_error(
                 self.name,
@@ -208,7 +211,7 @@ class Learn:
     def texts(self, values: pa.Array) -> pa.Array:
         """Return the text of every value without blanks around it, or as ``same`` spells it; null if it is empty."""
         rows, texts = distinct(values)
-        short = folded if self.same else str.strip
+        short = speller(self.same)
         stripped = [None if t is None else short(t) for t in texts]
         return pa.array(stripped, pa.string()).take(pa.array(rows))
 

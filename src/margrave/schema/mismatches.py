@@ -16,7 +16,8 @@ from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.parsing import MARKS, distinct, plain
-from margrave.schema.text_patterns import NUMBER, date_format, folded
+from margrave.schema.spellings import folded
+from margrave.schema.text_patterns import NUMBER, date_format
 
 MARK, COMMA, SIGNS, ALIKE, WAY = "mark", "comma", "signs", "alike", "way"
 #: Causes of a value outside the schema, each with its remedy.

@@ -12,6 +12,7 @@ from itertools import product
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS
 from margrave.schema.parsing import parse_moment, parser
+from margrave.schema.spellings import folded
 
 #: A number with a point or comma, for decimals or thousands.
 NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|\d{1,3}(\.\d{3})+(,\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)")
@@ -115,11 +116,6 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
     for text in sorted(texts):
         groups.setdefault(folded(text), []).append(text)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def folded(text: str) -> str:
-    """Return a text without the differences in case and blanks."""
-    return " ".join(text.split()).casefold()
 
 
 def free_text(texts: Collection[str]) -> bool:

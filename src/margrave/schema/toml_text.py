@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from datetime import date, datetime
 from typing import Any
@@ -38,9 +39,13 @@ def written(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, value))}]"
-    if isinstance(value, dict):  # of plain keys
-        return f"{{{', '.join(f'{k} = {written(v)}' for k, v in value.items())}}}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_key(k)} = {written(v)}' for k, v in value.items())}}}"
     return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else string(name)
 
 
 def string(value: str) -> str:
