@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -43,17 +44,30 @@ def test_every_mechanism_is_here_in_every_check() -> None:
     assert len(OTHERS) == len(CASES) * (1 + 8 + 1 + 1 + 4)
 
 
+def two_units_of_variants(checks: dict[str, Check]) -> list[Any]:
+    """The names of checks; of a mechanism's other cases than its first, two units of four are slow."""
+    quick = ("add or remove one row", "replace one person")
+    return [
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow]
+            * (" " in name.split(",")[0] and not any(q in name for q in quick)),
+        )
+        for name in checks
+    ]
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_mechanism_passes(name: str) -> None:
     OTHERS[name]()
 
 
-@pytest.mark.parametrize("name", LOSS)
+@pytest.mark.parametrize("name", two_units_of_variants(LOSS))
 def test_no_neighbor_learns_more_than_was_charged(name: str) -> None:
     LOSS[name]()
 
 
-@pytest.mark.parametrize("name", SAME_ANSWERS)
+@pytest.mark.parametrize("name", two_units_of_variants(SAME_ANSWERS))
 def test_every_byte_follows_from_the_answers(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     SAME_ANSWERS[name]()
     assert tuple(capfd.readouterr()) == ("", "")

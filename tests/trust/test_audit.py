@@ -59,7 +59,13 @@ def test_the_promise_holds_on_transcripts() -> None:
     assert 0.85 * MU < bound.learnt <= MU
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+#: Mechanisms whose audit takes seconds.
+QUICK = ("aim", "mst", "independent", "gaussian", "mwem", "private-gsd")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in MECHANISMS]
+)
 def test_every_mechanism_can_be_audited(name: str) -> None:
     make = partial(quick, name)
     assert audit_noise(make, 40).kept

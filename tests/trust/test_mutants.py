@@ -39,6 +39,7 @@ def test_there_are_enough_and_each_has_a_name() -> None:
     assert len({m.hazard for m in ALL}) >= 18
 
 
+@pytest.mark.slow
 def test_a_sample_is_killed() -> None:
     """One run of pytest a mutant, so only a few here."""
     chosen = [m for m in ALL if m.name in SAMPLE]
