@@ -26,7 +26,7 @@ from margrave.bounds import Bound
 from margrave.domain import Codes, Domain
 from margrave.errors import MargraveError, ModelTooLargeError
 from margrave.evaluation import evaluate, geometry_errors
-from margrave.inference import Analysis, Fitted, Logistic, analyze
+from margrave.inference import OLS, Analysis, Estimate, Fitted, Logistic, analyze
 from margrave.inference.fitted import estimable
 from margrave.marginal import HalfSpace, LinearQuery
 from margrave.marginal.counting import count_cliques
@@ -70,6 +70,7 @@ from margrave.privacy import Gaussian
 from margrave.profiling import draft_schema
 from margrave.provenance import Provenance
 from margrave.release.bootstrap import Bootstrap, fit_of
+from margrave.run import Run
 from margrave.schema import Allowed
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
