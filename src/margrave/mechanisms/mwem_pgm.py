@@ -22,7 +22,7 @@ class MWEMPGM(Mechanism):
     """T rounds: select the marginal that is worst approximated, measure it whole, estimate again.
 
     The score of r is c_r (||M_r(D) − M_r(p_{t−1})||_1 − cells_r), with the workload's weight c_r
-    and its possible cells; half of each round's budget selects and half measures.
+    and its possible cells.
 
     Args:
         workload: The marginals that matter; None means all three-way marginals.
@@ -31,6 +31,8 @@ class MWEMPGM(Mechanism):
             paper's form: a uniform start.
         max_model_mb: Only marginals that keep the model within it are candidates. None is the
             paper's form: no limit but what can be estimated at all, ``MAX_MODEL_MB``.
+        growing: Round t of T allows t / T of ``max_model_mb``, as in the authors' runs.
+        alpha: The share of a round's budget that measures. The rest selects.
         fit: Any estimator.
 
     Privacy:
@@ -44,6 +46,8 @@ class MWEMPGM(Mechanism):
     rounds: int | None = option(None, "Rounds; by default one per column.", above=0)
     measure_one_way: bool = option(True, "Measure every column first.")
     max_model_mb: float | None = option(80.0, "Size of the model at most, in MB.", above=0)
+    growing: bool = option(False, "Let the size limit grow to its value round by round.")
+    alpha: Fraction = option(Fraction(1, 2), "Share of a round's budget that measures.", share=True)
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "mwem-pgm"
@@ -59,10 +63,10 @@ class MWEMPGM(Mechanism):
         return self.measure_one_way or self.max_model_mb is not None
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return equal shares for the columns and for each round, half of which selects."""
+        """Return equal shares for the columns and for each round, alpha of which measures."""
         rounds, cliques = self.rounds or len(domain), self.workload_on(domain).cliques
         share = rho / (rounds + self.measure_one_way)
-        scale = Gaussian.scale_for(share / 2, unit)
+        scale = Gaussian.scale_for(self.alpha * share, unit)
         chosen = PlannedMeasurement.rounds(cliques, rounds, scale, at_most=False)
         columns = PlannedMeasurement.of("every column", one_way(domain), share / len(domain), unit)
         return [columns, chosen] if self.measure_one_way else [chosen]
@@ -87,18 +91,20 @@ class MWEMPGM(Mechanism):
         model = self.fit.model(state)  # initialize p_0
         left = self.fit.distinguished(domain, private.transcript)
         capacity = Capacity(self.fit, left, self.max_model_mb)
+        scale = Gaussian.scale_for(self.alpha * rho, private.unit)
         for t in range(rounds):
             measured = private.transcript.cliques
-            candidates = capacity.within(workload.cliques, measured) or one_way(domain)
-            scale = Gaussian.scale_for(rho / 2, private.unit)
+            open_share = (t + 1) / rounds if self.growing else 1.0
+            within = capacity.within(workload.cliques, measured, open_share)
+            candidates = within or one_way(domain)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             score = MarginalGap(
                 estimates,
                 weights={r: workload.weights.get(r, 1.0) for r in candidates},
                 penalties={r: float(domain.possible(r)) for r in candidates},
             )
-            chosen = private.select(candidates, score, rho=rho / 2)  # select
-            private.measure([chosen], Gaussian(rho=rho / 2))  # measure
+            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)  # select
+            private.measure([chosen], Gaussian(rho=self.alpha * rho))  # measure
             memory.note(estimates, private.transcript)
             state = self.fit.update(state, private.transcript, rng=rng)
             model = self.fit.model(state)  # estimate p_t

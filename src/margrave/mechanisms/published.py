@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from margrave.models import (
@@ -72,6 +73,26 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "McKenna et al. 2022, Algorithm 1",
             {"measure_one_way": False, "max_model_mb": None, "fit": PGM},
             "scores use the weights of the workload",
+        ),
+        PublishedForm(
+            "McKenna et al. 2022, the authors' runs",
+            {
+                "measure_one_way": False,
+                "max_model_mb": 25.0,
+                "growing": True,
+                "alpha": Fraction(9, 10),
+                "fit": PGM,
+            },
+            "scores use the weights of the workload; if no marginal of it is within the limit, a column is measured",
+        ),
+        PublishedForm(
+            "McKenna et al. 2022, Appendix F (MWEM with relaxed projection)",
+            {
+                "measure_one_way": False,
+                "max_model_mb": None,
+                "fit": RelaxedFit(active_threshold=0.0, steps=1000),
+            },
+            "the number of rounds is the number of columns (paper: the best of several)",
         ),
     ),
     "mwem": (
