@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo docs test check fast slow one trust trust-page bench adaptive public transport clean
+.PHONY: help demo docs test check fast slow one trust trust-page bench adaptive public transport leaderboard clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
 	@echo "make trust-page  count again how many lines changed since each proof was run, into docs/trust-results.md"
 	@echo "make bench   the benchmarks (see benchmarks/)"
+	@echo "make leaderboard  every mechanism on AIM's tables, into docs/research/leaderboard.md (hours; MINUTES=30 for part)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/research/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/research/jam.md (hours; MINUTES=30 for part)"
 	@echo "make transport  PrivPGD and others on its paper's tables, into docs/research/transport.md (hours; MINUTES=30 for part)"
@@ -54,6 +55,10 @@ trust-page: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks run speed --only stage=default --fresh
 	$(BIN)/python -m benchmarks page speed
+
+leaderboard: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks run leaderboard $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m benchmarks page leaderboard
 
 adaptive: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks run adaptive --only stage=default $(if $(MINUTES),--minutes $(MINUTES))
