@@ -106,6 +106,20 @@ def test_without_the_number_of_real_records_there_is_no_floor() -> None:
     assert unknown.to_dict()["low"] is None
 
 
+def test_the_published_rule_has_no_floor() -> None:
+    q, v = [1.0, 1.9, 2.2, 2.9], [0.6, 0.5, 0.7, 0.6]
+    bounded, published = (combine(q, v, rows=100, total=100, floor=f) for f in (True, False))
+    spread = 1.25 * float(np.var(q, ddof=1))
+    assert published.variance == pytest.approx(spread - 0.6)
+    assert published.df == pytest.approx(3 * ((spread - 0.6) / spread) ** 2)
+    assert bounded.variance > published.variance
+    assert bounded.floored
+    assert not published.floored
+    negative = combine([1.0, 1.1], [0.5, 0.5], rows=100, total=100, floor=False)
+    assert math.isnan(negative.variance)
+    assert not negative.has_interval
+
+
 def test_endless_data_sets_leave_the_spread_of_estimates() -> None:
     found = combine([1.0, 2.0, 3.0], [1e-12] * 3, rows=1e12, total=1.0)
     assert found.variance == pytest.approx(4.0 / 3.0)

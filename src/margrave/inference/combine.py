@@ -28,6 +28,7 @@ def combine(
     data_sets: int | None = None,
     center: float | None = None,
     bias_correct: bool = True,
+    floor: bool = True,
 ) -> Estimate:
     """Return the estimate of a scalar from m fully synthetic data sets.
 
@@ -56,6 +57,8 @@ def combine(
             (`Draws.released`). Then q̄ − q̂ is the bias of refitting, the estimate is 2 q̂ − q̄, and
             (q̄ − q̂)² is added to T: a correction may be off by as much as it corrects.
         bias_correct: False leaves the estimate q̄ and its T, and only records the bias.
+        floor: False is the published rule: T and df = (m − 1) (T / ((1 + 1/m) b))² have no bounds, and
+            T < 0 leaves the interval unknown.
 
     Raises:
         InputError: There are fewer than two values, or one is not finite, or a variance negative.
@@ -88,11 +91,12 @@ def combine(
     m, ratio = len(q), ratio_of(rows, total)
     within, between = float(v.mean()), float(q.var(ddof=1))
     spread = (1.0 + 1.0 / m) * between
-    variance, floor = spread - within, 0.0 if ratio is None else ratio * within
-    floored = variance < floor
-    variance = max(np.nan if ratio is None and variance <= 0 else variance, floor)
+    variance, least = spread - within, 0.0 if ratio is None or not floor else ratio * within
+    floored = floor and variance < least
+    unknown = variance <= 0 and (ratio is None or not floor)
+    variance = max(np.nan if unknown else variance, least)
     share = min(variance / spread, 1.0) if spread > 0 else 1.0
-    df = max((m - 1) * share**2, min_df)
+    df = max((m - 1) * share**2, min_df) if floor else (m - 1) * share**2
     estimate = float(q.mean())
     if bias_correct and center is not None:
         estimate, variance = center - bias, variance + bias**2

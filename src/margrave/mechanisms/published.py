@@ -194,7 +194,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {"connect_columns": False, "fit": MaxEntropyFit(reference="first", prior=10.0)},
             "whole marginals are measured, and all cells count (paper: canonical queries); "
             "columns in none are measured too; chains run until they mix; the combining rules "
-            "have a floor",
+            "have a floor (`combine(floor=False)` has none)",
             needs=("workload",),
         ),
     ),
