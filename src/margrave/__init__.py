@@ -61,12 +61,14 @@ if TYPE_CHECKING:
         PEPPub,
         PMWPub,
         PrivateGSD,
+        PrivBayes,
         PrivPGD,
     )
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
+    from margrave.models.network import NetworkFit
     from margrave.models.particles import ParticleFit
     from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
     from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap, protect
@@ -122,6 +124,7 @@ _HOME = {
     "PrivateGSD": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
+    "PrivBayes": "margrave.mechanisms",
     "PrivPGD": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "GeneticFit": "margrave.models.genetic",
@@ -129,6 +132,7 @@ _HOME = {
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
+    "NetworkFit": "margrave.models.network",
     "ParticleFit": "margrave.models.particles",
     "EntropyProjectionFit": "margrave.models.weights",
     "MultiplicativeWeightsFit": "margrave.models.weights",
@@ -221,9 +225,11 @@ __all__ = [
     "MultiplicativeWeightsFit",
     "PEPPub",
     "PMWPub",
+    "NetworkFit",
     "ParticleFit",
     "Policy",
     "PolicyError",
+    "PrivBayes",
     "PrivPGD",
     "Private",
     "PrivateGSD",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def calls() -> list[list[str]]:
 def test_what_the_page_says_can_be_called() -> None:
     """Both calls of a form make the same mechanism, and there is a line for every mechanism."""
     known = {name: getattr(margrave, name) for name in margrave.__all__}
-    known |= {**GIVEN, "release": fake_model.release()}
+    known |= {**GIVEN, "Fraction": Fraction, "release": fake_model.release()}
     named = set()
     for row in calls():
         written = re.findall(r"`([^`]+)`", " ".join(row[2:-1]))

@@ -22,6 +22,7 @@ from margrave.mechanisms.pep import PEP
 from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.private_gsd import PrivateGSD
+from margrave.mechanisms.privbayes import PrivBayes
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
@@ -46,6 +47,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         GEMPub,
         AIMMixture,
         RAP,
+        PrivBayes,
         PrivateGSD,
         PrivPGD,
         DualQuery,
@@ -88,6 +90,7 @@ __all__ = [
     "Mechanism",
     "PEPPub",
     "PMWPub",
+    "PrivBayes",
     "PrivateGSD",
     "PrivPGD",
     "Progress",

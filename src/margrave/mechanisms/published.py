@@ -12,6 +12,7 @@ from margrave.models import (
     GeneticFit,
     GraphicalFit,
     MaxEntropyFit,
+    NetworkFit,
     ParticleFit,
     RelaxedFit,
 )
@@ -50,7 +51,6 @@ SEARCH = GeneticFit(
 )
 QUERIES = {"granularity": "query"}
 TEN_BY_TEN = {**QUERIES, "rounds": 10, "queries_per_round": 10}
-
 #: The forms of each mechanism, by its name. A mechanism without one is the library's own.
 PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "aim": (
@@ -66,6 +66,38 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "McKenna, Miklau, Sheldon 2021",
             {"max_model_mb": 1e6, "fit": PGM},
             "columns of constraints do not merge rare codes",
+        ),
+    ),
+    "privbayes": (
+        PublishedForm(
+            "Zhang, Cormode, Procopiuc, Srivastava, Xiao 2017",
+            {
+                "score": "dependence",
+                "network_share": Fraction(3, 10),
+                "one_way_share": Fraction(0),
+                "theta": 4.0,
+                "max_parents": 15,
+                "fit": NetworkFit(clip=True),
+            },
+            "zCDP and Gaussian noise instead of pure DP and Laplace noise; the score R in records "
+            "for all tables (paper: F for binary ones), without taxonomies; numbers of parents and "
+            "cells are bounded, and columns without parents do not compete; a private row count is "
+            "measured first; marginals inside others are not measured, and all that contain a "
+            "family estimate it; parents without counts leave the column's own distribution (paper:"
+            " a uniform one); records are rounded, not drawn independently",
+        ),
+        PublishedForm(
+            "McKenna, Sheldon, Miklau 2019 (PrivBayes+PGM)",
+            {
+                "score": "dependence",
+                "network_share": Fraction(3, 10),
+                "one_way_share": Fraction(0),
+                "theta": 4.0,
+                "max_parents": 15,
+                "fit": PGM,
+            },
+            "as above, up to the marginals; the constants are those of PrivBayes (their example: "
+            "half of the budget for the network, and theta = 1)",
         ),
     ),
     "mwem-pgm": (

@@ -19,6 +19,7 @@ from margrave.models.graphical import GraphicalFit, GraphicalModel
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
 from margrave.models.merged_codes import MergedCodesModel
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit
+from margrave.models.network import NetworkFit, NetworkModel
 from margrave.models.no_model import NoModel
 from margrave.models.particles import ParticleFit
 from margrave.models.projected_error import projected_error
@@ -67,6 +68,8 @@ __all__ = [
     "ModelState",
     "MultiplicativeWeightsFit",
     "Needs",
+    "NetworkFit",
+    "NetworkModel",
     "NoModel",
     "Objective",
     "ParticleFit",

@@ -14,6 +14,7 @@ from margrave.models.graphical import GraphicalFit, load_graphical
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
 from margrave.models.merged_codes import load_merged_codes
 from margrave.models.mixture import GeneratorFit, RelaxedFit, load_mixture
+from margrave.models.network import NetworkFit, load_network
 from margrave.models.no_model import load_absent
 from margrave.models.particles import ParticleFit
 from margrave.models.protocol import Fit, FittedAnswers
@@ -79,6 +80,7 @@ FAMILIES: dict[str, Family] = {
             load=load_mixture,
             fits={"generator": GeneratorFit, "relaxed": RelaxedFit},
         ),
+        Family(kind="network", load=load_network, fits={"network": NetworkFit}),
         Family(kind="answers", load=load_answers, fits={"answers": AnswersFit}, bootstrap=None),
         Family(kind="none", load=load_absent, bootstrap=None),
     )

@@ -9,14 +9,15 @@ would leave that to chance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from margrave.domain import Domain
-from margrave.types import AnyArray, Attribute, FloatArray, IntArray
+from margrave.domain import Codes, Domain
+from margrave.errors import InputError
+from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -148,3 +149,40 @@ def spread_order(
         if size > 1:
             order = order[np.argsort(key[order].astype(np.uint16), kind="stable")]
     return order
+
+
+def ancestral(
+    domain: Domain,
+    conditionals: Iterable[tuple[Attribute, FloatArray, Clique]],
+    rows: int,
+    *,
+    rng: np.random.Generator,
+    independent: bool = False,
+) -> Codes:
+    """Return records drawn column after column, each given its parents among the columns before it.
+
+    Args:
+        domain: The domain.
+        conditionals: Each column, a row of weights for each combination of its parents' codes, and the parents.
+        rows: The number of records.
+        rng: Randomness.
+        independent: Draw each record on its own, instead of by randomized rounding.
+
+    Raises:
+        InputError: The number of records is negative.
+    """
+    if rows < 0:
+        raise InputError(f"{rows} records cannot be drawn.", remedy="Ask for 0 or more.")
+    columns: dict[Attribute, AnyArray] = {}
+    for attribute, table, parents in conditionals:
+        groups = np.zeros(rows, dtype=np.int64)
+        for parent in parents:
+            groups *= domain.size(parent)
+            groups += columns[parent]
+        if independent:
+            columns[attribute] = draw(groups, table, rng)
+            continue
+        others = {a: codes for a, codes in columns.items() if a not in parents}
+        order = spread_order(domain, others, rows, rng)
+        columns[attribute] = deal(groups, table, rng, order)
+    return Codes.of(domain, columns)

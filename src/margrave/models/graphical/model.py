@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from margrave.domain import Codes, Domain
-from margrave.errors import InputError, ModelTooLargeError, ReleaseError
+from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.marginal.counting import count_cliques
 from margrave.models.decode import cliques_of, floats_of, total_of
 from margrave.models.evidence import allowed_codes
@@ -23,7 +23,7 @@ from margrave.models.graphical.propagation import Calibration
 from margrave.models.graphical.rebalance import rebalance
 from margrave.models.graphical.variable_elimination import VariableElimination
 from margrave.models.protocol import Model, ModelState
-from margrave.models.sampling import deal, draw, spread_order
+from margrave.models.sampling import ancestral
 from margrave.structural_zeros import violating
 from margrave.types import AnyArray, Attribute, Clique, FloatArray
 
@@ -190,22 +190,7 @@ class GraphicalModel(Model):
         ``independent``: each record drawn on its own instead.
         """
         n = max(0, round(self._total)) if rows is None else rows
-        if n < 0:
-            raise InputError(f"{n} records cannot be drawn.", remedy="Ask for 0 or more.")
-        columns: dict[Attribute, AnyArray] = {}
-        for attribute, table, parents in self._conditionals():
-            groups = np.zeros(n, dtype=np.int64)
-            for parent in parents:
-                groups *= self._domain.size(parent)
-                groups += columns[parent]
-            if independent:
-                columns[attribute] = draw(groups, table, rng)
-                continue
-            others = {a: codes for a, codes in columns.items() if a not in parents}
-            columns[attribute] = deal(
-                groups, table, rng, spread_order(self._domain, others, n, rng)
-            )
-        codes = Codes.of(self._domain, columns)
+        codes = ancestral(self._domain, self._conditionals(), n, rng=rng, independent=independent)
         # a combination of parents that has lost its mass to rounding leaves any code to be dealt
         wrong = violating(self._domain.zeros, codes.column, n)
         if wrong.any():

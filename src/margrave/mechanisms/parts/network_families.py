@@ -1,0 +1,146 @@
+"""Families of a Bayesian network, a column with its parents: those that may be counted, and the useful ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import takewhile
+from math import comb
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.privacy import Gaussian
+from margrave.types import Attribute, Clique
+
+
+def most_parents(domain: Domain, max_parents: int) -> int:
+    """Return how many parents a family may have: at most so many that there are 50,000 families.
+
+    Pairs are always allowed.
+    """
+    max_families = 50_000
+    d = len(domain)
+    fitting = takewhile(
+        lambda k: sum(comb(d, r) for r in range(2, k + 2)) <= max_families,
+        range(2, min(max_parents, d - 1) + 1),
+    )
+    return max(fitting, default=min(1, d - 1))
+
+
+def all_families(domain: Domain, max_parents: int, cells: float) -> list[Clique]:
+    """Return every family of a column and one parent or more, within so many cells."""
+    k = most_parents(domain, max_parents)
+    return [r for r in _within(domain, domain.attributes, k + 1, cells) if len(r) > 1]
+
+
+def useful_cells(theta: float, rho: Fraction, records: float, unit: Unit) -> float:
+    """Return the cells of a theta-useful marginal at most, if ``rho`` measures it.
+
+    Its mean count is at least theta times the mean size of the noise on a cell.
+
+    Args:
+        theta: The ratio of the two.
+        rho: The price of the marginal.
+        records: The row count: public, or a noisy answer.
+        unit: The unit of privacy.
+
+    References:
+        Zhang et al. (2017), PrivBayes, theta-usefulness, with Gaussian noise.
+    """
+    return records / (theta * expected_noise(Gaussian.scale_for(rho, unit), 1))
+
+
+def binary_parents(columns: int, theta: float, rho: Fraction, records: float, unit: Unit) -> int:
+    """Return the paper's k, the number of parents in a network of binary columns.
+
+    It is the largest for which ``columns - k`` marginals of 2^(k + 1) cells are theta-useful if
+    ``rho`` measures all of them: those of the first k columns are sums of the next.
+
+    References:
+        Zhang et al. (2017), PrivBayes, theta-usefulness of binary tables, with Gaussian noise.
+    """
+    useful = (
+        k
+        for k in range(1, columns)
+        if useful_cells(theta, rho / (columns - k), records, unit) >= 2.0 ** (k + 1)
+    )
+    return max(useful, default=0)
+
+
+def family_cells(
+    domain: Domain,
+    theta: float,
+    rho: Fraction,
+    records: float,
+    unit: Unit,
+    *,
+    nested: bool,
+) -> float:
+    """Return the cells of a family at most, if ``rho`` measures all families of a network.
+
+    With ``nested``, families inside others are not measured. A network of binary columns then has
+    the paper's number of parents (`binary_parents`).
+    """
+    if nested and set(domain.sizes) == {2}:
+        k = binary_parents(len(domain), theta, rho, records, unit)
+        return 2.0 ** (k + 1)
+    return useful_cells(theta, rho / len(domain), records, unit)
+
+
+def fitting_families(
+    domain: Domain,
+    capacity: Capacity,
+    placed: Sequence[Attribute],
+    network: Sequence[Clique],
+    max_parents: int,
+    cells: float,
+) -> dict[Clique, Clique]:
+    """Return the maximal families that the model has room for, each with its column.
+
+    If there is no room for any of them, those with fewer parents.
+    """
+    for k in range(most_parents(domain, max_parents), 0, -1):
+        families = maximal_families(domain, placed, k, cells)
+        measured = [*((a,) for a in domain), *network]
+        if fitting := capacity.within(list(families), measured):
+            return {r: families[r] for r in fitting}
+    return {}
+
+
+def maximal_families(
+    domain: Domain, placed: Sequence[Attribute], max_parents: int, cells: float
+) -> dict[Clique, Clique]:
+    """Return the families of columns that are not ``placed``, with parents that are: each with its column.
+
+    The parents are maximal: at least one, at most ``max_parents``, and no other one keeps the family
+    within so many cells.
+    """
+    found: dict[Clique, Clique] = {}
+    for column in domain:
+        size = domain.size(column)
+        if column in placed:
+            continue
+        for parents in _within(domain, placed, max_parents, cells / size):
+            family = size * domain.cells(parents)
+            more = any(family * domain.size(a) <= cells for a in placed if a not in parents)
+            if len(parents) == max_parents or not more:
+                found[domain.clique((column, *parents))] = (column,)
+    return found
+
+
+def widest(network: Sequence[Clique]) -> list[Clique]:
+    """Return the families that lie in no other: the marginals of the others are sums."""
+    return [r for r in network if not any(set(r) < set(other) for other in network)]
+
+
+def _within(
+    domain: Domain, columns: Sequence[Attribute], most: int, cells: float
+) -> Iterator[Clique]:
+    """Yield every set of 1 to ``most`` of these columns within so many cells."""
+    for i, a in enumerate(columns):
+        if most >= 1 and domain.size(a) <= cells:
+            yield (a,)
+            rest = _within(domain, columns[i + 1 :], most - 1, cells / domain.size(a))
+            yield from ((a, *others) for others in rest)

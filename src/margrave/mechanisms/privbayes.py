@@ -1,0 +1,176 @@
+"""PrivBayes: a Bayesian network, chosen privately, and the marginals of its families (Zhang et al. 2014, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.mechanisms.common import (
+    Mechanism,
+    PlannedMeasurement,
+    Progress,
+    SelectionLoad,
+    one_way,
+    option,
+)
+from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.network_families import (
+    all_families,
+    family_cells,
+    fitting_families,
+    widest,
+)
+from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.models import Fit, GraphicalFit
+from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
+from margrave.privacy.scores import Score
+from margrave.release import Release
+from margrave.types import Clique, Generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes(Mechanism):
+    """Grow a Bayesian network column by column, and measure each column with its parents.
+
+    The first column is drawn uniformly. Then, d - 1 times, a column X that is not in the network and
+    parents P in it are selected by the exponential mechanism, on one of two scores:
+
+        gap          ||M_XP(D) − M_XP(p)||_1: the error of the estimate p from all answers so far
+        dependence   ||M_XP(D) − M_X(D) ⊗ M_P(D) / n||_1: the paper's, 2n times its R
+
+    P is as large as ``theta`` allows: the mean count in a cell of (X, P) is at least theta times the
+    mean size of its noise, by a row count that is public or measured. With "gap" a marginal is
+    measured as soon as it is selected; with "dependence" all of them after the last selection.
+    If no column can have parents, the next one is drawn uniformly, and has none. Its share of the
+    budget measures the columns that are in no family, or else families again.
+
+    The number of candidates is bounded by public numbers. A family (X, P) has at most
+    ``max_cells`` cells and ``max_parents`` parents, fewer if there would be more than
+    50,000 families in all: 4 for up to 23 columns, 3 to 33, 2 to 66, and 1 beyond.
+
+    Args:
+        network_share: Beta: the share of the budget that selects, after the one-way marginals.
+        theta: The usefulness that a marginal needs.
+        one_way_share: The share of the budget that measures all one-way marginals first. 0 is the
+            paper's form.
+        max_parents: The most parents of a column.
+        score: "gap" or "dependence".
+        max_model_mb: Only families that keep the model within it are candidates.
+        fit: Any estimator. `NetworkFit` is the paper's, `GraphicalFit` that of PrivBayes+PGM. The
+            second is the default because it was more accurate.
+
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit.
+
+    References:
+        Zhang, Cormode, Procopiuc, Srivastava, Xiao (2017), PrivBayes: private data release via
+        Bayesian networks; McKenna, Sheldon, Miklau (2019) for PrivBayes+PGM.
+    """
+
+    network_share: Fraction = option(
+        Fraction(1, 10), "Share of the budget that selects the network.", share=True
+    )
+    theta: float = option(2.0, "Mean count of a cell at least, in mean sizes of noise.", above=0)
+    one_way_share: Fraction = option(
+        Fraction(1, 5), "Share of the budget that measures every column first.", least=0, below=1
+    )
+    max_parents: int = option(4, "Parents of a column at most.", above=0)
+    score: str = option(
+        "gap",
+        'Score of columns with their parents: "gap", or "dependence", as the paper.',
+        choices=("gap", "dependence"),
+    )
+    max_model_mb: float = option(80.0, "Size of the model at most, in MB.", above=0)
+    fit: Fit = field(default_factory=GraphicalFit)
+
+    name = "privbayes"
+    #: Cells of the marginal of a family at most.
+    max_cells: ClassVar[int] = 1 << 14
+
+    def reads(self, domain: Domain) -> list[Clique]:
+        """Return the one-way marginals, and every family that may be a candidate."""
+        return [*one_way(domain), *all_families(domain, self.max_parents, self.max_cells)]
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
+        """Return the columns, or the number of records if it is private, and the families."""
+        first, left = total_steps(domain, rho, unit), after_total(rho, unit)
+        if self.one_way_share:
+            share = rho * self.one_way_share
+            first, left = (
+                [PlannedMeasurement.of("every column", one_way(domain), share / len(domain), unit)],
+                rho - share,
+            )
+        each = left * (1 - self.network_share) / len(domain)
+        scale = Gaussian.scale_for(each, unit)
+        families = PlannedMeasurement(
+            "columns with their parents",
+            self.reads(domain),
+            len(domain),
+            scale,
+            adaptive=self.score == "gap",
+            at_most=True,
+        )
+        return [*first, families]
+
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return one selection for each column but the first."""
+        return SelectionLoad(rounds=len(domain) - 1)
+
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise `InputError` if the run cannot succeed. Reads no data."""
+        self.check_fit(domain, one_way(domain), adaptive=self.score == "gap")
+
+    def run(
+        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Select the network and measure its families; fit."""
+        domain, rng, progress = self.begin(private, rng, progress)
+        d, memory, at_once = len(domain), SelectionLog(), self.score == "gap"
+        if self.one_way_share:
+            private.measure(one_way(domain), Gaussian(rho=private.rho * self.one_way_share))
+        else:
+            measure_total(private)
+        useful = family_cells(
+            domain,
+            self.theta,
+            (1 - self.network_share) * private.remaining,
+            private.transcript.total(),
+            private.unit,
+            nested=not at_once,
+        )
+        cells = min(useful, self.max_cells)
+        rho = private.remaining / max(1, d - 1)
+        scale = Gaussian.scale_for((1 - self.network_share) * rho, private.unit)
+        state = self.fit.init(domain, rng=rng)
+        left = self.fit.distinguished(domain, private.transcript)
+        capacity = Capacity(self.fit, left, self.max_model_mb)
+        placed, network = [domain.attributes[int(rng.integers(d))]], list[Clique]()
+        for t in range(d - 1):
+            families = fitting_families(domain, capacity, placed, network, self.max_parents, cells)
+            if not families:  # the next column has no parents
+                waiting = [a for a in domain if a not in placed]
+                placed.append(waiting[int(rng.integers(len(waiting)))])
+                continue
+            score: Score = Dependence(families)
+            if at_once:
+                state = self.fit.update(state, private.transcript, rng=rng)
+                estimates = self.fit.model(state).answer(list(families), rng=rng, scale=scale)
+                ones, zeros = dict.fromkeys(families, 1.0), dict.fromkeys(families, 0.0)
+                score = MarginalGap(estimates, weights=ones, penalties=zeros)
+            chosen = private.select(list(families), score, rho=self.network_share * rho)
+            if at_once:
+                private.measure([chosen], Gaussian(rho=(1 - self.network_share) * rho))
+                memory.note(estimates, private.transcript)
+            network.append(chosen)
+            placed += families[chosen]
+            progress("choosing parents", (t + 1) / d)
+        alone = [(a,) for a in domain if not any(a in family for family in network)]
+        again = alone or network[: d - 1 - len(network)]  # what unmade selections would have cost
+        if rest := again if at_once else [*widest(network), *alone]:
+            private.measure(rest, Gaussian(rho=private.remaining))
+        progress("fitting", 1.0)
+        return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)
