@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         PMWPub,
         PrivateGSD,
         PrivBayes,
+        PrivMRF,
         PrivPGD,
     )
     from margrave.models.genetic import GeneticFit
@@ -125,6 +126,7 @@ _HOME = {
     "GaussianMechanism": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
     "PrivBayes": "margrave.mechanisms",
+    "PrivMRF": "margrave.mechanisms",
     "PrivPGD": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "GeneticFit": "margrave.models.genetic",
@@ -230,6 +232,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PrivBayes",
+    "PrivMRF",
     "PrivPGD",
     "Private",
     "PrivateGSD",

@@ -40,6 +40,7 @@ from margrave.mechanisms import (
     PMWPub,
     PrivateGSD,
     PrivBayes,
+    PrivMRF,
     PrivPGD,
 )
 from margrave.mechanisms.fem import MIN_ROUNDS
@@ -259,6 +260,11 @@ CASES: dict[str, Make] = {
     "mwem-pgm pairs": lambda d: MWEMPGM(workload=pairs(d), rounds=4, max_model_mb=tight(d)),
     "mwem-pgm paper": lambda d: MWEMPGM(
         workload=pairs(d), measure_one_way=False, max_model_mb=None
+    ),
+    "privmrf": lambda d: PrivMRF(theta=0.2),
+    "privmrf paper": lambda d: PrivMRF.as_published(fit=GraphicalFit(), theta=0.05),
+    "privmrf small": lambda d: PrivMRF(
+        theta=0.05, max_model_mb=2 * tight(d), candidates=2, graph_share=Fraction(2, 7)
     ),
     "independent": lambda d: Independent(),
     "gaussian": lambda d: GaussianMechanism(),

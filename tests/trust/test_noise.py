@@ -53,9 +53,8 @@ def test_every_released_value_is_an_integer(case: str) -> None:
                 assert {type(score) for score in step.scores or ()} == {int}
                 assert type(step.temperature) is Fraction
         grids.append([s.temperature for s in source.steps if isinstance(s, Chosen)][:1])
-    if (
-        case != "dual-query ruled"
-    ):  # whose number of rounds, and so their prices, follow from a noisy answer
+    # the number of selections of some, and so their prices, follow from a noisy answer
+    if case != "dual-query ruled" and not case.startswith("privmrf"):
         assert grids[0] == grids[1]
 
 

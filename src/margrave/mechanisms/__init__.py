@@ -23,6 +23,7 @@ from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.private_gsd import PrivateGSD
 from margrave.mechanisms.privbayes import PrivBayes
+from margrave.mechanisms.privmrf import PrivMRF
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
@@ -34,6 +35,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         AIM,
         MST,
         MWEMPGM,
+        PrivMRF,
         NAPSUMQ,
         Independent,
         GaussianMechanism,
@@ -91,6 +93,7 @@ __all__ = [
     "PEPPub",
     "PMWPub",
     "PrivBayes",
+    "PrivMRF",
     "PrivateGSD",
     "PrivPGD",
     "Progress",

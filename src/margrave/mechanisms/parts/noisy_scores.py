@@ -1,0 +1,35 @@
+"""Noisy scores of marginals, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from margrave.mechanisms.common import two_way
+from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
+from margrave.transcript import ScoreMeasurement
+from margrave.types import Clique, FloatArray
+
+
+def noisy_scores(
+    private: Private, marginals: Sequence[Clique], score: Dependence | MarginalGap, rho: Fraction
+) -> FloatArray:
+    """Measure the scores of all marginals.
+
+    **Privacy:** rho, to the last fraction.
+    """
+    entry = private.measure_scores(marginals, score, Gaussian(rho=rho)).entries[0]
+    assert isinstance(entry, ScoreMeasurement)
+    return entry.values
+
+
+def noisy_dependences(private: Private, rho: Fraction) -> dict[Clique, float]:
+    """Measure how far each pair of columns is from independence, in total variation distance.
+
+    The score ``‖M_ab − M_a ⊗ M_b / n‖₁`` is divided by twice the row count of the transcript.
+
+    **Privacy:** rho, to the last fraction.
+    """
+    pairs, twice = two_way(private.domain), 2.0 * private.transcript.total()
+    values = noisy_scores(private, pairs, Dependence(), rho) / twice
+    return dict(zip(pairs, values.tolist(), strict=True))

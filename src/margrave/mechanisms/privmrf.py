@@ -1,0 +1,175 @@
+"""PrivMRF: a Markov graph first, then marginals inside its cliques (Cai, Lei, Wei, Xiao 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.errors import InputError
+from margrave.mechanisms.common import (
+    Mechanism,
+    PlannedMeasurement,
+    Progress,
+    one_way,
+    option,
+    two_way,
+)
+from margrave.mechanisms.parts import markov_graph as graphs
+from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.noisy_scores import noisy_dependences, noisy_scores
+from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.models import Fit, GraphicalFit
+from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.release import Release
+from margrave.types import Clique, FloatArray, Generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivMRF(Mechanism):
+    """Fix a Markov graph by noisy dependences, then measure useful marginals inside its cliques.
+
+    First one marginal per column at most, by the merit of its other columns as predictors of it.
+    Then four fifths of a marginal per column, selected in rounds by ||M_r(D) − M_r(p_{t−1})||_1.
+    All have the same noise. A marginal is useful if theta times its noise is at most the row count.
+
+    Args:
+        theta: The least ratio of the row count to the noise of a useful marginal, in sum.
+        ways: The most columns of a marginal. A size of more than 30,000 marginals is left out.
+        max_cells: The most cells of a marginal of two columns or more. All are counted ahead.
+        candidates: The most candidates of a round, drawn at random.
+        noisy_scores: True measures the scores of all candidates, as the paper. False selects by the
+            exponential mechanism, one marginal after the other.
+        graph_share: The share of the budget for the graph, without that of a private row count.
+        selection_share: The share of the same budget that selects. The rest measures marginals.
+        max_model_mb: The size of the graph's cliques together at most.
+        fit: Any estimator.
+
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit.
+
+    References:
+        Cai, Lei, Wei, Xiao (2021), Data synthesis via differentially private Markov random fields.
+    """
+
+    theta: float = option(6.0, "Row count by noise of a useful marginal, at least.", above=0)
+    ways: int = option(4, "Columns of a marginal at most.", least=2)
+    max_cells: int = option(10_000, "Cells of a marginal of several columns at most.", above=0)
+    candidates: int = option(400, "Candidates of a round at most.", above=0)
+    noisy_scores: bool = option(False, "Select by noisy scores of all candidates.")
+    graph_share: Fraction = option(
+        Fraction(1, 10), "Share of the budget for the graph.", share=True
+    )
+    selection_share: Fraction = option(
+        Fraction(1, 10), "Share of the budget that selects.", share=True
+    )
+    max_model_mb: float = option(80.0, "Size of the model at most, in MB.", above=0)
+    fit: Fit = field(default_factory=GraphicalFit)
+
+    name = "privmrf"
+    default_ways = None
+    selected_per_column: ClassVar[Fraction] = Fraction(4, 5)
+    max_rounds: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.graph_share + self.selection_share >= 1:
+            raise InputError(
+                "graph_share and selection_share leave nothing for the marginals.",
+                remedy="Give shares whose sum is below 1.",
+            )
+
+    def reads(self, domain: Domain) -> list[Clique]:
+        """Return all columns and pairs, and the wider marginals that it may measure."""
+        wider = graphs.small_marginals(domain, [domain.attributes], self.max_cells, self.ways)
+        return list(dict.fromkeys([*one_way(domain), *two_way(domain), *wider]))
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
+        """Return a private row count, the first marginals, and the selected ones."""
+        if len(domain) == 1:
+            return [PlannedMeasurement.of("every column", one_way(domain), rho, unit)]
+        reads, columns, scale = self.reads(domain), len(domain), self._scale(domain, rho, unit)
+        first = PlannedMeasurement("first marginals", reads, columns, scale, at_most=True)
+        rounds = PlannedMeasurement.rounds(reads, self._selected(domain), scale)
+        return [*total_steps(domain, rho, unit), first, rounds]
+
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise `InputError` if the run cannot succeed. Reads no data."""
+        self.check_fit(domain, one_way(domain), adaptive=True)
+
+    def run(
+        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Fix the graph, measure its first marginals, then select and measure others."""
+        domain, rng, progress = self.begin(private, rng, progress)
+        if len(domain) == 1:
+            private.measure(one_way(domain), Gaussian(rho=private.rho))
+            progress("fitting", 1.0)
+            return self.release(private, self.fit(domain, private.transcript, rng=rng))
+        records, rho = measure_total(private), private.remaining
+        dependences = noisy_dependences(private, rho * self.graph_share)
+        capacity, memory = Capacity(self.fit, domain, self.max_model_mb), SelectionLog()
+        graph = graphs.markov_graph(dependences, capacity)
+        scale = self._scale(domain, private.rho, private.unit)
+        cells = min(graphs.useful_cells(records, scale, self.theta), self.max_cells)
+        useful = graphs.small_marginals(domain, graph, cells, self.ways)
+        first = graphs.first_marginals(domain, graph, dependences, useful)
+        count = min(self._selected(domain), len(set(useful).difference(first)))
+        each = rho * (1 - self.graph_share - self.selection_share) / (len(first) + count)
+        private.measure(first, Gaussian(rho=each * len(first) if count else private.remaining))
+        state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
+        rounds = min(max(len(domain) // 2, 1), self.max_rounds, count)
+        for t in range(rounds):
+            measured = private.transcript.cliques
+            left = capacity.within([r for r in useful if r not in measured], measured)
+            candidates = graphs.drawn(left, self.candidates, rng)
+            if not candidates:
+                break
+            m = min(count * (t + 1) // rounds - count * t // rounds, len(candidates))
+            estimates = self.fit.model(state).answer(candidates, rng=rng, scale=scale)
+            selecting = rho * self.selection_share / count
+            self._select_and_measure(private, estimates, m, selecting, each, memory)
+            state = self.fit.update(state, private.transcript, rng=rng)
+            progress("measuring", (t + 1) / rounds)
+        if private.remaining > 0:  # too few candidates
+            again = len(first) + count - len(private.transcript.measurements)
+            private.measure(first[:again], Gaussian(rho=private.remaining))
+        progress("fitting", 1.0)
+        last = self.fit(domain, private.transcript, rng=rng)
+        return self.release(private, last, memory)
+
+    def _selected(self, domain: Domain) -> int:
+        return int(self.selected_per_column * len(domain))
+
+    def _scale(self, domain: Domain, rho: Fraction, unit: Unit) -> float:
+        """Return the largest noise scale of a marginal: as if each column had one first."""
+        measuring = after_total(rho, unit) * (1 - self.graph_share - self.selection_share)
+        return Gaussian.scale_for(measuring / (len(domain) + self._selected(domain)), unit)
+
+    def _select_and_measure(
+        self,
+        private: Private,
+        estimates: Mapping[Clique, FloatArray],
+        m: int,
+        selecting: Fraction,
+        measuring: Fraction,
+        memory: SelectionLog,
+    ) -> None:
+        """Measure the m worst estimates: by noisy scores of all, or selected one after the other."""
+        left = list(estimates)
+        gap = MarginalGap(estimates, dict.fromkeys(left, 1.0), dict.fromkeys(left, 0.0))
+        if self.noisy_scores:
+            order = np.argsort(-noisy_scores(private, left, gap, selecting * m), kind="stable")
+            private.measure([left[i] for i in order[:m]], Gaussian(rho=measuring * m))
+            return
+        for _ in range(m):
+            chosen = private.select(left, gap, rho=selecting)
+            private.measure([chosen], Gaussian(rho=measuring))
+            memory.note(estimates, private.transcript)
+            left.remove(chosen)
