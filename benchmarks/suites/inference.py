@@ -42,7 +42,7 @@ TASKS: dict[str, Task] = {
 
 def _pairs(case: Case, setting: Any) -> lib.Mechanism:
     workload = lib.Workload.all_kway(case.table.codes.domain, 2)
-    return lib.GaussianMechanism(workload=workload, fit=lib.GraphicalFit())
+    return lib.GaussianMechanism(workload=workload, overlaps=False, fit=lib.GraphicalFit())
 
 
 CONTENDERS: dict[str, Contender] = {

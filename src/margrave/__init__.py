@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         AIM,
         FEM,
         GEM,
+        HDMM,
         JAMPGM,
         MECHANISMS,
         MST,
@@ -64,9 +65,12 @@ if TYPE_CHECKING:
         PrivBayes,
         PrivMRF,
         PrivPGD,
+        ResidualPlanner,
     )
+    from margrave.models.answers import AnswersFit
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
+    from margrave.models.least_squares import LeastSquaresFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
     from margrave.models.network import NetworkFit
@@ -124,13 +128,17 @@ _HOME = {
     "PMWPub": "margrave.mechanisms",
     "PrivateGSD": "margrave.mechanisms",
     "GaussianMechanism": "margrave.mechanisms",
+    "HDMM": "margrave.mechanisms",
+    "ResidualPlanner": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
     "PrivBayes": "margrave.mechanisms",
     "PrivMRF": "margrave.mechanisms",
     "PrivPGD": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
+    "AnswersFit": "margrave.models.answers",
     "GeneticFit": "margrave.models.genetic",
     "GraphicalFit": "margrave.models.graphical",
+    "LeastSquaresFit": "margrave.models.least_squares",
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
@@ -209,7 +217,10 @@ __all__ = [
     "GEMPub",
     "Gaussian",
     "GaussianMechanism",
+    "HDMM",
+    "ResidualPlanner",
     "GeneratorFit",
+    "AnswersFit",
     "GeneticFit",
     "GraphicalFit",
     "HalfSpace",
@@ -221,6 +232,7 @@ __all__ = [
     "Marginal",
     "MarginalGap",
     "MargraveError",
+    "LeastSquaresFit",
     "MaxEntropyFit",
     "MemoryTable",
     "ModelTooLargeError",

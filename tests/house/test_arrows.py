@@ -84,7 +84,7 @@ LIBRARIES = {
     "pandas": {"inference"},
     "formulaic": {"inference"},
     "interface_meta": {"inference"},
-    "scipy": {"inference", "models", "evaluation"},
+    "scipy": {"inference", "models", "evaluation", "mechanisms"},
     "sklearn": {"evaluation"},
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},

@@ -433,7 +433,7 @@ def test_mwem_pgm_falls_back_on_columns_it_announced() -> None:
 def test_gaussian_shares_follow_the_paper(unit: Unit) -> None:
     """rho_r is in proportion to (c_r n_r)^(2/3)."""
     workload = uneven(DOMAIN)
-    release, _ = ran(GaussianMechanism(workload=workload), unit, 0)
+    release, _ = ran(GaussianMechanism.as_published(workload=workload), unit, 0)
     measured = release.transcript.measurements
     assert tuple(m.clique for m in measured) == workload.cliques
     powers = {r: (c * DOMAIN.cells(r)) ** (2 / 3) for r, c in workload.weights.items()}

@@ -21,6 +21,7 @@ from margrave.mechanisms import (
     AIM,
     FEM,
     GEM,
+    HDMM,
     JAMPGM,
     MECHANISMS,
     MST,
@@ -42,6 +43,7 @@ from margrave.mechanisms import (
     PrivBayes,
     PrivMRF,
     PrivPGD,
+    ResidualPlanner,
 )
 from margrave.mechanisms.fem import MIN_ROUNDS
 from margrave.models import (
@@ -269,6 +271,9 @@ CASES: dict[str, Make] = {
     "independent": lambda d: Independent(),
     "gaussian": lambda d: GaussianMechanism(),
     "gaussian uneven": lambda d: GaussianMechanism(workload=uneven(d), fit=GraphicalFit()),
+    "residual-planner": lambda d: ResidualPlanner(),
+    "hdmm": lambda d: HDMM(),
+    "hdmm small": lambda d: HDMM(workload=uneven(d), max_model_mb=tight(d)),
     "napsu-mq": lambda d: NAPSUMQ(fit=Estimated()),
     "napsu-mq pair": lambda d: NAPSUMQ(
         workload=first_pair(d), select_fraction=Fraction(2, 7), fit=Estimated()
@@ -371,7 +376,7 @@ CASES: dict[str, Make] = {
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 
-NO_RECORDS = frozenset({"gaussian"})
+NO_RECORDS = frozenset({"gaussian", "residual-planner"})
 """Those whose release answers marginals only."""
 
 CHOOSING = frozenset({"dual-query", "fem"})

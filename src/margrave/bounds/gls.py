@@ -4,7 +4,8 @@ A marginal splits into one interaction per subset A of its columns (``marginal.r
 independent and equal in all cells of a measurement stays uncorrelated between these parts. So each part
 is estimated on its own, by the average over all measurements that contain A with weights 1 / variance.
 Their sum is the generalized least squares estimate: no linear unbiased estimate has a smaller variance.
-Measurements that merge codes of A's columns in another way are left out of A's part.
+Measurements that merge codes of A's columns in another way are left out of A's part. Interactions that
+were measured alone, and noisy row counts, are in the average too.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from margrave.domain import Domain
-from margrave.marginal import LinearMap, project_array
+from margrave.marginal import TOTAL, LinearMap, project_array
 from margrave.marginal.residual import degrees_of_freedom, reconstruct, residual, subsets
-from margrave.transcript import Measurement, PublicTotal, Transcript
+from margrave.marginal.symmetric_maps import interactions_of
+from margrave.transcript import Answer, Measurement, PublicTotal, Transcript
 from margrave.types import Attribute, Clique, FloatArray, IntArray
 
 Groups = Mapping[Attribute, IntArray]
@@ -69,11 +71,18 @@ class GLSEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A marginal's inverse-variance average, its precision per cell, and which measurements are in it."""
+    """An inverse-variance average, its precision per cell, and the scales and cells of the noise in it, by source."""
 
     values: FloatArray
     precision: float  # infinite where it is known exactly
-    used: frozenset[int]
+    used: Mapping[int, tuple[float, int]]
+
+    def with_part(self, other: _Part) -> _Part:
+        if math.isinf(self.precision):
+            return self
+        precision = self.precision + other.precision
+        values = (self.precision * self.values + other.precision * other.values) / precision
+        return _Part(values, precision, {**self.used, **other.used})
 
 
 @dataclass(eq=False)
@@ -87,8 +96,32 @@ class Unbiased:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Cells, or groups of codes: with other maps the noise of parts is correlated."""
+        """Cells, or groups of codes."""
         return tuple(m for m in self.transcript.measurements if m.query.is_partition)
+
+    @cached_property
+    def _alone(self) -> Mapping[Clique, _Part]:
+        """The interactions that were measured through maps, and the noisy row count; none in the paper's form."""
+        found: dict[Clique, _Part] = {}
+        if self.paper:
+            return found
+        for i, e in enumerate(self.transcript, start=len(self.measurements)):
+            if isinstance(e, Measurement) and not e.query.is_partition:
+                parts = list(interactions_of(e.query, e.clique, self.domain, e.values))
+                noise = (e.scale, e.values.size)
+            elif isinstance(e, Answer) and e.query == TOTAL:
+                parts, noise = [((), np.array(float(e.value)), 1.0)], (e.scale, 1)
+            else:
+                continue
+            for inner, values, precision in parts:
+                part = _Part(values, precision / noise[0] ** 2, {i: noise})
+                found[inner] = found[inner].with_part(part) if inner in found else part
+        return found
+
+    @cached_property
+    def _total(self) -> float | None:
+        """The public row count."""
+        return next((float(e.total) for e in self.transcript if isinstance(e, PublicTotal)), None)
 
     @cached_property
     def _places(self) -> Mapping[Attribute, list[int]]:
@@ -116,7 +149,18 @@ class Unbiased:
         """
         above = [self.measurements[i] for i in self._containing(clique)]
         found = [{a: m.query.groups[a] for a in clique if a in m.query.groups} for m in above]
+        if self._alone and all(self._knows(inner) for inner in subsets(clique)):
+            found.append({})
         return max(found, key=lambda groups: self._cells(clique, groups), default=None)
+
+    def _knows(self, inner: Clique) -> bool:
+        """Return True if the interaction of all codes was measured, or is 0."""
+        if inner in self._alone or not degrees_of_freedom(self.domain.shape(inner)):
+            return True
+        if not inner and self._total is not None:
+            return True
+        above = (self.measurements[i] for i in self._containing(inner))
+        return any(_alike(m, inner, {}) for m in above)
 
     def estimate(self, clique: Clique) -> GLSEstimate | None:
         """Return the marginal at the finest resolution measured; None if no measurement contains
@@ -125,8 +169,8 @@ class Unbiased:
         groups = self.groups_of(clique)
         if groups is None:
             return None
-        whole = self._part(clique, groups)
         if self.paper:
+            whole = self._part(clique, groups)
             return self._made(
                 clique,
                 groups,
@@ -139,16 +183,20 @@ class Unbiased:
         cells = self._cells(clique, groups)
         interactions: dict[Clique, FloatArray] = {}
         eigenvalues: dict[Clique, float] = {}
-        variance, widest, used = 0.0, 0.0, whole.used
+        variance, widest, used = 0.0, 0.0, dict[int, tuple[float, int]]()
+        shape = LinearMap(groups).domain(self.domain).shape(clique)
         for inner in subsets(clique):
-            part = self._part(inner, groups)
-            interactions[inner] = residual(part.values)
+            part = self._interaction(inner, groups)
+            if part is None:
+                eigenvalues[inner] = 0.0
+                continue
+            interactions[inner] = part.values
             eigenvalues[inner] = eigenvalue = self._cells(inner, groups) / (cells * part.precision)
             multiplicity = degrees_of_freedom(part.values.shape)
             variance += eigenvalue * multiplicity / cells
             widest = max(widest, eigenvalue if multiplicity else 0.0)
             used |= part.used
-        values = reconstruct(interactions, clique, whole.values.shape)
+        values = reconstruct(interactions, clique, shape)
         return self._made(clique, groups, values, variance**0.5, widest**0.5, used, eigenvalues)
 
     def _made(
@@ -158,15 +206,29 @@ class Unbiased:
         values: FloatArray,
         spread: float,
         widest: float,
-        used: frozenset[int],
+        used: Mapping[int, tuple[float, int]],
         eigenvalues: Mapping[Clique, float],
     ) -> GLSEstimate:
-        sources = [self.measurements[i] for i in used]
-        least, noisy = min(m.scale for m in sources), sum(m.values.size for m in sources)
+        least = min((scale for scale, _ in used.values()), default=math.inf)
+        noisy = max(1, sum(cells for _, cells in used.values()))
         return GLSEstimate(clique, values, spread, widest, least, noisy, groups, eigenvalues)
 
     def _cells(self, clique: Clique, groups: Groups) -> int:
         return LinearMap(groups).domain(self.domain.project(clique)).cells()
+
+    def _interaction(self, inner: Clique, groups: Groups) -> _Part | None:
+        """Return the average of an interaction; None if it is 0, as of columns of one code, and not measured."""
+        part = None
+        known = not inner and self._total is not None
+        if known or any(
+            _alike(self.measurements[i], inner, groups) for i in self._containing(inner)
+        ):
+            whole = self._part(inner, groups)
+            part = _Part(residual(whole.values), whole.precision, whole.used)
+        alone = None if any(a in groups for a in inner) else self._alone.get(inner)
+        if alone is None or part is None:
+            return part or alone
+        return part.with_part(alone)
 
     def _part(self, clique: Clique, groups: Groups) -> _Part:
         """Return the average of all measurements that contain a clique and merge its codes just so.
@@ -180,18 +242,17 @@ class Unbiased:
 
     def _averaged(self, clique: Clique, groups: Groups) -> _Part:
         shape = LinearMap(groups).domain(self.domain).shape(clique)
-        total = next((float(e.total) for e in self.transcript if isinstance(e, PublicTotal)), None)
-        if not clique and total is not None and not self.paper:
-            return _Part(np.array(total), np.inf, frozenset())
-        weighted, precision, used = np.zeros(shape), 0.0, []
+        if not clique and self._total is not None and not self.paper:
+            return _Part(np.array(self._total), np.inf, {})
+        weighted, precision, used = np.zeros(shape), 0.0, dict[int, tuple[float, int]]()
         for i in self._containing(clique):
             m = self.measurements[i]
             if _alike(m, clique, groups):
                 weight = weighted.size / (m.values.size * m.scale**2)
                 weighted += weight * project_array(m.values, m.clique, clique).reshape(shape)
                 precision += weight
-                used.append(i)
-        return _Part(weighted / precision, precision, frozenset(used))
+                used[i] = (m.scale, m.values.size)
+        return _Part(weighted / precision, precision, used)
 
 
 def _alike(measurement: Measurement, clique: Clique, groups: Groups) -> bool:

@@ -60,7 +60,7 @@ def expand_axes(values: AnyArray, clique: Clique, onto: Clique) -> AnyArray:
     ordered = values.transpose(*range(batch), *(batch + i for i in order))
     sizes = iter(ordered.shape[batch:])
     shape = (next(sizes) if a in clique else 1 for a in onto)
-    return ordered.reshape(*ordered.shape[:batch], *shape)
+    return ordered.reshape((*ordered.shape[:batch], *shape))
 
 
 def logsumexp_onto(table: FloatArray, clique: Clique, onto: Clique) -> FloatArray:

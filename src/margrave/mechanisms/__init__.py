@@ -12,6 +12,7 @@ from margrave.mechanisms.dual_query import DualQuery
 from margrave.mechanisms.fem import FEM
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.gem import GEM, GEMPub
+from margrave.mechanisms.hdmm import HDMM
 from margrave.mechanisms.independent import Independent
 from margrave.mechanisms.jam_pgm import JAMPGM
 from margrave.mechanisms.mst import MST
@@ -26,6 +27,7 @@ from margrave.mechanisms.privbayes import PrivBayes
 from margrave.mechanisms.privmrf import PrivMRF
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.rap import RAP
+from margrave.mechanisms.residual_planner import ResidualPlanner
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
 
 #: Every built-in mechanism by its name on the command line.
@@ -39,6 +41,8 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         NAPSUMQ,
         Independent,
         GaussianMechanism,
+        ResidualPlanner,
+        HDMM,
         MWEM,
         PEP,
         PMWPub,
@@ -75,6 +79,7 @@ __all__ = [
     "DualQuery",
     "FEM",
     "GEM",
+    "HDMM",
     "AIMMixture",
     "GEMPub",
     "AIMPub",
@@ -97,4 +102,5 @@ __all__ = [
     "PrivateGSD",
     "PrivPGD",
     "Progress",
+    "ResidualPlanner",
 ]

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from margrave.models import (
+    AnswersFit,
     GeneratorFit,
     GeneticFit,
     GraphicalFit,
+    LeastSquaresFit,
     MaxEntropyFit,
     NetworkFit,
     ParticleFit,
@@ -107,7 +109,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "scores use the weights of the workload",
         ),
         PublishedForm(
-            "Authors' runs of McKenna et al. 2022",
+            "Runs of McKenna et al. 2022",
             {
                 "measure_one_way": False,
                 "max_model_mb": 25.0,
@@ -262,8 +264,29 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "gaussian": (
         PublishedForm(
             "Zhang et al. 2021 (the split), McKenna et al. 2022 (as a baseline)",
-            {},
+            {"overlaps": False, "fit": AnswersFit()},
             "none known: noisy answers without records",
+        ),
+    ),
+    "residual-planner": (
+        PublishedForm(
+            "Xiao, He, Zhang, Kifer 2023",
+            {},
+            "independent noise on all interactions, of which the fit uses what the paper measures; under "
+            "replacement, and for columns of many codes, whole marginals are measured too; no objective for the "
+            "largest variance",
+        ),
+    ),
+    "hdmm": (
+        PublishedForm(
+            "McKenna, Miklau, Hay, Machanavajjhala 2018 and McKenna, Sheldon, Miklau 2019 (HDMM + PGM)",
+            {"max_model_mb": None, "fit": PGM},
+            "OPT_M alone, of the marginals below the workload; Gaussian instead of Laplace noise",
+        ),
+        PublishedForm(
+            "McKenna, Miklau, Hay, Machanavajjhala 2018 (HDMM)",
+            {"max_model_mb": None, "fit": LeastSquaresFit()},
+            "as above",
         ),
     ),
     "independent": (

@@ -16,6 +16,7 @@ from margrave.models.families import (
 )
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel
+from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
 from margrave.models.merged_codes import MergedCodesModel
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit
@@ -60,6 +61,8 @@ __all__ = [
     "GeneticFit",
     "GraphicalFit",
     "GraphicalModel",
+    "LeastSquaresAnswers",
+    "LeastSquaresFit",
     "MaxEntropyFit",
     "MaxEntropyModel",
     "MergedCodesModel",

@@ -97,7 +97,7 @@ class AnswersFit(SimpleFit):
 
     def estimate(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None
-    ) -> Answers:
+    ) -> FittedAnswers:
         """Return the answers of the measurements that keep every code. Single queries are left out."""
         whole = [m for m in transcript.measurements if m.query.is_identity]
         return Answers(domain, transcript.total(), terms_of(domain, whole))
@@ -106,8 +106,9 @@ class AnswersFit(SimpleFit):
         """Raise `InputError` if marginals that were not measured are to be estimated."""
         if needs.adaptive:
             raise InputError(
-                "AnswersFit() estimates nothing that was not measured, and this mechanism chooses by such estimates.",
-                remedy="Give it another fit, and refit the release with AnswersFit() if you like.",
+                f"{type(self).__name__}() estimates nothing that was not measured, and this mechanism chooses by such"
+                " estimates.",
+                remedy=f"Give it another fit, and refit the release with {type(self).__name__}() if you like.",
             )
         super().check(domain, needs)
 

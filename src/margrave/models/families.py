@@ -11,6 +11,7 @@ from margrave.errors import InputError
 from margrave.models.answers import AnswersFit, load_answers
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
+from margrave.models.least_squares import LeastSquaresFit, load_least_squares
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
 from margrave.models.merged_codes import load_merged_codes
 from margrave.models.mixture import GeneratorFit, RelaxedFit, load_mixture
@@ -82,6 +83,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(kind="network", load=load_network, fits={"network": NetworkFit}),
         Family(kind="answers", load=load_answers, fits={"answers": AnswersFit}, bootstrap=None),
+        Family(
+            kind="least-squares",
+            load=load_least_squares,
+            fits={"least-squares": LeastSquaresFit},
+            bootstrap=None,
+        ),
         Family(kind="none", load=load_absent, bootstrap=None),
     )
 }
