@@ -35,6 +35,7 @@ from margrave.mechanisms import (
     AIM,
     FEM,
     GEM,
+    HDMM,
     JAMPGM,
     MST,
     MWEM,
@@ -52,7 +53,10 @@ from margrave.mechanisms import (
     PEPPub,
     PMWPub,
     PrivateGSD,
+    PrivBayes,
+    PrivMRF,
     PrivPGD,
+    ResidualPlanner,
 )
 from margrave.models import (
     Answerer,

@@ -75,17 +75,28 @@ FIGURES: Mapping[str, tuple[str, tuple[str, str], Made]] = {
     "aim": ("AIM", ("#b3261e", "#ff8a80"), lambda w: lib.AIM(workload=w)),
     "mst": ("MST", ("#1a5fb4", "#8ab4f8"), lambda w: lib.MST()),
     "mwem-pgm": ("MWEM+PGM", ("#2e7d32", "#81c995"), _authors),
+    "privbayes-pgm": (
+        "PrivBayes+PGM",
+        ("#8d6e63", "#d7ccc8"),
+        lambda w: lib.PrivBayes.as_published("McKenna"),
+    ),
+    "privmrf": ("PrivMRF", ("#c2185b", "#f48fb1"), lambda w: lib.PrivMRF()),
     "rap": ("RAP", ("#7b4fa3", "#c58af9"), lambda w: lib.RAP(workload=w)),
     "gem": ("GEM", ("#b26a00", "#fdd663"), lambda w: lib.GEM(workload=w)),
     "independent": ("Independent", ("#5d6672", "#9aa4af"), lambda w: lib.Independent()),
     "gaussian": (
-        "Gaussian",
+        "Gaussian (answers)",
         ("#00796b", "#78d9cf"),
         lambda w: lib.GaussianMechanism(workload=w),
     ),
 }
 OTHERS: Mapping[str, tuple[str, Made]] = {
     "aim-published": ("AIM, as published", lambda w: lib.AIM.as_published(workload=w)),
+    "privbayes": ("PrivBayes, defaults", lambda w: lib.PrivBayes()),
+    "privbayes-published": ("PrivBayes, as published", lambda w: lib.PrivBayes.as_published()),
+    "privmrf-published": ("PrivMRF, as published", lambda w: lib.PrivMRF.as_published()),
+    "hdmm": ("HDMM+PGM", lambda w: lib.HDMM(workload=w)),
+    "residual-planner": ("ResidualPlanner (answers)", lambda w: lib.ResidualPlanner(workload=w)),
     "mwem-pgm-half": ("MWEM+PGM, defaults", lambda w: lib.MWEMPGM(workload=w)),
     "mwem-pgm-columns": (
         "MWEM+PGM, columns first, 9/10 measure",
