@@ -56,6 +56,7 @@ from margrave.mechanisms import (
     PrivBayes,
     PrivMRF,
     PrivPGD,
+    PrivSyn,
     ResidualPlanner,
 )
 from margrave.models import (

@@ -65,11 +65,13 @@ if TYPE_CHECKING:
         PrivBayes,
         PrivMRF,
         PrivPGD,
+        PrivSyn,
         ResidualPlanner,
     )
     from margrave.models.answers import AnswersFit
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
+    from margrave.models.gum import GUMFit
     from margrave.models.least_squares import LeastSquaresFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
@@ -134,9 +136,11 @@ _HOME = {
     "PrivBayes": "margrave.mechanisms",
     "PrivMRF": "margrave.mechanisms",
     "PrivPGD": "margrave.mechanisms",
+    "PrivSyn": "margrave.mechanisms",
     "NAPSUMQ": "margrave.mechanisms",
     "AnswersFit": "margrave.models.answers",
     "GeneticFit": "margrave.models.genetic",
+    "GUMFit": "margrave.models.gum",
     "GraphicalFit": "margrave.models.graphical",
     "LeastSquaresFit": "margrave.models.least_squares",
     "MaxEntropyFit": "margrave.models.max_entropy",
@@ -221,6 +225,7 @@ __all__ = [
     "ResidualPlanner",
     "GeneratorFit",
     "AnswersFit",
+    "GUMFit",
     "GeneticFit",
     "GraphicalFit",
     "HalfSpace",
@@ -246,6 +251,7 @@ __all__ = [
     "PrivBayes",
     "PrivMRF",
     "PrivPGD",
+    "PrivSyn",
     "Private",
     "PrivateGSD",
     "PublicTable",

@@ -36,6 +36,7 @@ from margrave.types import Clique
 from tests.support.conformance import (
     FEW_PARTICLES,
     FEW_RECORDS,
+    QUICK_RECORDS,
     SMALL,
     SMALL_TABLE,
     needed_by,
@@ -72,6 +73,7 @@ BUILT_IN: dict[str, Fit] = {
     "projection, shrunk": EntropyProjectionFit(shrink=True),
     "particles": FEW_PARTICLES,
     "genetic": FEW_RECORDS,
+    "gum": QUICK_RECORDS,
     "generator": SMALL,
     "relaxed": SMALL_TABLE,
     "max-entropy": Posed(),

@@ -523,7 +523,7 @@ def test_certificates_tell_choices_of_single_counts_and_their_answers(
     assert "single counts" in ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")
 
 
-@pytest.mark.parametrize("name", ["graphical", "histogram", "particles", "genetic"])
+@pytest.mark.parametrize("name", ["graphical", "histogram", "particles", "genetic", "gum"])
 def test_a_release_is_fitted_anew(
     name: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

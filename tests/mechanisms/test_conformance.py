@@ -357,6 +357,9 @@ RECOVERED: dict[str, list[Clique]] = {
 # What small networks, or a few records, come near to in few rounds, and how near: 2 would be no overlap at all.
 NEARLY: dict[str, tuple[float, list[Clique]]] = {
     "private-gsd paper": (0.1, [("a", "b"), ("b", "c")]),
+    "privsyn": (0.05, [("a", "b"), ("b", "c")]),
+    "privsyn joined": (0.05, [("a", "b"), ("b", "c")]),
+    "privsyn graphical": (0.05, [("a",), ("b",), ("c",)]),
     "privpgd": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd uneven": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd constraints": (0.1, [("a", "b"), ("b", "c")]),

@@ -16,7 +16,7 @@ from margrave.marginal.counting import count_cliques
 from margrave.models import GeneticFit, Needs, empirical
 from margrave.models.best_response.blocks import Blocks
 from margrave.models.genetic import kernels, search
-from margrave.models.genetic.fit import FEWEST, MOST, _choices, _codes
+from margrave.models.genetic.fit import FEWEST, MOST, _choices
 from margrave.models.genetic.search import Limits, evolve, evolve_queries
 from margrave.models.genetic.statistics import Statistics, columns_of
 from margrave.structural_zeros import StructuralZeros, violating
@@ -103,7 +103,7 @@ def test_the_loss_is_that_of_the_answers(domain: Domain) -> None:
     statistics = Statistics.of(domain, sites, Transcript(ENTRIES), records=70, hold=0.0)
     for seed in range(3):
         rows = rows_of(domain, sites, seed)
-        codes = _codes(domain, sites, rows)
+        codes = Codes.of(domain, sites.columns(rows))
         assert statistics.loss(rows) == pytest.approx(loss_by_hand(codes, ENTRIES, 480.0))
 
 
@@ -119,7 +119,7 @@ def test_what_was_asked_twice_is_one_answer_of_both() -> None:
     sites = Blocks.of(DOMAIN)
     statistics = Statistics.of(DOMAIN, sites, Transcript(twice), records=70, hold=0.0)
     apart = [
-        statistics.loss(rows) - loss_by_hand(_codes(DOMAIN, sites, rows), twice, 480.0)
+        statistics.loss(rows) - loss_by_hand(Codes.of(DOMAIN, sites.columns(rows)), twice, 480.0)
         for rows in (rows_of(DOMAIN, sites, seed) for seed in range(4))
     ]
     assert apart == pytest.approx([apart[0]] * 4)
@@ -441,4 +441,7 @@ def test_impossible_records_start_as_possible_ones() -> None:
     rows = _choices(RULED, sites, codes, np.random.default_rng(0))
     assert ((rows >= 0) & (rows < [len(site.choices) for site in sites.sites])).all()
     kept = ~violating(RULED.zeros, codes.column, 300)
-    assert _codes(RULED, sites, rows).values[:, kept].tolist() == codes.values[:, kept].tolist()
+    assert (
+        Codes.of(RULED, sites.columns(rows)).values[:, kept].tolist()
+        == codes.values[:, kept].tolist()
+    )

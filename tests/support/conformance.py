@@ -43,6 +43,7 @@ from margrave.mechanisms import (
     PrivBayes,
     PrivMRF,
     PrivPGD,
+    PrivSyn,
     ResidualPlanner,
 )
 from margrave.mechanisms.fem import MIN_ROUNDS
@@ -51,6 +52,7 @@ from margrave.models import (
     GeneratorFit,
     GeneticFit,
     GraphicalFit,
+    GUMFit,
     MaxEntropyFit,
     Model,
     NetworkFit,
@@ -159,6 +161,9 @@ PAPER_SEARCH = GeneticFit(
     init_from_columns=False,
 )
 
+
+QUICK_RECORDS = GUMFit(passes=15, period=2)
+"""Records that have moved in a few milliseconds."""
 
 FEW_PARTICLES = ParticleFit(particles=400, epochs=200, warm_epochs=20, n_directions=20)
 """Particles that have moved in a tenth of a second."""
@@ -362,6 +367,9 @@ CASES: dict[str, Make] = {
         fit=replace(FEW_PARTICLES, epochs=100, penalties=constrained(d)),
         constraint_fraction=Fraction(2, 7),
     ),
+    "privsyn": lambda d: PrivSyn(fit=QUICK_RECORDS),
+    "privsyn joined": lambda d: PrivSyn(clique_columns=4, fit=QUICK_RECORDS),
+    "privsyn graphical": lambda d: PrivSyn(fit=GraphicalFit(), max_model_mb=tight(d)),
     "aim particles": lambda d: AIM(rounds=2, fit=FEW_PARTICLES),
     "mst particles": lambda d: MST(fit=FEW_PARTICLES),
     "mwem-pgm particles": lambda d: MWEMPGM(workload=pairs(d), rounds=2, fit=FEW_PARTICLES),

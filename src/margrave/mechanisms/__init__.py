@@ -26,6 +26,7 @@ from margrave.mechanisms.private_gsd import PrivateGSD
 from margrave.mechanisms.privbayes import PrivBayes
 from margrave.mechanisms.privmrf import PrivMRF
 from margrave.mechanisms.privpgd import PrivPGD
+from margrave.mechanisms.privsyn import PrivSyn
 from margrave.mechanisms.rap import RAP
 from margrave.mechanisms.residual_planner import ResidualPlanner
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
@@ -56,6 +57,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         PrivBayes,
         PrivateGSD,
         PrivPGD,
+        PrivSyn,
         DualQuery,
         FEM,
     )
@@ -101,6 +103,7 @@ __all__ = [
     "PrivMRF",
     "PrivateGSD",
     "PrivPGD",
+    "PrivSyn",
     "Progress",
     "ResidualPlanner",
 ]

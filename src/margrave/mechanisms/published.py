@@ -12,6 +12,7 @@ from margrave.models import (
     GeneratorFit,
     GeneticFit,
     GraphicalFit,
+    GUMFit,
     LeastSquaresFit,
     MaxEntropyFit,
     NetworkFit,
@@ -259,6 +260,16 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "shares of constraints; a share costs 1/25 of rho, and "
             "`constraint_fraction=PrivPGD.constraint_fraction_of_paper(2.5, 1e-5)` uses the "
             "paper's",
+        ),
+    ),
+    "privsyn": (
+        PublishedForm(
+            "Zhang, Wang, Li, Honorio, Backes, He, Chen, Zhang 2021",
+            {"clique_columns": 3, "fit": GUMFit(passes=100, period=20)},
+            "cliques of at most three columns; half of the moved records are copies in every pass "
+            "(the authors' code: in every second pass, else all); columns of one marginal are "
+            "left out repeatedly; the search ends when no pair lowers the error (their code: by "
+            "20,000 records)",
         ),
     ),
     "gaussian": (

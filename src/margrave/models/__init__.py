@@ -16,6 +16,7 @@ from margrave.models.families import (
 )
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel
+from margrave.models.gum import GUMFit
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
 from margrave.models.merged_codes import MergedCodesModel
@@ -57,6 +58,7 @@ __all__ = [
     "Family",
     "Fit",
     "FitLoad",
+    "GUMFit",
     "GeneratorFit",
     "GeneticFit",
     "GraphicalFit",

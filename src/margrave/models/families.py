@@ -11,6 +11,7 @@ from margrave.errors import InputError
 from margrave.models.answers import AnswersFit, load_answers
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
+from margrave.models.gum import GUMFit
 from margrave.models.least_squares import LeastSquaresFit, load_least_squares
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
 from margrave.models.merged_codes import load_merged_codes
@@ -74,7 +75,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             kind="support",
             load=load_support,
-            fits={"particles": ParticleFit, "genetic": GeneticFit},
+            fits={"particles": ParticleFit, "genetic": GeneticFit, "gum": GUMFit},
         ),
         Family(
             kind="mixture",

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margrave.domain import Domain
+from margrave.errors import InputError
 from margrave.marginal import LinearQuery
 from margrave.structural_zeros import MAX_JOINED, StructuralZeros, connected, joined
-from margrave.types import Clique, IntArray
+from margrave.types import AnyArray, Attribute, Clique, IntArray
 
 #: Combinations of codes that are tried at once.
 MAX_COMBINATIONS = 4096
@@ -75,6 +76,35 @@ class Blocks:
                 sites.append(Block(clique, choices))
         sites += [Block((a,), np.arange(domain.size(a))[:, None]) for a in domain if a not in held]
         return Blocks(domain, tuple(sites), free)
+
+    @staticmethod
+    def listed(domain: Domain) -> Blocks:
+        """Return independent blocks that reach every possible record.
+
+        Raises:
+            InputError: Constraints join too many combinations, or leave none.
+        """
+        blocks = Blocks.of(domain, MAX_JOINED)
+        if not blocks.free:
+            raise InputError(
+                "The schema's constraints hold columns together in more combinations than a search"
+                " of records can list.",
+                remedy="Give those columns fewer codes, leave some constraints out, or use another fit.",
+            )
+        if not all(len(site.choices) for site in blocks.sites):
+            raise InputError(
+                "No record satisfies all constraints of the schema.",
+                remedy="Leave some of them out.",
+            )
+        return blocks
+
+    def columns(self, rows: AnyArray) -> dict[Attribute, AnyArray]:
+        """Return the codes of records from their choices, of shape (records, blocks)."""
+        return {
+            a: site.choices[rows[:, t], i]
+            for t, site in enumerate(self.sites)
+            for i, a in enumerate(site.clique)
+        }
 
     def uniform(self, rows: int, rng: np.random.Generator) -> IntArray:
         """Return possible records, each equally likely; the sites must be ``free``."""

@@ -20,7 +20,6 @@ from margrave.models.genetic.statistics import Statistics, columns_of
 from margrave.models.protocol import Needs, SimpleFit
 from margrave.models.sampling import deal
 from margrave.models.weights.model import WeightsModel, empirical
-from margrave.structural_zeros import MAX_JOINED
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray, IntArray
 
@@ -112,7 +111,7 @@ class GeneticFit(SimpleFit):
         warm: WeightsModel | None = None,
     ) -> WeightsModel:
         """Return the records found, starting from those of ``warm``."""
-        sites, total = self._sites(domain), transcript.total()
+        sites, total = Blocks.listed(domain), transcript.total()
         m = self.records or int(min(max(round(total), FEWEST), MOST))
         elite = np.array(
             [
@@ -126,7 +125,7 @@ class GeneticFit(SimpleFit):
         ):  # held at once, the search is caught where answers are exact
             statistics = Statistics.of(domain, sites, transcript, records=m, hold=hold)
             elite = self._searched(statistics, elite, rng)
-        return empirical(_codes(domain, sites, elite[0]), total)
+        return empirical(Codes.of(domain, sites.columns(elite[0])), total)
 
     def _searched(
         self, statistics: Statistics, elite: IntArray, rng: np.random.Generator
@@ -163,7 +162,7 @@ class GeneticFit(SimpleFit):
 
     def check(self, domain: Domain, needs: Needs) -> None:
         """Raise if constraints join too many combinations, or leave none."""
-        self._sites(domain)
+        Blocks.listed(domain)
         super().check(domain, needs)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
@@ -171,20 +170,6 @@ class GeneticFit(SimpleFit):
         seconds_per_marginal = 2.5e-3  # of a search
         seconds = load.measured * max(1, load.rounds / 2) * seconds_per_marginal
         return Cost(seconds, calibration_cost(domain, load).mb)
-
-    def _sites(self, domain: Domain) -> Blocks:
-        sites = Blocks.of(domain, MAX_JOINED)
-        if not sites.free:
-            raise InputError(
-                "The schema's constraints hold columns together in more combinations than a genetic search can list.",
-                remedy="Give those columns fewer codes, leave some constraints out, or use another fit.",
-            )
-        if not all(len(site.choices) for site in sites.sites):
-            raise InputError(
-                "No record satisfies all constraints of the schema.",
-                remedy="Leave some of them out.",
-            )
-        return sites
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the records, and the cells of what is measured."""
@@ -207,15 +192,6 @@ def _likely(site: Block, counts: dict[Attribute, FloatArray]) -> FloatArray:
         if attribute in counts:
             likely *= counts[attribute][site.choices[:, i]] / max(counts[attribute].max(), 1e-300)
     return likely if likely.any() else np.ones(len(site.choices))
-
-
-def _codes(domain: Domain, sites: Blocks, rows: IntArray) -> Codes:
-    columns = {
-        a: site.choices[rows[:, t], i]
-        for t, site in enumerate(sites.sites)
-        for i, a in enumerate(site.clique)
-    }
-    return Codes.of(domain, columns)
 
 
 def _choices(domain: Domain, sites: Blocks, codes: Codes, rng: np.random.Generator) -> IntArray:
