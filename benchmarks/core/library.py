@@ -63,6 +63,7 @@ from margrave.models import (
     Answerer,
     AnswersFit,
     GeneratorFit,
+    GeneticFit,
     GraphicalFit,
     MaxEntropyFit,
     Model,
