@@ -19,10 +19,10 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.parts.budget import split
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.dense_pairs import allocation, dense_pairs, join_pairs
+from margrave.mechanisms.parts.noisy_scores import noisy_scores
 from margrave.models import Fit, GUMFit
 from margrave.privacy import Dependence, Gaussian, Private
 from margrave.release import Release
-from margrave.transcript import ScoreMeasurement
 from margrave.types import Clique, Generator
 
 
@@ -88,12 +88,11 @@ class PrivSyn(Mechanism):
         if not pairs:
             private.measure(one_way(domain), Gaussian(rho=private.rho))
         else:
-            tenth = Gaussian(rho=private.rho / 10)
-            answers = private.measure_scores(pairs, Dependence(), tenth)
-            (scores,) = (e for e in answers if isinstance(e, ScoreMeasurement))
-            private.measure(one_way(domain), tenth)
+            tenth = private.rho / 10
+            scores = noisy_scores(private, pairs, Dependence(), tenth)
+            private.measure(one_way(domain), Gaussian(rho=tenth))
             progress("measuring", 0.3)
-            dependence = dict(zip(pairs, scores.values.tolist(), strict=True))
+            dependence = dict(zip(pairs, scores.tolist(), strict=True))
             scale = Gaussian.scale_for(private.remaining, private.unit)
             capacity = Capacity(self.fit, domain, self.max_model_mb)
             selected = dense_pairs(domain, dependence, scale, capacity)
