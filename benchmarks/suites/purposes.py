@@ -7,6 +7,7 @@ nothing here may be released.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,7 +74,9 @@ def _compared(estimate: lib.Estimate, truth: float | None, raw: pa.Table, formul
     """Return whether an interval has the real coefficient, and its half-width as a plan states it."""
     low, high = estimate.conf_int()
     outcome = formula.split("~")[0].strip().strip("`")
-    spread = _deviation(raw, estimate.name.strip("`")) / _deviation(raw, outcome)
+    spread = _deviation(raw, estimate.name.removeprefix("Q('").removesuffix("')")) / _deviation(
+        raw, outcome
+    )
     return {
         "holds": truth is not None and bool(low <= truth <= high),
         "flagged": bool(estimate.flagged),
@@ -102,12 +105,13 @@ def page(view: View) -> Page:
     """Return coverage and widths by table and contender."""
     body = []
     for (task, contender), rows in view.groups("task", "contender").items():
-        every = [c for r in rows for c in r["coefficients"]]
+        found = [c for r in rows for c in r["coefficients"]]
+        every = [c for c in found if not math.isnan(c["half_width"])]
         plain = [c for c in every if not c["flagged"]]
-        widest = [max(c["half_width"] for c in r["coefficients"]) for r in rows]
+        widest = [np.nanmax([c["half_width"] for c in r["coefficients"]]) for r in rows]
         planned = [r["planned"] for r in rows if r.get("planned") is not None]
         body.append((
-            TASKS[task].title, CONTENDERS[contender].label, len(rows), len(every),
+            TASKS[task].title, CONTENDERS[contender].label, len(rows), len(every), len(found) - len(every),
             f"{sum(c['flagged'] for c in every) / len(every):.2f}",
             f"{sum(c['holds'] for c in every) / len(every):.2f}",
             f"{sum(c['holds'] for c in plain) / len(plain):.2f}" if plain else "",
@@ -115,7 +119,7 @@ def page(view: View) -> Page:
             f"{statistics.fmean(r['cpu_s'] for r in rows):.0f}",
         ))  # fmt: skip
     head = (
-        "table", "regression", "runs", "coefficients", "marked", "intervals hold", "of unmarked",
+        "table", "regression", "runs", "coefficients", "without an interval", "marked", "intervals hold", "of unmarked",
         "widest half-width, sd", "planned", "CPU, s",
     )  # fmt: skip
     return Page({"purposes": markdown(head, body)})

@@ -23,6 +23,7 @@ from margrave.cli.options import parse_workload
 from margrave.cli.output import progress_bar
 from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError
+from margrave.mechanisms import MECHANISMS
 from margrave.models import FITS, GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.release import Release
@@ -55,6 +56,18 @@ def ok(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def made(capsys: pytest.CaptureFixture[str], *extra: str) -> str:
     return ok(capsys, "synthesize", "table.csv", "-s", "schema.toml", *BUDGET, *extra)
+
+
+def test_mechanisms_are_listed_with_their_use(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {line["name"]: line for line in json.loads(ok(capsys, "mechanisms", "--json"))}
+    assert set(found) >= set(MECHANISMS)
+    assert all(found[name]["for"] == kind.use != "" for name, kind in MECHANISMS.items())
+    assert len({line["for"] for line in found.values()}) == len(found)
+    assert found["gem-pub"]["needs_public_table"]
+    assert not found["gem"]["needs_public_table"]
+    assert "McKenna" in found["aim"]["papers"][0]
+    shown = ok(capsys, "mechanisms")
+    assert all(name in shown and len(kind.use) <= 62 for name, kind in MECHANISMS.items())
 
 
 def test_numbers_have_intervals_and_marks(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

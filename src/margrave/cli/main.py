@@ -24,6 +24,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "schema": ("schema", "Draft a schema from a file, or check a file against a schema."),
     "plan": ("plan", "Say what a run would do and cost, from public inputs alone."),
+    "mechanisms": ("mechanisms", "List the mechanisms, and what each is for."),
     "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
     "ledger": (
         "ledger",

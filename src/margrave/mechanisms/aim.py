@@ -66,6 +66,7 @@ class AIM(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "aim"
+    use = "the default: selects the marginals of a workload that matter"
     rounds_per_column = 16
     #: The share of the largest model that the marginals of purposes may fill before the rounds.
     purpose_share: ClassVar[float] = 0.5

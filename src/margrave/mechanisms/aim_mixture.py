@@ -39,4 +39,5 @@ class AIMMixture(AIM):
     fit: Fit = field(default_factory=RelaxedFit)
 
     name = "aim-mixture"
+    use = "100 columns and more: AIM's rounds with a mixture of products"
     rounds_per_column = 4

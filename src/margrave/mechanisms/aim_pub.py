@@ -63,6 +63,7 @@ class AIMPub(ReadsPublic):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "aim-pub"
+    use = "a public table: AIM that starts from its marginals"
     own_columns = True
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:

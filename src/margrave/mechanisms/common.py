@@ -93,6 +93,9 @@ class Mechanism(ABC):
     #: The name in certificates and on the command line.
     name: ClassVar[str]
 
+    #: The purpose of the mechanism, in a line of at most 62 characters.
+    use: ClassVar[str] = ""
+
     #: True if columns of the private records themselves may be public: known, and not measured.
     own_columns: ClassVar[bool] = False
 

@@ -44,6 +44,7 @@ class GaussianMechanism(Mechanism):
     fit: Fit = field(default_factory=LeastSquaresFit)
 
     name = "gaussian"
+    use = "noisy answers without records"
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return the workload."""

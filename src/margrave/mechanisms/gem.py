@@ -44,6 +44,7 @@ class GEM(AdaptiveMeasurements):
     fit: Fit | None = None
 
     name = "gem"
+    use = "many columns: a generator network"
 
     @property
     def share(self) -> Fraction:
@@ -78,6 +79,7 @@ class GEMPub(GEM):
     public: PublicTable | None = None
 
     name = "gem-pub"
+    use = "a public table: trains the generator on it first"
     warm_public = True
 
     def estimator(self) -> Fit:

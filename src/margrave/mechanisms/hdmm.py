@@ -46,6 +46,7 @@ class HDMM(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "hdmm"
+    use = "small tables, large budgets: marginals chosen beforehand"
 
     def plan(self, domain: Domain, unit: Unit) -> NoisePlan:
         """Return the marginals to measure, with their weights (OPT_M)."""

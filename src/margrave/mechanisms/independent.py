@@ -32,6 +32,7 @@ class Independent(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "independent"
+    use = "a baseline: every column by itself"
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return all one-way marginals."""

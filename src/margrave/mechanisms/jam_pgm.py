@@ -70,6 +70,7 @@ class JAMPGM(ReadsPublic):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "jam-pgm"
+    use = "a public table: reads a marginal there or measures it"
     weighs_marginals = False
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:

@@ -56,6 +56,7 @@ class MST(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "mst"
+    use = "a quick release: all columns and a tree of pairs"
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return all one-way and two-way marginals."""

@@ -69,6 +69,7 @@ class MWEM(AdaptiveMeasurements):
     fit: Fit | None = None
 
     name = "mwem"
+    use = "a small domain: one weight for each cell"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -51,6 +51,7 @@ class MWEMPGM(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "mwem-pgm"
+    use = "a fixed number of rounds, each with one selected marginal"
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return the workload, and one-way marginals for the start and where nothing else fits."""

@@ -56,6 +56,7 @@ class NAPSUMQ(Mechanism):
     fit: Fit = field(default_factory=lambda: MaxEntropyFit())
 
     name = "napsu-mq"
+    use = "inference: a posterior over models of a few chosen marginals"
     default_ways = None
 
     def connection(self, domain: Domain) -> Connection:

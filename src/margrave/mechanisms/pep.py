@@ -64,6 +64,7 @@ class PEP(AdaptiveMeasurements):
     fit: Fit | None = None
 
     name = "pep"
+    use = "a small domain: one weight for each cell, nearest to uniform"
 
     @classmethod
     def as_published(cls, paper: str = "", **parameters: Any) -> Self:

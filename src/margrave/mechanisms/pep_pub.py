@@ -57,6 +57,7 @@ class PEPPub(PEP):
     public: PublicTable | None = None
 
     name = "pep-pub"
+    use = "a public table: reweights its records as PEP does"
     warm_public = True
 
     def __post_init__(self) -> None:

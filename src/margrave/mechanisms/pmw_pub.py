@@ -51,6 +51,7 @@ class PMWPub(MWEM):
     public: PublicTable | None = None
 
     name = "pmw-pub"
+    use = "a public table: reweights its records as MWEM does"
     warm_public = True
 
     def estimator(self) -> Fit:

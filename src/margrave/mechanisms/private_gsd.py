@@ -47,6 +47,7 @@ class PrivateGSD(AdaptiveMeasurements):
     fit: Fit = field(default_factory=GeneticFit)
 
     name = "private-gsd"
+    use = "many marginals of equal importance"
     default_ways = 2
 
     def __post_init__(self) -> None:

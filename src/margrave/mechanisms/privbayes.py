@@ -88,6 +88,7 @@ class PrivBayes(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "privbayes"
+    use = "a quick release: each column with its parents in a network"
     #: Cells of the marginal of a family at most.
     max_cells: ClassVar[int] = 1 << 14
 

@@ -58,6 +58,7 @@ class PrivPGD(Mechanism):
     )
 
     name = "privpgd"
+    use = "all pairs of columns with an order"
     weighs_marginals = False
     default_ways = 2
 

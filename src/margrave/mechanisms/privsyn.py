@@ -55,6 +55,7 @@ class PrivSyn(Mechanism):
     fit: Fit = field(default_factory=GUMFit)
 
     name = "privsyn"
+    use = "many pairs at once, in cycles too, and records in seconds"
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return all one-way and two-way marginals, and the cliques that may be formed."""

@@ -40,6 +40,7 @@ class RAP(AdaptiveMeasurements):
     fit: Fit = field(default_factory=RelaxedFit)
 
     name = "rap"
+    use = "many columns: relaxed records"
 
     def estimator(self) -> Fit:
         """Return the relaxed records."""

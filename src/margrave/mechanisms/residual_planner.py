@@ -59,6 +59,7 @@ class ResidualPlanner(Mechanism):
     fit: Fit = field(default_factory=LeastSquaresFit)
 
     name = "residual-planner"
+    use = "noisy answers without records, of the least variance"
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return the workload's closure, and the marginal that counts the records."""

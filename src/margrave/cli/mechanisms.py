@@ -1,0 +1,44 @@
+"""``margrave mechanisms``: every mechanism, and what it is for."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import click
+from rich.table import Table
+
+from margrave.cli.options import echo_json, json_option
+from margrave.cli.output import console, escape
+from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
+from margrave.mechanisms.published import PUBLISHED_FORMS
+
+
+@click.command("mechanisms")
+@json_option
+def mechanisms_command(as_json: bool) -> None:
+    """List the mechanisms, and what each is for. With --json also the papers of their published forms."""
+    names = MECHANISM_CATALOG.names()
+    found = [_line(name, MECHANISM_CATALOG.get(name)) for name in names]
+    if as_json:
+        echo_json(found)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "for"):
+        table.add_column(heading, overflow="fold")
+    for line in found:
+        table.add_row(escape(line["name"]), escape(line["for"]))
+    console().print(table)
+    console().print(
+        "Use one with --mechanism NAME; margrave plan shows what it would measure and cost."
+    )
+
+
+def _line(name: str, kind: type[Mechanism]) -> dict[str, Any]:
+    forms = PUBLISHED_FORMS.get(name, ())
+    first = (kind.__doc__ or "").strip().split("\n")[0]
+    return {
+        "name": name, "class": kind.__name__, "for": kind.use or first,
+        "papers": [form.paper for form in forms],
+        "needs_public_table": "public" in {f.name for f in fields(kind)},
+    }  # fmt: skip
