@@ -24,8 +24,8 @@ def mechanisms_command(as_json: bool) -> None:
         echo_json(found)
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("name", "for"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("for", overflow="fold")
     for line in found:
         table.add_row(escape(line["name"]), escape(line["for"]))
     console().print(table)

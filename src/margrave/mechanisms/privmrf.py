@@ -73,9 +73,7 @@ class PrivMRF(Mechanism):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "privmrf"
-    use = (
-        "a quick release without a workload: a graph of dependent columns, then marginals inside it"
-    )
+    use = "a quick release: marginals inside a graph of columns"
     default_ways = None
     selected_per_column: ClassVar[Fraction] = Fraction(4, 5)
     max_rounds: ClassVar[int] = 8
