@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from margrave.models.graphical import GraphicalFit
     from margrave.models.gum import GUMFit
     from margrave.models.least_squares import LeastSquaresFit
+    from margrave.models.local_consistency import LocalConsistencyFit
     from margrave.models.max_entropy import MaxEntropyFit
     from margrave.models.mixture import GeneratorFit, RelaxedFit
     from margrave.models.network import NetworkFit
@@ -143,6 +144,7 @@ _HOME = {
     "GUMFit": "margrave.models.gum",
     "GraphicalFit": "margrave.models.graphical",
     "LeastSquaresFit": "margrave.models.least_squares",
+    "LocalConsistencyFit": "margrave.models.local_consistency",
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
@@ -238,6 +240,7 @@ __all__ = [
     "MarginalGap",
     "MargraveError",
     "LeastSquaresFit",
+    "LocalConsistencyFit",
     "MaxEntropyFit",
     "MemoryTable",
     "ModelTooLargeError",

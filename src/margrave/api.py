@@ -13,10 +13,7 @@ from margrave.data import public_codes
 from margrave.error_sanitizer import hide_table
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
-from margrave.models import AnswersFit
-from margrave.models.specs import fit_spec
 from margrave.privacy import Score
-from margrave.provenance import Provenance
 from margrave.public_table import PublicTable
 from margrave.release import Release
 from margrave.run import Run
@@ -175,4 +172,5 @@ def read_public(
 
 def gives_records(mechanism: Mechanism) -> bool:
     """Return whether its releases have records to draw: a fit that keeps the answers alone has none."""
-    return Provenance.of(mechanism.config()).fit != fit_spec(AnswersFit())
+    fit = mechanism.estimator()
+    return fit is None or fit.gives_records

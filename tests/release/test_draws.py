@@ -317,7 +317,7 @@ def test_no_table_holds_what_is_impossible() -> None:
 def test_a_release_of_answers_says_what_to_do() -> None:
     release = made(GaussianMechanism())
     with pytest.raises(
-        InputError, match=r"no distribution behind this release .*'answers'.*refit\("
+        InputError, match=r"no distribution behind this release .*'least-squares'.*refit\("
     ):
         release.draws(3)
     assert len(release.refit(GraphicalFit()).draws(3, method="bootstrap", rows=5, seed=0)) == 3

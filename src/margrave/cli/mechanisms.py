@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import click
@@ -40,5 +39,5 @@ def _line(name: str, kind: type[Mechanism]) -> dict[str, Any]:
     return {
         "name": name, "class": kind.__name__, "for": kind.use or first,
         "papers": [form.paper for form in forms],
-        "needs_public_table": "public" in {f.name for f in fields(kind)},
+        "needs_public_table": "public" in getattr(kind, "__dataclass_fields__", {}),
     }  # fmt: skip

@@ -18,6 +18,7 @@ from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel
 from margrave.models.gum import GUMFit
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
+from margrave.models.local_consistency import LocalConsistencyFit, PseudoMarginals
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
 from margrave.models.merged_codes import MergedCodesModel
 from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit
@@ -65,6 +66,7 @@ __all__ = [
     "GraphicalModel",
     "LeastSquaresAnswers",
     "LeastSquaresFit",
+    "LocalConsistencyFit",
     "MaxEntropyFit",
     "MaxEntropyModel",
     "MergedCodesModel",
@@ -78,6 +80,7 @@ __all__ = [
     "NoModel",
     "Objective",
     "ParticleFit",
+    "PseudoMarginals",
     "RelaxedFit",
     "SimpleFit",
     "WeightsModel",

@@ -94,6 +94,7 @@ class AnswersFit(SimpleFit):
     """No model: what was measured, repeated measurements averaged. **Privacy:** none is spent."""
 
     entries: ClassVar[frozenset[EntryKind]] = ALL
+    gives_records: ClassVar[bool] = False
 
     def estimate(
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None

@@ -13,6 +13,7 @@ from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
 from margrave.models.gum import GUMFit
 from margrave.models.least_squares import LeastSquaresFit, load_least_squares
+from margrave.models.local_consistency import LocalConsistencyFit, load_pseudo_marginals
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
 from margrave.models.merged_codes import load_merged_codes
 from margrave.models.mixture import GeneratorFit, RelaxedFit, load_mixture
@@ -88,6 +89,12 @@ FAMILIES: dict[str, Family] = {
             kind="least-squares",
             load=load_least_squares,
             fits={"least-squares": LeastSquaresFit},
+            bootstrap=None,
+        ),
+        Family(
+            kind="pseudo-marginals",
+            load=load_pseudo_marginals,
+            fits={"ap-pgm": LocalConsistencyFit},
             bootstrap=None,
         ),
         Family(kind="none", load=load_absent, bootstrap=None),

@@ -213,6 +213,9 @@ class Fit(ABC):
     #: True if the release holds draws from a posterior, which takes longer than a plan says.
     samples_posterior: ClassVar[bool] = False
 
+    #: False if its models answer marginals and have no distribution to draw records from.
+    gives_records: ClassVar[bool] = True
+
     #: The public table that it starts from.
     public: PublicTable | None = None
 
