@@ -185,7 +185,7 @@ def plan(
         workload = provenance.workload_on(domain)
     rho = budget.rho * (1 - LearningShares.learning) if learned else budget.rho
     steps = mechanism.steps(domain, rho, unit)
-    for_total = total_steps(domain, rho, unit)
+    for_total = {s.what for s in total_steps(domain, rho, unit)}
     largest = max(reads, key=domain.cells)
     max_model_mb = provenance.parameters.get("max_model_mb")
     cost = RunCost(
@@ -200,7 +200,7 @@ def plan(
     )
     seconds, memory_mb = cost.total()
     likely = likely_domain(domain, learned)
-    scale = max(((s.adaptive, s.scale) for s in steps), default=(False, 0.0))[1]
+    scale = max(((s.adaptive, s.scale / s.weight) for s in steps), default=(False, 0.0))[1]
     purposes = provenance.workload.purposes if isinstance(provenance.workload, Workload) else ()
     expected = mechanism.expected(domain, rho, max(rows, 1), unit)
     return Plan(
@@ -216,7 +216,7 @@ def plan(
         workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
         counted_cells=cost.cells,
-        unasked=_unasked(domain, reads, [s for s in steps if s not in for_total], provenance),
+        unasked=_unasked(domain, reads, [s for s in steps if s.what not in for_total], provenance),
         noise=(
             *_learning_noise(learned, budget.rho, unit),
             *_noise(likely, steps, reads, expected),
@@ -293,7 +293,7 @@ def _noise(
 ) -> tuple[Noise, ...]:
     max_listed = 6
     if len(steps) > max_listed:
-        ordered = sorted(steps, key=lambda s: s.scale)
+        ordered = sorted(steps, key=lambda s: s.scale / s.weight)
         named = {
             "least noisy": ordered[0],
             "middle": ordered[len(ordered) // 2],
@@ -305,7 +305,7 @@ def _noise(
         Noise(
             s.what,
             s.marginals,
-            s.scale,
+            s.scale / s.weight,
             each * median_cells(domain, s),
             s.at_most,
             each * fewest,
@@ -313,5 +313,5 @@ def _noise(
             expected if s.adaptive and s.at_most else None,
         )
         for s in steps
-        for each in [expected_noise(s.scale, 1)]
+        for each in [expected_noise(s.scale / s.weight, 1)]
     )

@@ -306,6 +306,7 @@ def chain_rows(count: int = 900) -> list[tuple[int, ...]]:
 RECOVERED: dict[str, list[Clique]] = {
     "aim": [("a", "b", "c")],
     "aim pairs": [("a", "b"), ("a", "c"), ("b", "c")],
+    "aim few rows": [("a", "b", "c")],
     "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim full": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim small": [("a",), ("b", "c")],

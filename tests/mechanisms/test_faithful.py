@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, takewhile
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from margrave.errors import ModelTooLargeError
 from margrave.marginal import LinearMap, Marginal
 from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
 from margrave.mechanisms.parts.budget import split
+from margrave.mechanisms.parts.penalty import budget_factor
 from margrave.models import Fit, GraphicalFit, GraphicalModel, Model, projected_error
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.privacy import SeededRandomness
@@ -498,3 +499,60 @@ def test_marginals_out_of_reach_of_the_model_do_not_end_a_run(
     release, _ = ran(mechanism(), AddRemoveRow(), 0)
     assert refused
     assert release.account.rho_spent == BUDGET.rho
+
+
+# AIM on few rows.
+
+
+def few_rows(budget: Budget, **options: Any) -> tuple[Release, int]:
+    """AIM's release of 300 rows, and how often it measured each column alone before anything else."""
+    sizes = {"a": 12, "b": 3, "c": 9, "d": 20}
+    table = memory_table(sizes, some_rows(sizes, 300, seed=2))
+    release = run_on(AIM(**options), table, AddRemoveRow(), budget, SeededRandomness(1))
+    begun = list(
+        takewhile(lambda c: len(c) == 1, (m.clique for m in release.transcript.measurements))
+    )
+    assert release.account.rho_spent == budget.rho
+    return release, len(begun) // len(sizes)
+
+
+def test_columns_of_few_rows_have_the_whole_budget() -> None:
+    budget = Budget.zcdp(Fraction(1, 1000))
+    release, times = few_rows(budget)
+    assert times == 2
+    assert not release.transcript.selections
+    first, again = release.transcript.measurements[0].rho, release.transcript.measurements[-1].rho
+    assert first == Fraction(9, 10) * budget.rho / 64
+    assert (first + again) * 4 == budget.rho
+
+
+def test_rounds_after_columns_of_few_rows_have_as_much_more_budget() -> None:
+    budget = Budget.zcdp(Fraction(1, 24))
+    release, times = few_rows(budget)
+    assert times == 2
+    first, again, chosen = (release.transcript.measurements[i].rho for i in (0, 4, 8))
+    factor = (first + again) / first
+    assert factor == 4
+    assert chosen == factor * first
+    assert len(release.transcript.measurements) < 64 / factor
+
+
+def test_columns_are_measured_once_if_their_error_is_small_or_does_not_matter() -> None:
+    assert few_rows(Budget.zcdp(Fraction(20)))[1] == 1
+    assert few_rows(Budget.zcdp(Fraction(1, 24)), column_error=None)[1] == 1
+    assert few_rows(Budget.zcdp(Fraction(1, 24)), rounds=15)[1] == 1, "fewer than four per column"
+    assert AIM.as_published().column_error is None
+
+
+@pytest.mark.parametrize("error", [0.5, 5.0, 50.0])
+def test_the_factor_of_the_budget_is_the_least_power_of_two(error: float) -> None:
+    domain = Domain(("a", "b"), (5, 3))
+    estimates = {("a",): np.full(5, 20.0), ("b",): np.array([90.0, 10.0, 0.0])}
+
+    def mean_error(factor: float) -> float:
+        return float(np.mean([*projected_error(estimates, 30.0 / factor**0.5, domain).values()]))
+
+    factor = budget_factor(estimates, 30.0, error, domain)
+    assert factor & (factor - 1) == 0
+    assert mean_error(factor) <= error
+    assert factor == 1 or mean_error(factor / 2) > error

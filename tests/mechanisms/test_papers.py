@@ -95,9 +95,13 @@ def test_parameters_go_with_a_form_and_papers_are_picked_by_name() -> None:
     for rounds in (20, 80):
         gamma = EntropyProjectionFit.gamma_of_paper(rounds)
         assert PEP.as_published(rounds=rounds).gamma == pytest.approx(gamma)
-    with pytest.raises(InputError, match=r"no published form 'Nobody'[\s\S]*Liu, Vietri, Wu 2021"):
+    with pytest.raises(
+        InputError, match=r"no published form with 'Nobody'[\s\S]*Liu, Vietri, Wu 2021"
+    ):
         PEP.as_published("Nobody")
-    with pytest.raises(InputError, match="Published: none"):
+    with pytest.raises(InputError, match="several published forms with '2021'"):
+        RAP.as_published("2021")
+    with pytest.raises(InputError, match="AIMPub is of no paper"):
         MECHANISMS["aim-pub"].as_published()
 
 

@@ -187,7 +187,7 @@ def test_unmeasured_pairs_are_as_close_to_the_model_as_chance_puts_independent_r
     """
     model, pairs = chain(50_000)
     assert distances(model, pairs, 2).max() < 0.045
-    monkeypatch.setattr("margrave.models.graphical.model.deal", in_one_order)
+    monkeypatch.setattr("margrave.models.sampling.deal", in_one_order)
     assert distances(model, pairs, 2).max() > 0.15
 
 
@@ -196,7 +196,7 @@ def test_spread_records_are_closer_to_the_model_than_shuffled_ones(
 ) -> None:
     model, pairs = chain(50_000)
     spread = np.mean([distances(model, pairs, seed).mean() for seed in range(4)])
-    monkeypatch.setattr("margrave.models.graphical.model.spread_order", shuffled)
+    monkeypatch.setattr("margrave.models.sampling.spread_order", shuffled)
     by_chance = np.mean([distances(model, pairs, seed).mean() for seed in range(4)])
     assert spread < 0.9 * by_chance
 

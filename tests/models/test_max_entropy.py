@@ -223,6 +223,7 @@ def posterior_of(rng: np.random.Generator) -> tuple[Canonical, LogPosterior]:
     return canonical, LogPosterior(layout(canonical), sufficient(canonical, terms, None), 10.0)
 
 
+@pytest.mark.slow
 def test_coordinates_are_a_change_of_variables() -> None:
     """The density of u is that of θ and of the sums, by the Jacobian of automatic differentiation; along axes through
     the mode it is standard normal."""

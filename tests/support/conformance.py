@@ -254,8 +254,9 @@ def hurried(mechanism: Any) -> Any:
 
 
 CASES: dict[str, Make] = {
-    "aim": lambda d: AIM(),
-    "aim pairs": lambda d: AIM(workload=pairs(d)),
+    "aim": lambda d: AIM(column_error=None),
+    "aim pairs": lambda d: AIM(workload=pairs(d), column_error=None),
+    "aim few rows": lambda d: AIM(),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
@@ -380,7 +381,7 @@ CASES: dict[str, Make] = {
     "pep-pub paper": lambda d: PEPPub(
         public=published(d), workload=pairs(d), rounds=3, shrink=False, anneal=False
     ),
-    "aim full": lambda d: AIM(workload=uneven(d), penalty="full"),
+    "aim full": lambda d: AIM(workload=uneven(d), penalty="full", column_error=None),
 }
 """Every mechanism, in its own form and in those that take other paths; the first word is its name."""
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
@@ -34,8 +35,11 @@ def words(value: Any) -> str:
 
 
 def named(form: PublishedForm, forms: Sequence[PublishedForm]) -> str:
-    """Return the text that picks a form: nothing for the first, the first author for another."""
-    return "" if form is forms[0] else form.paper.split(",")[0]
+    """Return the text that picks a form: nothing for the first, the shortest part of another's own."""
+    if form is forms[0]:
+        return ""
+    parts = [form.paper.split(",")[0], *re.findall(r"\([^)]*\)", form.paper), form.paper]
+    return next(p for p in parts if sum(p in other.paper for other in forms) == 1)
 
 
 def call(kind: type[Mechanism], method: str, paper: str, needs: Sequence[str]) -> str:

@@ -254,7 +254,10 @@ QUICK: dict[str, Callable[[], Fit]] = {
 }
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in ("generator", "relaxed"))) for n in FITS],
+)
 def test_every_fit_passes(name: str) -> None:
     check_fit(QUICK.get(name, FITS[name])())
 

@@ -238,9 +238,11 @@ def _schema_of(
             remedy="Give --schema instead of --accept-draft.",
         )
     drafted = draft_schema(file)
-    for name, remark in drafted.remarks.items():
-        if name and remark:
-            echo(f"Column {name}: {remark}", err=True)
+    if asked := [name for name, remark in drafted.remarks.items() if name and remark]:
+        _for_custodian(
+            f"the draft has questions about {', '.join(asked)}. margrave schema draft writes them down, and a schema"
+            " that answers them makes a better release."
+        )
     schema = drafted.confirmed()
     echo(taken_as_public(schema), err=True)
     return schema

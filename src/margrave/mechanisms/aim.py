@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
@@ -12,12 +13,12 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, expected_error
+from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, budget_factor, expected_error
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, MarginalGap, Private
 from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.types import Clique, FloatArray, Generator
 from margrave.workload import Workload
 
 
@@ -41,6 +42,9 @@ class AIM(Mechanism):
         alpha: The share of a round's budget that measures.
         penalty: The noise that counts against a marginal: "projected", what is left of it in counts
             (``projected_error``), or "full", sqrt(2/pi) · scale_t · cells_r.
+        column_error: Columns are measured again if their mean expected projected error is above this
+            share of the row count, and rounds get as much more budget each. None, the paper's form,
+            never measures them again. It applies if there are four rounds or more per column.
         fit: Any estimator.
 
     Privacy:
@@ -62,6 +66,9 @@ class AIM(Mechanism):
         PROJECTED,
         'Noise that counts against a marginal: "projected" or "full", as the paper.',
         choices=PENALTIES,
+    )
+    column_error: float | None = option(
+        0.4, "Largest error of columns before other marginals, as a share of the rows.", above=0
     )
     fit: Fit = field(default_factory=GraphicalFit)
 
@@ -103,6 +110,17 @@ class AIM(Mechanism):
             private.measure(purposes, Gaussian(rho=self.alpha * rho * len(purposes)))
             state = self.fit.update(state, private.transcript, rng=rng)
             model = self.fit.model(state)
+        factor = self._factor(private, model.answer(starts), rho, left)
+        if factor > 1:  # columns again, then fewer rounds with as much more budget each
+            again = self.alpha * rho * (factor - 1) * len(starts)
+            rho *= factor
+            again = again if again + rho <= private.remaining else private.remaining
+            private.measure(starts, Gaussian(rho=again))
+            state = self.fit.update(state, private.transcript, rng=rng)
+            model = self.fit.model(state)
+            left = self.fit.distinguished(domain, private.transcript)
+            capacity = Capacity(self.fit, left, self.max_model_mb)
+            progress("measuring", float(1 - private.remaining / private.rho))
         while private.remaining > 0:
             if private.remaining <= 2 * rho:  # Algorithm 3, line 8: the last round
                 rho = private.remaining
@@ -125,6 +143,19 @@ class AIM(Mechanism):
             progress("measuring", float(1 - private.remaining / private.rho))
         last = self.fit(domain, private.transcript, rng=rng)
         return self.release(private, last, memory)
+
+    def _factor(
+        self, private: Private, columns: Mapping[Clique, FloatArray], rho: Fraction, left: Domain
+    ) -> int:
+        """Return the factor of a round's budget that columns of few rows need."""
+        first = len(self.workload_on(private.domain).first)
+        # with fewer rounds, columns would take more of them than planned
+        few = private.rho < rho * (4 * len(columns) + 2 * first)
+        if self.column_error is None or few:
+            return 1
+        scale = Gaussian.scale_for(self.alpha * rho, private.unit)
+        error = self.column_error * private.transcript.total()
+        return budget_factor(columns, scale, error, left)
 
     def _first(self, domain: Domain) -> tuple[list[Clique], int]:
         """Return the columns, measured first, and how many measurements the budget is meant for."""

@@ -41,7 +41,8 @@ class PlannedMeasurement:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
     ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer,
-    with less noise. ``single``: they are single counts from these marginals.
+    with less noise. ``single``: they are single counts from these marginals. ``weight``: a record
+    counts so many times in an answer.
     """
 
     what: str
@@ -51,6 +52,7 @@ class PlannedMeasurement:
     adaptive: bool = False
     at_most: bool = False
     single: bool = False
+    weight: int = 1
 
     @classmethod
     def of(
@@ -122,12 +124,12 @@ class Mechanism(ABC):
         """Return the mechanism in the form of a paper.
 
         Args:
-            paper: Text in the paper's authors and year, where several papers have a form. The first
-                is the default.
+            paper: Text in the paper's authors and year that is in one form's alone. The first form is
+                the default.
             parameters: Parameters that the paper leaves open, such as a workload or a public table.
 
         Raises:
-            InputError: No paper has a form of this mechanism, or none with that text.
+            InputError: No paper has a form of this mechanism, or none or several have that text.
 
         Privacy:
             None spent.
@@ -138,13 +140,14 @@ class Mechanism(ABC):
             'full'
         """
         forms = PUBLISHED_FORMS.get(cls.name, ())
-        form = next((form for form in forms if paper in form.paper), None)
-        if form is None:
-            known = "; ".join(form.paper for form in forms) or "none"
-            raise InputError(
-                f"{cls.__name__} has no published form {paper!r}.", remedy=f"Published: {known}."
-            )
-        return cls(**{**form.parameters, **parameters})
+        fitting = [form for form in forms if paper in form.paper]
+        if not forms:
+            raise InputError(f"{cls.__name__} is of no paper.", remedy=f"Use {cls.__name__}().")
+        if not fitting or (paper and len(fitting) > 1):
+            many = "several published forms with" if fitting else "no published form with"
+            known = "; ".join(form.paper for form in forms)
+            raise InputError(f"{cls.__name__} has {many} {paper!r}.", remedy=f"Its forms: {known}.")
+        return cls(**{**fitting[0].parameters, **parameters})
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return every marginal it may ask for: by default the downward closure of the workload."""

@@ -59,7 +59,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "aim": (
         PublishedForm(
             "McKenna, Mullins, Sheldon, Miklau 2022",
-            {"penalty": "full", "fit": PGM},
+            {"penalty": "full", "column_error": None, "fit": PGM},
             "measurements have weight 1 / scale² (paper: 1 / scale); the last fit has no warm "
             "start; scores of large models use synthetic rows of the model",
         ),

@@ -63,7 +63,8 @@ class MarginalQuestion(NamedTuple):
         moved = sensitivity(unit, self.query(domain), domain.project(self.clique))
         scale, columns = Gaussian(rho=rho).price(moved, 1).scale, ", ".join(self.clique)
         what = f"interactions of {columns}" if self.interactions else columns
-        return PlannedMeasurement(what, [self.clique], 1, scale)
+        weight = domain.cells(self.clique) if self.interactions else 1
+        return PlannedMeasurement(what, [self.clique], 1, scale, weight=weight)
 
     def measure(self, private: Private, rho: Fraction) -> None:
         """Ask the gate.

@@ -26,3 +26,18 @@ def expected_error(
     if kind == PROJECTED:
         return projected_error(estimates, scale, domain)
     return {r: expected_noise(scale, domain.possible(r)) for r in estimates}
+
+
+def budget_factor(
+    estimates: Mapping[Clique, FloatArray], scale: float, error: float, domain: Domain
+) -> int:
+    """Return the least power of 2 by which more budget brings the mean projected error to ``error``.
+
+    It is 65,536 at most, more than any number of rounds.
+    """
+    factors = [1 << k for k in range(17)]
+    for factor in factors:
+        errors = projected_error(estimates, scale / factor**0.5, domain)
+        if np.mean(list(errors.values())) <= error:
+            return factor
+    return factors[-1]

@@ -121,7 +121,7 @@ def norm_sub(values: FloatArray, total: float, possible: AnyArray | None = None)
     """Return the nearest counts that are not negative and sum to ``total``; 0 in impossible cells.
 
     Example:
-        >>> norm_sub(np.array([7.0, -2.0, 6.0]), 10.0).tolist()
+        >>> norm_sub(np.array([7.0, -2.0, 6.0]), 10.0).round(9).tolist()
         [5.5, 0.0, 4.5]
     """
     inside = np.ones(values.shape, dtype=bool) if possible is None else possible.astype(bool)
