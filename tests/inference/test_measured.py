@@ -488,7 +488,7 @@ def test_the_reference_is_the_commonest_level_unless_the_formula_names_one() -> 
         for ward in ("C(ward)", "C(ward, Treatment('a'))")
     )
     assert set(found.names) == {"Intercept", "age", "C(ward)[T.a]"}
-    assert "The reference level of C(ward) is 'b': the commonest." in found.notes
+    assert any(n.startswith("The reference level of C(ward) is 'b'") for n in found.notes)
     assert not any("reference level" in n for n in named.notes)
     np.testing.assert_allclose(
         found["C(ward)[T.a]"].estimate, -named["C(ward, Treatment('a'))[T.b]"].estimate

@@ -190,7 +190,12 @@ def references(right: Node, frame: pd.DataFrame, names: Collection[str]) -> tupl
         if getattr(node, "coding", None) is None and any(f"{text}[T." in name for name in names)
         if (level := commonest_of(node, frame)) is not None
     ]
-    return (f"The reference level of {', of '.join(levels)}: the commonest.",) if levels else ()
+    another = "C(column, Treatment('level')) names another"
+    return (
+        (f"The reference level of {', of '.join(levels)}: the commonest. {another}.",)
+        if levels
+        else ()
+    )
 
 
 def _contrasts(

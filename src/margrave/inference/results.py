@@ -252,7 +252,7 @@ class Analysis:
         for n in (n for n in names if not self[n].has_interval):
             raise InputError(
                 f"{n} has no interval, so it cannot be used.",
-                remedy="The notes say why: analysis.notes.",
+                remedy="Leave it out of the test; the notes of the analysis say why it has none.",
             )
         return at
 

@@ -25,7 +25,7 @@ CAUSES = {
     MARK: "a mark for a missing value, such as NA",
     COMMA: "a number with a comma, or with dots between thousands: rewrite them in the file with a decimal point alone",
     SIGNS: "a number with other signs (a unit, <, >): mend them in the file",
-    ALIKE: "a listed category but for case or blanks: write them alike in the file or in the schema",
+    ALIKE: 'a listed category but for case or blanks: write same = "case" in the schema, or write them alike',
     WAY: "a date written in another way than the column's: write them alike in the file, or set format",
 }
 
