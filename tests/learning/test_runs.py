@@ -293,7 +293,9 @@ def test_a_release_with_learned_columns(tmp_path: Path) -> None:
     means = {n["column"]: n for n in release.numbers().to_pylist() if n["statistic"] == "mean"}
     for name in ("price", "year"):
         values = rows[name].drop_null().to_numpy()
-        assert means[name]["low"] <= values.mean() <= means[name]["high"]
+        low, high = means[name]["low"], means[name]["high"]
+        # twice the 95 % interval: it misses once in 10,000 runs
+        assert abs(values.mean() - (low + high) / 2) <= high - low
     drawn = release.sample(20_000, seed=1)
     off = abs(drawn["year"].drop_null().to_numpy().mean() - rows["year"].to_numpy().mean())
     assert off < 0.5 or not means["year"]["reliable"]

@@ -57,7 +57,20 @@ def two_units_of_variants(checks: dict[str, Check]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+def some_tables_of_variants(checks: dict[str, Check]) -> list[Any]:
+    """The names of checks; of a mechanism's other cases than its first, most tables are slow."""
+    quick = ("table: empty", "table: a wide column")
+    return [
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow]
+            * (" " in name.split(",")[0] and "table: " in name and not name.endswith(quick)),
+        )
+        for name in checks
+    ]
+
+
+@pytest.mark.parametrize("name", some_tables_of_variants(OTHERS))
 def test_every_mechanism_passes(name: str) -> None:
     OTHERS[name]()
 

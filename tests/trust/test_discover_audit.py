@@ -57,7 +57,11 @@ def smallest_share(hits: int) -> float:
     return 1 - largest_share(RUNS - hits, RUNS, ALARM)
 
 
-@pytest.mark.parametrize("unit", [AddRemoveRow(), AddRemovePerson(4)], ids=str)
+@pytest.mark.parametrize(
+    "unit",
+    [AddRemoveRow(), pytest.param(AddRemovePerson(4), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_values_of_one_unit_are_named_as_seldom_as_promised(unit: Unit) -> None:
     """And the worst split comes near the promise: the threshold is not far too high."""
     hits = [released(unit, split) for split in splits(getattr(unit, "max_rows", 1))]
