@@ -7,8 +7,10 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import margrave
 from margrave.accounting import AddRemoveRow, Budget, ReplaceRow
 from margrave.domain import Domain
 from margrave.mechanisms import PrivSyn
@@ -23,6 +25,7 @@ from margrave.mechanisms.parts.dense_pairs import (
 from margrave.models import GraphicalFit, GUMFit
 from margrave.privacy import Gaussian, SeededRandomness
 from margrave.release import Release
+from margrave.schema import Schema
 from margrave.transcript import Measurement, PublicTotal, ScoreMeasurement
 from margrave.types import Clique
 from tests.support.conformance import memory_table, run_on
@@ -152,3 +155,14 @@ def test_the_release_is_near_the_table_and_fits_anew() -> None:
     noisy = {m.clique: m.values for m in release.transcript.measurements}
     for other in (release, release.refit("gum", seed=1), release.refit("graphical", seed=1)):
         assert all(np.abs(other.marginal(c).values - noisy[c]).sum() < 0.08 * 800 for c in noisy)
+
+
+def test_selection_by_noisy_scores_is_noted() -> None:
+    schema = Schema.coded({"a": 2, "b": 2, "c": 2})
+    rows = pa.table({n: [0, 1, 1, 0] * 50 for n in ("a", "b", "c")})
+    release = margrave.synthesize(
+        rows, schema, epsilon=2.0, delta=1e-6, mechanism="privsyn", seed=1
+    )
+    assert len(release.transcript.scores) == 1
+    notes = release.draws(2, rows=10, seed=1, method="bootstrap").notes
+    assert any("selected with the same records" in n for n in notes)

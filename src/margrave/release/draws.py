@@ -335,7 +335,7 @@ def notes_of(
         " differ from the release's own model."
     )
     notes = [*relation_notes(schema, transcript)]
-    if transcript.selections or transcript.query_selections:
+    if transcript.selections or transcript.query_selections or transcript.scores:
         notes.append(
             "The measurements were selected with the same records; the draws take the selection as given."
         )

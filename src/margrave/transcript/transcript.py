@@ -17,6 +17,7 @@ from margrave.transcript.entries import (
     PublicReading,
     PublicTotal,
     QuerySelection,
+    ScoreMeasurement,
     Selection,
 )
 from margrave.types import Clique
@@ -85,6 +86,11 @@ class Transcript:
     def query_selections(self) -> tuple[QuerySelection, ...]:
         """The private selections among linear queries."""
         return tuple(e for e in self.entries if isinstance(e, QuerySelection))
+
+    @property
+    def scores(self) -> tuple[ScoreMeasurement, ...]:
+        """The noisy scores."""
+        return tuple(e for e in self.entries if isinstance(e, ScoreMeasurement))
 
     @property
     def counts_something(self) -> bool:

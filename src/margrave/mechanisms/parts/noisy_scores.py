@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from margrave.mechanisms.common import two_way
 from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
-from margrave.transcript import ScoreMeasurement
 from margrave.types import Clique, FloatArray
 
 
@@ -18,8 +17,7 @@ def noisy_scores(
 
     **Privacy:** rho, to the last fraction.
     """
-    entry = private.measure_scores(marginals, score, Gaussian(rho=rho)).entries[0]
-    assert isinstance(entry, ScoreMeasurement)
+    (entry,) = private.measure_scores(marginals, score, Gaussian(rho=rho)).scores
     return entry.values
 
 
