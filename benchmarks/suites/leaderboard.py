@@ -192,7 +192,8 @@ def _ranking(view: View) -> str:
                 contender.label, len(ratios), f"{statistics.geometric_mean(ratios):.2f}",
                 f"{min(ratios):.2f} to {max(ratios):.2f}", better, f"{statistics.median(seconds):.1f}",
             ))  # fmt: skip
-    body.sort(key=lambda line: float(line[2]))
+    min_settings = 9  # with fewer, a mean says little
+    body.sort(key=lambda line: (line[1] < min_settings, float(line[2])))
     head = ("mechanism", "settings", "error over AIM's", "range", "AIM better in", "CPU s (median)")
     return markdown(head, body)
 

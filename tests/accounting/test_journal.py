@@ -547,7 +547,14 @@ def kept(path: Path) -> int:
     return sum(len(line["values"]) for line in events(path) if line.get("event") == "answer")
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c in MECHANISMS or c == "aim uneven"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(c, marks=[pytest.mark.slow] * (c in ("privpgd", "private-gsd")))
+        for c in CASES
+        if c in MECHANISMS or c == "aim uneven"
+    ],
+)
 def test_a_mechanism_killed_again_and_again_makes_the_release_of_one_that_was_not(
     tmp_path: Path, case: str
 ) -> None:

@@ -169,10 +169,7 @@ KINDS = {
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(k, marks=[pytest.mark.slow] * (k in ("mst", "mwem", "independent")))
-        for k in KINDS
-    ],
+    [pytest.param(k, marks=[pytest.mark.slow] * (k != "dual-query")) for k in KINDS],
 )
 def test_a_release_with_an_extreme_number_opens_and_prints_or_is_refused(
     kind: str, tmp_path: Path
