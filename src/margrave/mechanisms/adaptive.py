@@ -65,6 +65,11 @@ class AdaptiveMeasurements(Mechanism):
         """The alpha in use."""
         return Fraction(1, 2) if self.alpha is None else self.alpha
 
+    @property
+    def asks_marginals(self) -> bool:
+        """False if a round asks for a single query."""
+        return self.queries is None and self.granularity == "marginal"
+
     @abstractmethod
     def estimator(self) -> Fit:
         """Return the fit that learns a model from the answers so far."""

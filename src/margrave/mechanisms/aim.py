@@ -106,16 +106,8 @@ class AIM(Mechanism):
         model = self.fit.model(state)
         left = self.fit.distinguished(domain, private.transcript)
         capacity = Capacity(self.fit, left, self.max_model_mb)
-        if purposes := capacity.beside(workload.first, starts, self.purpose_share):
-            private.measure(purposes, Gaussian(rho=self.alpha * rho * len(purposes)))
-            state = self.fit.update(state, private.transcript, rng=rng)
-            model = self.fit.model(state)
-        factor = self._factor(private, model.answer(starts), rho, left)
-        if factor > 1:  # columns again, then fewer rounds with as much more budget each
-            again = self.alpha * rho * (factor - 1) * len(starts)
-            rho *= factor
-            again = again if again + rho <= private.remaining else private.remaining
-            private.measure(starts, Gaussian(rho=again))
+        rho = self._measure_more(private, model.answer(starts), capacity, rho)
+        if len(private.transcript.measurements) > len(starts):
             state = self.fit.update(state, private.transcript, rng=rng)
             model = self.fit.model(state)
             left = self.fit.distinguished(domain, private.transcript)
@@ -144,18 +136,33 @@ class AIM(Mechanism):
         last = self.fit(domain, private.transcript, rng=rng)
         return self.release(private, last, memory)
 
-    def _factor(
-        self, private: Private, columns: Mapping[Clique, FloatArray], rho: Fraction, left: Domain
-    ) -> int:
-        """Return the factor of a round's budget that columns of few rows need."""
-        first = len(self.workload_on(private.domain).first)
+    def _measure_more(
+        self,
+        private: Private,
+        columns: Mapping[Clique, FloatArray],
+        capacity: Capacity,
+        rho: Fraction,
+    ) -> Fraction:
+        """Measure what the paper does not: purposes, and columns of few rows again.
+
+        Returns:
+            The budget of a round: ``rho``, or as much more as the columns needed.
+        """
+        first, starts = self.workload_on(private.domain).first, list(columns)
+        if purposes := capacity.beside(first, starts, self.purpose_share):
+            private.measure(purposes, Gaussian(rho=self.alpha * rho * len(purposes)))
         # with fewer rounds, columns would take more of them than planned
-        few = private.rho < rho * (4 * len(columns) + 2 * first)
-        if self.column_error is None or few:
-            return 1
+        few_rounds = private.rho < rho * (4 * len(starts) + 2 * len(first))
+        if self.column_error is None or few_rounds:
+            return rho
         scale = Gaussian.scale_for(self.alpha * rho, private.unit)
         error = self.column_error * private.transcript.total()
-        return budget_factor(columns, scale, error, left)
+        factor = budget_factor(columns, scale, error, capacity.domain)
+        if factor > 1:
+            again = self.alpha * rho * (factor - 1) * len(starts)
+            again = again if again + rho * factor <= private.remaining else private.remaining
+            private.measure(starts, Gaussian(rho=again))
+        return rho * factor
 
     def _first(self, domain: Domain) -> tuple[list[Clique], int]:
         """Return the columns, measured first, and how many measurements the budget is meant for."""

@@ -262,6 +262,11 @@ class Mechanism(ABC):
             return Workload.all_kway(domain, self.default_ways or 1)
         return Workload.of(domain, self.workload)
 
+    @property
+    def asks_marginals(self) -> bool:
+        """False if it asks for single queries, not for the marginals of a workload."""
+        return self.queries is None
+
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return how often it selects: by default as often as it may measure adaptively."""
         # Rounds that select, of a mechanism whose number of them is not known beforehand.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, option
+from margrave.mechanisms.common import option
 from margrave.mechanisms.parts.noise_design import ERROR, NoisePlan, marginals
-from margrave.models import Fit, LeastSquaresFit
-from margrave.privacy import Private
-from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.mechanisms.planned_noise import PlannedNoise
+from margrave.types import Clique
 from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMechanism(Mechanism):
+class GaussianMechanism(PlannedNoise):
     """Every marginal of the workload with its own noise, and the least-squares answers.
 
     The shares of the budget minimize the expected workload error of least squares over all marginals,
@@ -41,7 +38,6 @@ class GaussianMechanism(Mechanism):
 
     workload: Workload | None = None
     overlaps: bool = option(True, "Size the noise for least squares over overlapping marginals.")
-    fit: Fit = field(default_factory=LeastSquaresFit)
 
     name = "gaussian"
     use = "noisy answers without records"
@@ -59,18 +55,6 @@ class GaussianMechanism(Mechanism):
             return NoisePlan(questions, alone)
         return NoisePlan.of(domain, weights, questions, unit, ERROR)
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return each marginal with its share."""
-        return self.plan(domain, unit).steps(domain, rho, unit)
-
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
         self.check_fit(domain, self.reads(domain))
-
-    def run(
-        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
-    ) -> Release:
-        """Measure each marginal with its share."""
-        domain, rng, progress = self.begin(private, rng, progress)
-        self.plan(domain, private.unit).ask(private, progress)
-        return self.release(private, self.fit(domain, private.transcript, rng=rng))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, option
+from margrave.mechanisms.common import option
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.noise_design import VARIANCE, NoisePlan, marginals
+from margrave.mechanisms.planned_noise import PlannedNoise
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Private
-from margrave.release import Release
-from margrave.types import Generator
 from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class HDMM(Mechanism):
+class HDMM(PlannedNoise):
     """Marginals with the weights that serve a workload best, known before the rows are read.
 
     OPT_M: of all marginals S below the workload, minimize (Σ_S θ_S²) tr[(Σ_S θ_S² C(S))⁻¹ WᵀW] over the
@@ -64,18 +61,6 @@ class HDMM(Mechanism):
         fitting = [*columns, *capacity.beside(others, columns, 1.0)]
         return NoisePlan.of(domain, workload.weights, marginals(fitting), unit, VARIANCE)
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return each marginal with its share."""
-        return self.plan(domain, unit).steps(domain, rho, unit)
-
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
         self.check_fit(domain, self.plan(domain, unit).cliques)
-
-    def run(
-        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
-    ) -> Release:
-        """Measure the marginals with their weights, then fit."""
-        domain, rng, progress = self.begin(private, rng, progress)
-        self.plan(domain, private.unit).ask(private, progress)
-        return self.release(private, self.fit(domain, private.transcript, rng=rng))

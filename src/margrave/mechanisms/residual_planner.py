@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.marginal import TOTAL
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, option
+from margrave.mechanisms.common import option
 from margrave.mechanisms.parts.noise_design import ERROR, VARIANCE, NoisePlan, interactions
-from margrave.models import Fit, LeastSquaresFit
+from margrave.mechanisms.planned_noise import PlannedNoise
 from margrave.models.entries import EntryKind
-from margrave.privacy import Private
-from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.types import Clique
 from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualPlanner(Mechanism):
+class ResidualPlanner(PlannedNoise):
     """The interactions of a workload's columns, each with the noise that serves the workload best.
 
     The interaction of A is R_A = ⊗_{i∈A} (I − 1·1ᵀ / n_i) M_A. Noise of variance σ_A² on R_A gives the cells
@@ -56,7 +53,6 @@ class ResidualPlanner(Mechanism):
     objective: str = option(
         VARIANCE, "Minimize the squared or the absolute error.", choices=(VARIANCE, ERROR)
     )
-    fit: Fit = field(default_factory=LeastSquaresFit)
 
     name = "residual-planner"
     use = "noisy answers without records, of the least variance"
@@ -71,21 +67,9 @@ class ResidualPlanner(Mechanism):
         questions = interactions(domain, weights, unit)
         return NoisePlan.of(domain, weights, questions, unit, self.objective)
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return each interaction with its share."""
-        return self.plan(domain, unit).steps(domain, rho, unit)
-
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
         plan = self.plan(domain, unit)
         mapped = any(q.interactions for q in plan.questions)
         kinds = {EntryKind.WEIGHTED_MAP} if mapped else set()
         self.check_fit(domain, plan.cliques, kinds=kinds)
-
-    def run(
-        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
-    ) -> Release:
-        """Measure each interaction with its noise, then put the marginals together."""
-        domain, rng, progress = self.begin(private, rng, progress)
-        self.plan(domain, private.unit).ask(private, progress)
-        return self.release(private, self.fit(domain, private.transcript, rng=rng))

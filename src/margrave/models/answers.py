@@ -29,16 +29,6 @@ class Answers(FittedAnswers):
         self._total = total
         self.terms = tuple(terms)
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes of the table."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records, public or estimated."""
-        return self._total
-
     def project(self, clique: Clique) -> Marginal:
         """Return the inverse-variance average of all measured marginals that contain this one.
 

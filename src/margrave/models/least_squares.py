@@ -41,16 +41,6 @@ class LeastSquaresAnswers(FittedAnswers):
         self._domain, self._total = domain, total
         self.interactions, self.variances = dict(interactions), dict(variances)
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes of the table."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records, public or estimated."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],

@@ -73,11 +73,6 @@ class MergedCodesModel(Model):
         }
 
     @property
-    def domain(self) -> Domain:
-        """The attributes with all their codes."""
-        return self._domain
-
-    @property
     def total(self) -> float:
         """The number of records it stands for."""
         return self.coarse.total

@@ -27,16 +27,6 @@ class NoModel(FittedAnswers):
         self._domain, self._total, self._kept = domain, total, kept
         self.absent = one_line(reason)
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes of the table."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records, public or estimated."""
-        return self._total
-
     def refuse(self) -> NoReturn:
         """Raise the ReleaseError that gives the reason."""
         raise ReleaseError(

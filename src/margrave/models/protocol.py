@@ -41,15 +41,19 @@ class Answerer(ABC):
     rounds.
     """
 
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The attributes it covers."""
+    #: The values of the properties below, unless a class overrides them.
+    _domain: Domain
+    _total: float
 
     @property
-    @abstractmethod
+    def domain(self) -> Domain:
+        """The attributes it covers."""
+        return self._domain
+
+    @property
     def total(self) -> float:
-        """The number of records it stands for."""
+        """The number of records it stands for: public or estimated."""
+        return self._total
 
     @abstractmethod
     def answer(

@@ -27,8 +27,7 @@ def serving(mechanism: Mechanism, texts: Iterable[str], domain: Domain) -> Mecha
     if not purposes:
         return mechanism
     has_workload = any(f.name == "workload" for f in fields(mechanism))  # type: ignore[arg-type]
-    single = mechanism.queries is not None or getattr(mechanism, "granularity", "") == "query"
-    if not has_workload or not mechanism.weighs_marginals or single:
+    if not (has_workload and mechanism.weighs_marginals and mechanism.asks_marginals):
         raise InputError(
             f"The mechanism {mechanism.name} asks the same questions whatever the release is for.",
             remedy="Choose aim, the default, or napsu-mq; or leave --for (purposes) out.",

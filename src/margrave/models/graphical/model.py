@@ -97,16 +97,6 @@ class GraphicalModel(Model):
         log_mass, mass = self._program.calibrate(self._buffer, self._total)
         return log_mass + shift, mass
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it covers."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     def node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
         return self._program.node_marginals(node, cliques, self._buffer, self._total, self._mass)
 

@@ -48,16 +48,6 @@ class PseudoMarginals(FittedAnswers):
         self._domain, self._total, self.tables = domain, total, dict(tables)
         self.potentials, self.messages = dict(potentials or {}), dict(messages or {})
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes of the table."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records, public or estimated."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],

@@ -94,16 +94,6 @@ class MaxEntropyModel(Model):
             return model
         return MergedCodesModel(self._domain, model, self.merged.groups, self.merged.shares(rng))
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it covers."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],

@@ -55,16 +55,6 @@ class MixtureModel(Model):
             )
         self.table: FloatArray = table
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it covers."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],

@@ -71,16 +71,6 @@ class RelaxedAnswers(Answerer):
         self._entries = np.ascontiguousarray(entries.T)
         self._weights = np.full(len(entries), 1.0 / len(entries))
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it covers."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],

@@ -51,16 +51,6 @@ class NetworkModel(Model):
         self._total = float(total)
         self.conditionals = tuple(conditionals)
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it covers."""
-        return self._domain
-
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     @cached_property
     def potentials(self) -> Mapping[Clique, FloatArray]:
         """The logarithms of the conditional distributions, by clique."""

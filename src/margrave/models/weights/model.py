@@ -40,11 +40,6 @@ class WeightsModel(Model):
         """The attributes it covers."""
         return self.places.domain
 
-    @property
-    def total(self) -> float:
-        """The number of records it stands for."""
-        return self._total
-
     def answer(
         self,
         cliques: Iterable[Clique],
