@@ -43,7 +43,7 @@ class AIM(Mechanism):
         penalty: The noise that counts against a marginal: "projected", what is left of it in counts
             (``projected_error``), or "full", sqrt(2/pi) · scale_t · cells_r.
         column_error: Columns are measured again if their mean expected projected error is above this
-            share of the row count, and rounds get as much more budget each. None, the paper's form,
+            share of the row count, and the budget of a round grows by the same factor. None, the paper's form,
             never measures them again. It applies if there are four rounds or more per column.
         fit: Any estimator.
 
@@ -146,7 +146,7 @@ class AIM(Mechanism):
         """Measure what the paper does not: purposes, and columns of few rows again.
 
         Returns:
-            The budget of a round: ``rho``, or as much more as the columns needed.
+            The budget of a round: ``rho``, or a multiple of it if the columns needed more.
         """
         first, starts = self.workload_on(private.domain).first, list(columns)
         if purposes := capacity.beside(first, starts, self.purpose_share):

@@ -41,8 +41,8 @@ class PlannedMeasurement:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
     ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer,
-    with less noise. ``single``: they are single counts from these marginals. ``weight``: a record
-    counts so many times in an answer.
+    with less noise. ``single``: they are single counts from these marginals. ``weight``: the number that
+    one record adds to an answer.
     """
 
     what: str

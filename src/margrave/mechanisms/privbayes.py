@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
+from margrave.marginal import maximal
 from margrave.mechanisms.common import (
     Mechanism,
     PlannedMeasurement,
@@ -22,7 +23,6 @@ from margrave.mechanisms.parts.network_families import (
     all_families,
     family_cells,
     fitting_families,
-    widest,
 )
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
@@ -171,7 +171,7 @@ class PrivBayes(Mechanism):
             progress("choosing parents", (t + 1) / d)
         alone = [(a,) for a in domain if not any(a in family for family in network)]
         again = alone or network[: d - 1 - len(network)]  # what unmade selections would have cost
-        if rest := again if at_once else [*widest(network), *alone]:
+        if rest := again if at_once else [*maximal(network), *alone]:
             private.measure(rest, Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)

@@ -34,9 +34,9 @@ class PrivSyn(Mechanism):
     columns, and the rest the selected pairs, with shares ∝ cells^(2/3).
 
     Args:
-        clique_columns: Selected pairs that form cliques of up to so many columns are measured as
-            one marginal each. 2, the default, joins none, which is more accurate on small tables.
-        clique_cells: Cliques of so many cells or more are not formed.
+        clique_columns: Selected pairs that form a clique of at most ``clique_columns`` columns are
+            measured as one marginal. 2, the default, joins none, which is more accurate on small tables.
+        clique_cells: Cliques have fewer cells than this.
         max_model_mb: Pairs that would take the model beyond it are not selected.
         fit: Any estimator.
 
@@ -48,7 +48,7 @@ class PrivSyn(Mechanism):
     """
 
     clique_columns: int = option(
-        2, "Join selected pairs into cliques of so many columns at most; 2 joins none.", least=2
+        2, "Largest clique, in columns, that selected pairs are joined to; 2 joins none.", least=2
     )
     clique_cells: int = option(5000, "Form only cliques of fewer cells.", above=0)
     max_model_mb: float = option(1000.0, "Size of the model at most, in MB.", above=0)

@@ -57,7 +57,7 @@ def useful_cells(records: float, scale: float, theta: float) -> float:
 def small_marginals(
     domain: Domain, cliques: Collection[Clique], cells: float, ways: int
 ) -> list[Clique]:
-    """Return the marginals of 2 to ``ways`` columns within cliques, with at most so many cells.
+    """Return the marginals of 2 to ``ways`` columns within cliques that have at most ``cells`` cells.
 
     They have fewer columns if the domain has more than 30,000 marginals of a size, since all are
     counted ahead. Pairs remain.
@@ -134,7 +134,7 @@ def _bayes_net(
 
 
 def drawn(marginals: Sequence[Clique], count: int, rng: Generator) -> list[Clique]:
-    """Draw so many marginals at most: r with a weight of |r|² / number of marginals of its size.
+    """Draw at most ``count`` marginals: r with a weight of |r|² / number of marginals of its size.
 
     **Privacy:** none spent; the draw depends on no row.
     """

@@ -16,7 +16,7 @@ from margrave.types import Attribute, Clique
 
 
 def most_parents(domain: Domain, max_parents: int) -> int:
-    """Return how many parents a family may have: at most so many that there are 50,000 families.
+    """Return the largest number of parents with which there are at most 50,000 families.
 
     Pairs are always allowed.
     """
@@ -30,7 +30,7 @@ def most_parents(domain: Domain, max_parents: int) -> int:
 
 
 def all_families(domain: Domain, max_parents: int, cells: float) -> list[Clique]:
-    """Return every family of a column and one parent or more, within so many cells."""
+    """Return every family of a column and one parent or more that has at most ``cells`` cells."""
     k = most_parents(domain, max_parents)
     return [r for r in _within(domain, domain.attributes, k + 1, cells) if len(r) > 1]
 
@@ -99,7 +99,7 @@ def fitting_families(
 ) -> dict[Clique, Clique]:
     """Return the maximal families that the model has room for, each with its column.
 
-    If there is no room for any of them, those with fewer parents.
+    If none of them fits into the model, it returns those with fewer parents.
     """
     for k in range(most_parents(domain, max_parents), 0, -1):
         families = maximal_families(domain, placed, k, cells)
@@ -114,8 +114,8 @@ def maximal_families(
 ) -> dict[Clique, Clique]:
     """Return the families of columns that are not ``placed``, with parents that are: each with its column.
 
-    The parents are maximal: at least one, at most ``max_parents``, and no other one keeps the family
-    within so many cells.
+    The parents are maximal: at least one, at most ``max_parents``, and with one more the family would have more
+    than ``cells`` cells.
     """
     found: dict[Clique, Clique] = {}
     for column in domain:
@@ -130,15 +130,10 @@ def maximal_families(
     return found
 
 
-def widest(network: Sequence[Clique]) -> list[Clique]:
-    """Return the families that lie in no other: the marginals of the others are sums."""
-    return [r for r in network if not any(set(r) < set(other) for other in network)]
-
-
 def _within(
     domain: Domain, columns: Sequence[Attribute], most: int, cells: float
 ) -> Iterator[Clique]:
-    """Yield every set of 1 to ``most`` of these columns within so many cells."""
+    """Yield every set of 1 to ``most`` of these columns that has at most ``cells`` cells."""
     for i, a in enumerate(columns):
         if most >= 1 and domain.size(a) <= cells:
             yield (a,)

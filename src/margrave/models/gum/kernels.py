@@ -66,7 +66,7 @@ def find_moves(counts, targets, alpha, offset, added, freed):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def find_records(cells, counts, copies, freed, uniform, donors, places):  # type: ignore[no-untyped-def]
-    """Write down random records to copy, so many of each cell, and random ones to free.
+    """Write down random records of each cell to copy, and random ones to free.
 
     One pass: the next record of a cell is taken with chance (still wanted) / (still to come).
     """

@@ -23,7 +23,7 @@ class PassSchedule(NamedTuple):
     period: int
 
     def step(self, done: int) -> float:
-        """Return the step after so many passes."""
+        """Return the step after ``done`` passes."""
         return float(self.alpha * self.decay ** (done // self.period))
 
 

@@ -38,10 +38,11 @@ class LocalConsistencyFit(SimpleFit):
     towards the last step's solution instead of the uniform one. A warm start is for an estimate between rounds: one
     step, with the pull of all of them.
 
-    Marginals inside no region are estimated from the regions when they are asked for. There are no records.
+    Marginals outside of all regions are estimated from the regions when they are asked for. The model draws no rows.
 
     Args:
-        shrinkage: The pull in each step. A cell of log-potential 1 is pulled by at most so many standard deviations.
+        shrinkage: The pull in each step: a cell of log-potential 1 moves by at most ``shrinkage`` standard
+            deviations.
         steps: Number of steps. Many lead to pure least squares.
         tolerance: The gap to the optimum at which a step stops, per measured cell.
         max_sweeps: Sweeps of belief propagation at most, for each gradient.

@@ -11,14 +11,14 @@ import numpy as np
 
 from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError, ReleaseError
-from margrave.marginal import project_array
+from margrave.marginal import maximal, project_array
 from margrave.marginal.axes import expand_axes
 from margrave.models.decode import cliques_of, floats_of, total_of
 from margrave.models.graphical import GraphicalModel
 from margrave.models.graphical.elimination import sizes_with
 from margrave.models.graphical.estimation import minimize
 from margrave.models.graphical.fit import Problem
-from margrave.models.local_consistency.regions import intersections, largest
+from margrave.models.local_consistency.regions import intersections
 from margrave.models.protocol import FittedAnswers, ModelState
 from margrave.models.terms import Term
 from margrave.structural_zeros import joined
@@ -26,7 +26,7 @@ from margrave.types import AnyArray, Clique, FloatArray
 
 
 class PseudoMarginals(FittedAnswers):
-    """Consistent shares of the cells of each region. No joint distribution need have them.
+    """Shares of the cells of each region that agree. A joint distribution with all of them may not exist.
 
     A marginal inside a region is a sum of the region's table. Another begins as that of ``joint``, and is fitted to
     the regions' marginals on its columns.
@@ -101,7 +101,7 @@ class PseudoMarginals(FittedAnswers):
         scale, gap = 1e-4, 1e-2
         plain = Domain(self._domain.attributes, self._domain.sizes)
         chosen: list[Clique] = []
-        for r in sorted(largest(self.tables), key=self._dependence, reverse=True):
+        for r in sorted(maximal(self.tables), key=self._dependence, reverse=True):
             if sizes_with(plain, chosen, [r])[0] <= max_tree_cells:
                 chosen.append(r)
         terms = [Term(r, self.tables[r], np.full(self.tables[r].shape, scale)) for r in chosen]
@@ -128,7 +128,7 @@ class PseudoMarginals(FittedAnswers):
         zeros = [z for z in self._domain.zeros if set(z.clique) <= set(clique)]
         possible = joined(zeros, clique, self._domain.size)
         shares = np.where(possible, np.maximum(shares, min_share), 0.0)
-        targets = {i: self._inside(i) for i in largest(sorted(intersections(clique, self.tables)))}
+        targets = {i: self._inside(i) for i in maximal(sorted(intersections(clique, self.tables)))}
         for _ in range(passes):
             for i, target in targets.items():
                 now = project_array(shares, clique, i)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from margrave.marginal import maximal
 from margrave.marginal.axes import other_axes
 from margrave.types import Clique, FloatArray
 
@@ -31,12 +32,6 @@ def regions_of(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     return tuple(sorted(found, key=lambda c: (-len(c), c)))
 
 
-def largest(cliques: Collection[Clique]) -> list[Clique]:
-    """Return the cliques that lie in no other, without repeats."""
-    distinct = dict.fromkeys(cliques)
-    return [c for c in distinct if not any(set(c) < set(other) for other in distinct)]
-
-
 @dataclass(eq=False)
 class RegionGraph:
     """Regions with counting number 1 each, and the messages along the edges between them.
@@ -54,7 +49,7 @@ class RegionGraph:
         #: The axes of the larger region that the smaller one lacks, by edge.
         self.edges: dict[tuple[Clique, Clique], tuple[int, ...]] = {}
         for p in self.regions:
-            for c in largest([c for c in self.regions if set(c) < set(p)]):
+            for c in maximal([c for c in self.regions if set(c) < set(p)]):
                 self.edges[p, c] = other_axes(p, c)
                 self.around[c].append(p)
 
