@@ -37,7 +37,8 @@ class GUMFit(SimpleFit):
     columns. A column of one marginal alone is not moved, but drawn given the marginal's other
     columns at the end. The same holds for the columns that are then in one marginal alone. So a
     tree of pairs takes 0 passes. Parts that share no column are made apart. Structural zeros are
-    kept: columns that they join change together. Time is linear in records, marginals and passes: about 1 ms a move for 50,000 records.
+    kept: columns that they join change together. Time is linear in records, marginals and passes:
+    about 1 ms a move for 50,000 records.
 
     Args:
         records: The number of records; by default the row count, clipped to 1,000 to 100,000.
