@@ -92,7 +92,8 @@ class Plan:
     no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
     posterior is sampled at the end; ``seconds`` does not include that. ``threshold_delta``: the part
-    of delta for thresholds.
+    of delta for thresholds. ``published_form``: the paper whose form the mechanism has; None if there
+    is none.
 
     **Privacy:** a function of public inputs.
     """
@@ -119,6 +120,7 @@ class Plan:
     lacks_public: bool = False
     threshold_delta: float = 0.0
     purposes: tuple[PurposeWidth, ...] = ()
+    published_form: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -236,6 +238,7 @@ def plan(
             rho=budget.rho,
             epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
         ),
+        published_form=provenance.parameters.get("published_form"),
     )
 
 

@@ -14,9 +14,11 @@ from click.testing import CliRunner
 
 import margrave.cli.mechanism as cli_mechanism
 from margrave.api import gives_records
+from margrave.cli.catalog import CatalogName
 from margrave.cli.main import run
 from margrave.cli.mechanism import build_mechanism, mechanism_options, parameters_of
 from margrave.cli.plan import plan_command
+from margrave.cli.refit import refit_command
 from margrave.cli.synthesize import synthesize_command
 from margrave.domain import Domain
 from margrave.errors import InputError
@@ -27,11 +29,13 @@ from margrave.mechanisms import (
     MST,
     MWEMPGM,
     NAPSUMQ,
+    PEP,
+    RAP,
     GaussianMechanism,
     Independent,
 )
 from margrave.mechanisms.common import option
-from margrave.models import AnswersFit, GraphicalFit
+from margrave.models import FIT_CATALOG, AnswersFit, GraphicalFit, RelaxedFit
 from margrave.schema import Schema
 from margrave.workload import Workload
 from tests.support.conformance import NO_RECORDS, Estimated, plain
@@ -234,3 +238,66 @@ def test_who_gives_records(name: str) -> None:
 def test_records_follow_from_the_fit() -> None:
     assert gives_records(GaussianMechanism(fit=GraphicalFit()))
     assert not gives_records(Independent(fit=AnswersFit()))
+
+
+# The form of a paper, and the fit.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-m aim --as-published", AIM.as_published()),
+        ("--as-published -m aim --penalty full --max-model-mb 5", AIM.as_published(max_model_mb=5)),
+        ("-m rap --as-published=Liu --rounds 7", RAP.as_published("Liu", rounds=7)),
+        ("-m pep --as-published --rounds 20", PEP.as_published(rounds=20)),
+        ("-m mwem-pgm --fit relaxed", MWEMPGM(fit=RelaxedFit())),
+        ("-m aim --fit graphical", AIM()),
+    ],
+)
+def test_the_form_of_a_paper_and_a_fit_by_name(arguments: str, expected: Any) -> None:
+    built, _ = parsed(*arguments.split())
+    assert built == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("-m aim --as-published --penalty projected", "--as-published and --penalty contradict"),
+        ("-m aim --as-published --rounds 7", "--as-published and --rounds contradict"),
+        ("-m rap --as-published=Liu --fit graphical", "--as-published and --fit contradict"),
+        ("-m privpgd --as-published --epochs 5", "--as-published and --epochs contradict"),
+        ("-m pep --as-published --gamma 2", "--as-published and --gamma contradict"),
+        ("-m privpgd --fit gum --epochs 5", "--fit and --epochs contradict"),
+        ("-m dual-query --fit gum", "--fit means nothing to dual-query"),
+        ("-m rap --as-published=2021", "several published forms with '2021'"),
+        ("-m aim-pub --as-published", "No paper has a form of aim-pub. Leave --as-published out"),
+        ("-m napsu-mq --as-published", "has no workload of its own. Give --workload"),
+    ],
+)
+def test_contradictions_of_a_form_are_refused(arguments: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parsed(*arguments.split())
+
+
+def test_fits_have_the_same_names_in_all_commands() -> None:
+    types = [
+        option.type
+        for command in (plan_command, synthesize_command, refit_command)
+        for option in command.params
+        if option.name == "fit"
+    ]
+    assert [t.catalog for t in types if isinstance(t, CatalogName)] == [FIT_CATALOG] * 3
+
+
+def test_the_form_in_use_is_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Schema.coded({"a": 2, "b": 3}).save("schema.toml")
+    budget = ["--epsilon", "1", "--delta", "1e-9"]
+    for more in (["--as-published"], ["--as-published", "--max-model-mb", "5"], ["--rounds", "9"]):
+        assert run(["plan", "-s", "schema.toml", *budget, *more, "--json"]) == 0
+        stated = json.loads(capsys.readouterr().out)["published_form"]
+        assert stated == (AIM.published_form().paper if "--as-published" in more else None)
+    assert run(["plan", "-s", "schema.toml", *budget, "--as-published"]) == 0
+    assert "as published" in capsys.readouterr().out

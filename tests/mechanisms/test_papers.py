@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -111,3 +111,20 @@ def test_a_form_is_stated_in_full() -> None:
     assert {"rounds": 10, "queries_per_round": 10, "granularity": "query"}.items() <= config.items()
     assert config["fit"].parameters["steps"] == 1000
     assert np.isclose(PEP.as_published().config()["gamma"], EntropyProjectionFit.gamma_of_paper(50))
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda v: getattr(v, "paper", v))
+def test_the_form_in_use_is_stated(name: str, form: Any) -> None:
+    """It is a function of the parameters, of which inputs and tuned numbers are open."""
+    given = {n: GIVEN[n] for n in form.needs}
+    few = {"rounds": 4} if "rounds" in form.tuned else {}
+    for more in (given, {**given, **few}):
+        mechanism = MECHANISMS[name].as_published(form.paper, **more)
+        assert mechanism.config()["published_form"] == form.paper
+    assert set(form.tuned) <= {f.name for f in fields(mechanism)}  # type: ignore[arg-type]
+
+
+def test_other_parameters_are_of_no_form() -> None:
+    for mechanism in (AIM(), RAP(), AIM.as_published(rounds=7), PEP.as_published(gamma=2.0)):
+        assert "published_form" not in mechanism.config()
+    assert RAP.as_published("Liu").form_in_use() != RAP.as_published().form_in_use()

@@ -14,10 +14,13 @@ import click
 from margrave._fields import check_range
 from margrave.api import read_public
 from margrave.cli.catalog import CatalogName
+from margrave.cli.options import fit_option
 from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
 from margrave.mechanisms.parts.public import takes_public
+from margrave.mechanisms.published import PUBLISHED_FORMS
+from margrave.models import fit_named
 from margrave.public_table import PublicTable
 from margrave.schema import Schema
 from margrave.workload import Workload
@@ -167,6 +170,16 @@ def mechanism_options(command: Command) -> Command:
     """Add ``--mechanism``, and one option for every parameter of a mechanism."""
     for names, facts in reversed(list(_options(MECHANISM_CATALOG.built_in))):
         command = click.option(*names, **facts)(command)
+    command = fit_option("The kind of model, with a mechanism that lets it be chosen.")(command)
+    command = click.option(
+        "--as-published",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[PAPER]",
+        help="The mechanism in the form of its paper. PAPER is a part of the paper's name, if several have a form:"
+        " --as-published=PAPER.",
+    )(command)
     return click.option(
         "--mechanism",
         "-m",
@@ -258,20 +271,26 @@ def build_mechanism(
     parameters: Mapping[str, Any],
     public: PublicTable | None = None,
 ) -> Mechanism:
-    """Return the mechanism of that name. A workload or parameter that is None takes its default."""
+    """Return the mechanism of that name. A workload or parameter that is None takes its default.
+
+    ``parameters`` are the options of ``mechanism_options``: those of single mechanisms, ``fit`` and
+    ``as_published``.
+    """
+    made = cast(Any, MECHANISM_CATALOG.get(name))
+    given = {option: value for option, value in parameters.items() if value is not None}
+    paper = given.pop("as_published", None)
+    fields_of = {f.name for f in fields(made)}
     known = parameters_of(name)
     options: dict[str, Any] = {}
-    for option, value in parameters.items():
-        if value is None:
-            continue
-        if option not in known:
-            raise InputError(
-                f"--{option.replace('_', '-')} means nothing to {name}.", remedy="Leave it out."
-            )
-        known[option].check(value)
-        options[option] = value
-    made = MECHANISM_CATALOG.get(name)
-    if "workload" in {f.name for f in fields(cast(Any, made))}:
+    for option, value in given.items():
+        if option not in known and not (option == "fit" and "fit" in fields_of):
+            raise InputError(f"{_flag(option)} means nothing to {name}.", remedy="Leave it out.")
+        if option in known:
+            known[option].check(value)
+        options[option] = fit_named(value) if option == "fit" else value
+    if "fit" in options:
+        _check_of_fit(options, known, "--fit")
+    if "workload" in fields_of:
         options["workload"] = workload
     elif workload is not None:
         raise InputError(
@@ -280,5 +299,46 @@ def build_mechanism(
         )
     if public is not None:
         options["public"] = public
-    mechanism: Mechanism = made(**options)
+    mechanism: Mechanism = made(**options) if paper is None else _published(made, paper, options)
     return mechanism
+
+
+def _flag(option: str) -> str:
+    return "--" + option.replace("_", "-")
+
+
+def _check_of_fit(
+    options: Mapping[str, Any], known: Mapping[str, Parameter], replaced_by: str
+) -> None:
+    """Raise ``InputError`` if an option is a parameter of the default fit, which another replaces."""
+    for option in options:
+        if option in known and known[option].field.metadata["of_fit"]:
+            raise _contradiction(replaced_by, option, "the second is of the default fit")
+
+
+def _published(made: type[Mechanism], paper: str, options: Mapping[str, Any]) -> Mechanism:
+    """Return the form of a paper. Raise ``InputError`` if an option has another value than the form."""
+    if made.name not in PUBLISHED_FORMS:
+        raise InputError(f"No paper has a form of {made.name}.", remedy="Leave --as-published out.")
+    form = made.published_form(paper)
+    if "workload" in form.needs and options["workload"] is None:
+        raise InputError(
+            f"The form of {form.paper} has no workload of its own.", remedy="Give --workload."
+        )
+    free = {option: v for option, v in options.items() if option in form.open_parameters}
+    if "fit" in form.parameters:
+        _check_of_fit(options, parameters_of(made.name), "--as-published")
+    published = made.as_published(paper, **free)
+    for option, value in options.items():
+        if option not in free and getattr(published, option) != value:
+            raise _contradiction(
+                "--as-published", option, f"the form of {form.paper} sets another value"
+            )
+    return published
+
+
+def _contradiction(given: str, option: str, why: str) -> InputError:
+    return InputError(
+        f"{given} and {_flag(option)} contradict each other: {why}.",
+        remedy="Leave one of them out.",
+    )

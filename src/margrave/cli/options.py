@@ -11,9 +11,11 @@ import click
 
 from margrave.accounting import Budget
 from margrave.accounting.strength import weaknesses
+from margrave.cli.catalog import CatalogName
 from margrave.cli.terminal import echo, json_text
 from margrave.domain import Domain
 from margrave.errors import InputError, SchemaError
+from margrave.models import FIT_CATALOG
 from margrave.release.archive import MAX_MB
 from margrave.schema import Schema
 from margrave.workload import Workload
@@ -42,6 +44,13 @@ def release_size_option(command: Command) -> Command:
         show_default=True,
         help="Largest RELEASE that is read, in MB, decompressed.",
     )(command)
+
+
+def fit_option(words: str, default: str | None = None) -> Callable[[Command], Command]:
+    """Return ``--fit NAME``."""
+    return click.option(
+        "--fit", type=CatalogName(FIT_CATALOG), default=default, show_default=True, help=words
+    )
 
 
 def schema_option(command: Command) -> Command:

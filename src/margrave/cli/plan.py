@@ -144,6 +144,7 @@ def show_plan(planned: Plan) -> None:
             "Plan",
             [
                 ("mechanism", planned.mechanism),
+                *(("as published", f) for f in [planned.published_form] if f is not None),
                 ("protected", planned.unit),
                 (
                     "budget",

@@ -5,24 +5,22 @@ from __future__ import annotations
 import click
 
 from margrave._io import check_ending
-from margrave.cli.catalog import CatalogName
-from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
+from margrave.cli.options import (
+    echo_json,
+    fit_option,
+    json_option,
+    overwrite_option,
+    release_size_option,
+)
 from margrave.cli.output import check_outputs, progress_bar
 from margrave.cli.terminal import echo
-from margrave.models import FIT_CATALOG
+from margrave.models import fit_named
 from margrave.release import Release
 
 
 @click.command("refit")
 @click.argument("release_path", metavar="RELEASE")
-@click.option(
-    "--fit",
-    "name",
-    type=CatalogName(FIT_CATALOG),
-    default="graphical",
-    show_default=True,
-    help="The kind of model.",
-)
+@fit_option("The kind of model.", default="graphical")
 @click.option(
     "--release",
     "output",
@@ -43,7 +41,7 @@ from margrave.release import Release
 @json_option
 def refit_command(
     release_path: str,
-    name: str,
+    fit: str,
     output: str,
     max_model_mb: float,
     seed: int | None,
@@ -58,16 +56,16 @@ def refit_command(
     """
     check_outputs({"--release": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
     check_ending(output, ".margrave", "--release")
-    fit = FIT_CATALOG.get(name)()
+    model_fit = fit_named(fit)
     release = Release.load(release_path, max_mb=max_release_mb)
     with progress_bar(quiet=as_json) as progress:
         progress("fitting", 0.0)
-        refitted = release.refit(fit, seed=seed, max_model_mb=max_model_mb)
+        refitted = release.refit(model_fit, seed=seed, max_model_mb=max_model_mb)
         progress("fitting", 1.0)
     refitted.save(output, overwrite=overwrite)
     if as_json:
-        echo_json({"fit": name, "release": output})
+        echo_json({"fit": fit, "release": output})
     else:
         echo(
-            f"Wrote the release with a model by {type(fit).__name__} to {output}. Nothing was spent."
+            f"Wrote the release with a model by {type(model_fit).__name__} to {output}. Nothing was spent."
         )

@@ -18,7 +18,7 @@ from margrave.errors import InputError
 from margrave.marginal import QueryFamily
 from margrave.mechanisms.parts.public import check_public_table, takes_public
 from margrave.mechanisms.parts.selection_log import SelectionLog
-from margrave.mechanisms.published import PUBLISHED_FORMS
+from margrave.mechanisms.published import PUBLISHED_FORMS, PublishedForm
 from margrave.models import FITS, Fit, FittedAnswers, Needs
 from margrave.models.entries import EntryKind, not_taken
 from margrave.models.specs import fit_spec
@@ -139,6 +139,11 @@ class Mechanism(ABC):
             >>> AIM.as_published().penalty
             'full'
         """
+        return cls(**{**cls.published_form(paper).parameters, **parameters})
+
+    @classmethod
+    def published_form(cls, paper: str = "") -> PublishedForm:
+        """Return the form of a paper; the text picks it as in ``as_published``, with the same errors."""
         forms = PUBLISHED_FORMS.get(cls.name, ())
         fitting = [form for form in forms if paper in form.paper]
         if not forms:
@@ -147,7 +152,17 @@ class Mechanism(ABC):
             many = "several published forms with" if fitting else "no published form with"
             known = "; ".join(form.paper for form in forms)
             raise InputError(f"{cls.__name__} has {many} {paper!r}.", remedy=f"Its forms: {known}.")
-        return cls(**{**fitting[0].parameters, **parameters})
+        return fitting[0]
+
+    def form_in_use(self) -> PublishedForm | None:
+        """Return the paper's form that these parameters are, but for open ones; None if there is none."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        for form in PUBLISHED_FORMS.get(self.name, ()):
+            free = {n: v for n, v in values.items() if n in form.open_parameters}
+            published = self.as_published(form.paper, **free)
+            if all(getattr(published, n) == v for n, v in values.items() if n not in free):
+                return form
+        return None
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return every marginal it may ask for: by default the downward closure of the workload."""
@@ -226,8 +241,10 @@ class Mechanism(ABC):
         return build_release(private, model, {**self.config(), **facts}, memory, readings)
 
     def config(self) -> dict[str, Any]:
-        """Return its ``name``, and its fields as plain data (`Provenance.of`)."""
+        """Return its ``name``, its fields as plain data (`Provenance.of`), and the paper of its form."""
         config: dict[str, Any] = {"name": self.name}
+        if (form := self.form_in_use()) is not None:
+            config["published_form"] = form.paper
         for parameter in (f.name for f in fields(self) if f.name not in self.idle()):  # type: ignore[arg-type]
             value = getattr(self, parameter)
             config[parameter] = float(value) if type(value) is Fraction else value

@@ -69,7 +69,7 @@ class PEP(AdaptiveMeasurements):
     @classmethod
     def as_published(cls, paper: str = "", **parameters: Any) -> Self:
         """Return the form of the paper, whose gamma follows from the number of rounds."""
-        gamma = EntropyProjectionFit.gamma_of_paper(parameters.get("rounds", 50))
+        gamma = EntropyProjectionFit.gamma_of_paper(parameters.get("rounds") or 50)
         return super().as_published(paper, **{"gamma": gamma, **parameters})
 
     def __post_init__(self) -> None:

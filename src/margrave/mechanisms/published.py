@@ -31,12 +31,21 @@ class PublishedForm:
             examples where papers tune them.
         departures: What still differs from the paper.
         needs: Names of parameters that the paper leaves to its user.
+        tuned: Names of parameters that the paper tunes: their values do not change the form.
     """
 
     paper: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     departures: str = "none known"
     needs: tuple[str, ...] = ()
+    tuned: tuple[str, ...] = ()
+
+    @property
+    def open_parameters(self) -> frozenset[str]:
+        """The parameters whose values do not change the form: also the inputs, and the size of the model."""
+        inputs = {"workload", "queries", "public", "constraints", "constraint_fraction"}
+        size = {"max_model_mb"} - self.parameters.keys()
+        return frozenset({*inputs - self.parameters.keys(), *size, *self.needs, *self.tuned})
 
 
 PGM = GraphicalFit(steps=16, empty_below=0.0)
@@ -108,6 +117,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "McKenna et al. 2022, Algorithm 1",
             {"measure_one_way": False, "max_model_mb": None, "fit": PGM},
             "scores use the weights of the workload",
+            tuned=("rounds",),
         ),
         PublishedForm(
             "Runs of McKenna et al. 2022",
@@ -128,6 +138,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
                 "fit": RelaxedFit(active_threshold=0.0, steps=1000),
             },
             "the number of rounds is the number of columns (paper: the best of several)",
+            tuned=("rounds",),
         ),
     ),
     "privmrf": (
@@ -146,12 +157,14 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {**QUERIES, "passes": 0, "average": True},
             "Gaussian instead of Laplace noise; the average is over the weights after each round "
             "(paper: before each)",
+            tuned=("rounds",),
         ),
         PublishedForm(
             "Liu, Vietri, Wu 2021 (with past answers)",
             {**QUERIES, "at_once": True},
             "a round's own answer counts once (their code: twice). The default passes over all "
             "answers up to 100 times per round, and its errors equal those of PEP",
+            tuned=("rounds",),
         ),
     ),
     "pep": (
@@ -162,9 +175,10 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "noise; it follows from the number of rounds. A round starts from the weights of the previous"
             " one, as in the authors' code (Algorithm 2: from uniform weights); repeated answers "
             "of a query count as their mean",
+            tuned=("rounds",),
         ),
     ),
-    "gem": (PublishedForm("Liu, Vietri, Wu 2021", {**QUERIES, "fit": NETWORK}),),
+    "gem": (PublishedForm("Liu, Vietri, Wu 2021", {**QUERIES, "fit": NETWORK}, tuned=("rounds",)),),
     "rap": (
         PublishedForm(
             "Aydore et al. 2021",
@@ -172,12 +186,14 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "queries are selected one after the other by the exponential mechanism (equal to "
             "report-noisy-max with Gumbel noise); the release has a distribution, not the relaxed"
             " records",
+            tuned=("rounds", "queries_per_round"),
         ),
         PublishedForm(
             "Liu, Vietri, Wu 2021 (RAP^softmax)",
             {**TEN_BY_TEN, "fit": RelaxedFit(active_threshold=0.0, steps=1000)},
             "as above, except that the records are distributions already; the steps are those of "
             "the authors' code, which stops earlier if the loss is constant",
+            tuned=("rounds", "queries_per_round"),
         ),
     ),
     "dual-query": (
@@ -188,6 +204,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             " 1)²; records come from a search of at most `max_nodes` nodes, not from an exact "
             "solver; eta is adjusted to the budget, for at least two rounds (`eta_used` in the "
             "certificate)",
+            tuned=("eta", "samples", "rounds"),
         ),
     ),
     "fem": (
@@ -196,6 +213,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {"max_nodes": 200},
             "the paper states neither rounds, `samples` nor `sigma`; records come from a search "
             "of at most `max_nodes` nodes",
+            tuned=("samples", "rounds", "sigma"),
         ),
     ),
     "pmw-pub": (
@@ -204,6 +222,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {**QUERIES, "shrink": False, "anneal": False, "at_once": True},
             "as `mwem`",
             needs=("public",),
+            tuned=("rounds",),
         ),
     ),
     "pep-pub": (
@@ -212,6 +231,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {**QUERIES, "rounds": 50, "shrink": False, "anneal": False},
             "as `pep`",
             needs=("public",),
+            tuned=("rounds",),
         ),
     ),
     "gem-pub": (
@@ -220,6 +240,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {**QUERIES, "fit": NETWORK},
             "the number of steps on public data (`pretraining`) is margrave's",
             needs=("public",),
+            tuned=("rounds",),
         ),
     ),
     "jam-pgm": (
@@ -231,6 +252,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "it); if the last round reads, the rest of the budget also measures that marginal; "
             "`refit` and draws use the real scales",
             needs=("public",),
+            tuned=("rounds",),
         ),
     ),
     "napsu-mq": (
@@ -249,6 +271,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {"fit": SEARCH},
             '`adaptive=True, granularity="query"` has the rounds of the paper, with the '
             "exponential mechanism",
+            tuned=("adaptive", "granularity", "rounds", "alpha"),
         ),
     ),
     "privpgd": (
