@@ -636,3 +636,34 @@ def test_cells_of_merged_codes_are_refused() -> None:
         else:
             with pytest.raises(InputError, match="merge"):
                 GraphicalFit()(domain, transcript, rng=rng_of())
+
+
+def test_weights_by_scale_are_those_of_aim_s_paper() -> None:
+    """The mean of two measurements has the weights 1 / scale; the row count keeps 1 / scale²."""
+    domain = Domain.of({"a": 3})
+    first, second = np.array([400.0, 300, 300]), np.array([460.0, 280, 320])
+    noisy = Transcript(
+        (measurement(("a",), first, 2.0), measurement(("a",), second, 8.0), PublicTotal(1000))
+    )
+    for weights, power in (("variance", 2), ("scale", 1)):
+        fit = GraphicalFit(steps=16, tolerance=1e-9, empty_below=0.0, weights=weights)  # type: ignore[arg-type]
+        own = np.array([2.0, 8.0]) ** -power
+        mean = (own[0] * first + own[1] * second) / own.sum()
+        expected = mean - (mean.sum() - 1000) / 3
+        found = fit(domain, noisy, rng=rng_of()).project(("a",)).values
+        assert_allclose(found, expected, atol=0.5)
+    without = Transcript(noisy.entries[:2])
+    by_scale, usual = GraphicalFit(weights="scale"), GraphicalFit()
+    totals = [f(domain, without, rng=rng_of()).total for f in (by_scale, usual)]
+    assert totals[0] == totals[1] == without.total()
+
+
+def test_equal_scales_have_equal_weights() -> None:
+    domain = Domain.of({"a": 2, "b": 3})
+    table = np.array([[50.0, 20, 30], [10, 40, 60]])
+    noisy = Transcript(
+        tuple(measurement(c, t, 3.0) for c, t in ((("a",), table.sum(1)), (("a", "b"), table)))
+    )
+    fits = [EXACT, GraphicalFit(**{**vars(EXACT), "weights": "scale"})]
+    one, other = (f(domain, noisy, rng=rng_of()).project(("a", "b")).values for f in fits)
+    assert_allclose(one, other, atol=1e-9)

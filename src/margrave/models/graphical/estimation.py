@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from margrave.models.terms import Term
 from margrave.types import FloatArray
 
 #: A symmetric positive definite matrix as a function of a vector.
@@ -121,3 +122,23 @@ def _inverse_hessian(
     for (moved, turned, product), a in zip(pairs, reversed(weights), strict=True):
         q += (a - dot(turned, q) / product) * moved
     return q
+
+
+def initial_potentials(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
+    """Return theta with expected · exp(theta) + entropy · scale² · theta = y, cell by cell, by
+    Newton's method.
+
+    The left side is increasing and convex, so steps from the right of the solution never overshoot it. A cell of which
+    nothing is known keeps theta = 0.
+    """
+    known = np.isfinite(term.scales)
+    stiffness = np.where(known, entropy * term.scales**2, 1.0)
+    expected = np.maximum(expected, 1e-9)  # without it, the start would be left of the solution
+    theta = np.log(np.maximum(term.values, expected) / expected)
+    for _ in range(30):
+        moved = expected * np.exp(theta)
+        step = (moved + stiffness * theta - term.values) / (moved + stiffness)
+        theta -= step
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break  # what is left is less than the square of it
+    return np.where(known, theta, 0.0)

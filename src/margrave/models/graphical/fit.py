@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from margrave.models.empty_codes import WithoutEmpty, non_empty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.graphical.coordinates import Coordinates
 from margrave.models.graphical.elimination import sizes_with
-from margrave.models.graphical.estimation import Operator, Solution, dot, minimize
+from margrave.models.graphical.estimation import (
+    Operator,
+    Solution,
+    dot,
+    initial_potentials,
+    minimize,
+)
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import (
     MAX_CELLS,
@@ -32,6 +38,7 @@ from margrave.models.graphical.rebalance import rebalance
 from margrave.models.graphical.state import GraphicalState
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.models.protocol import Answerer, Fit, Model
+from margrave.models.scale_weights import weighted_by_scale
 from margrave.models.terms import Term, common_groups, compress, single_cells, terms_of
 from margrave.transcript import Measurement, Transcript
 from margrave.types import Clique, FloatArray
@@ -57,6 +64,8 @@ class GraphicalFit(Fit):
     ``empty_below`` is a threshold in noise scales: codes with smaller counts may be left out as empty, by the rule of
     ``models.empty_codes.kept_codes``. 0 leaves none out, as in the paper.
 
+    ``weights``: "scale" weighs measurements by 1 / scale, as AIM's paper does; "variance" is the least-squares weight.
+
     **Privacy:** none is spent; the fit sees the transcript only.
 
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
@@ -72,6 +81,7 @@ class GraphicalFit(Fit):
     empty_below: float = 2.0
     max_calibrations: int = 1000
     steps: int = 3
+    weights: Literal["variance", "scale"] = "variance"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -123,8 +133,11 @@ class GraphicalFit(Fit):
     def _estimate(
         self, before: GraphicalState, transcript: Transcript, *, last: bool = False
     ) -> GraphicalState:
-        domain, total, cells = before.domain, transcript.total(), single_cells(transcript)
+        domain, total = before.domain, transcript.total()
         small = WithoutEmpty(non_empty(domain, transcript, self.empty_below, all_marginals=last))
+        if self.weights == "scale":
+            transcript = weighted_by_scale(transcript)
+        cells = single_cells(transcript)
         left, known = small.domain(domain), small.evidence(transcript)
         merged = common_groups(left, known.evidence, cells)
         plain = [m for m in known.evidence if m.query.is_partition]
@@ -428,23 +441,3 @@ class Problem:
 
 def _whitened(theta: FloatArray, term: Term) -> FloatArray:
     return np.multiply(theta, term.scales, out=np.zeros_like(theta), where=np.isfinite(term.scales))
-
-
-def initial_potentials(expected: FloatArray, term: Term, entropy: float) -> FloatArray:
-    """Return theta with expected · exp(theta) + entropy · scale² · theta = y, cell by cell, by
-    Newton's method.
-
-    The left side is increasing and convex, so steps from the right of the solution never overshoot it. A cell of which
-    nothing is known keeps theta = 0.
-    """
-    known = np.isfinite(term.scales)
-    stiffness = np.where(known, entropy * term.scales**2, 1.0)
-    expected = np.maximum(expected, 1e-9)  # without it, the start would be left of the solution
-    theta = np.log(np.maximum(term.values, expected) / expected)
-    for _ in range(30):
-        moved = expected * np.exp(theta)
-        step = (moved + stiffness * theta - term.values) / (moved + stiffness)
-        theta -= step
-        if np.abs(step).max(initial=0.0) < 1e-9:
-            break  # what is left is less than the square of it
-    return np.where(known, theta, 0.0)

@@ -13,8 +13,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.models.cost import Cost, FitLoad
 from margrave.models.entries import EntryKind
-from margrave.models.graphical.estimation import Operator, dot, minimize
-from margrave.models.graphical.fit import initial_potentials
+from margrave.models.graphical.estimation import Operator, dot, initial_potentials, minimize
 from margrave.models.local_consistency.model import PseudoMarginals
 from margrave.models.local_consistency.regions import RegionGraph, intersections, regions_of
 from margrave.models.protocol import SimpleFit
