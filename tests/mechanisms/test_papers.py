@@ -13,7 +13,7 @@ import pytest
 import margrave
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.errors import InputError
-from margrave.mechanisms import AIM, MECHANISMS, PEP, RAP
+from margrave.mechanisms import AIM, MECHANISMS, PEP, RAP, GEMPub, PMWPub, PrivPGD
 from margrave.mechanisms.published import PUBLISHED_FORMS
 from margrave.models import EntropyProjectionFit, GeneratorFit, GeneticFit, MaxEntropyFit
 from margrave.privacy import SeededRandomness
@@ -128,3 +128,12 @@ def test_other_parameters_are_of_no_form() -> None:
     for mechanism in (AIM(), RAP(), AIM.as_published(rounds=7), PEP.as_published(gamma=2.0)):
         assert "published_form" not in mechanism.config()
     assert RAP.as_published("Liu").form_in_use() != RAP.as_published().form_in_use()
+
+
+def test_the_numbers_of_the_papers() -> None:
+    assert AIM.as_published().fit.weights == "scale"
+    assert [GEMPub.as_published(p).rounds for p in ("", "few", "many")] == [100, 5, 150]
+    assert PMWPub.as_published().rounds == 100
+    hiding = PrivPGD.as_published("(hiding)").constraint_fraction
+    assert hiding == pytest.approx(PrivPGD.constraint_fraction_of_paper(2.5, 1e-5), abs=1e-3)
+    assert PrivPGD.as_published().constraint_fraction == Fraction(1, 25)

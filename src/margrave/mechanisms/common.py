@@ -145,7 +145,8 @@ class Mechanism(ABC):
     def published_form(cls, paper: str = "") -> PublishedForm:
         """Return the form of a paper; the text picks it as in ``as_published``, with the same errors."""
         forms = PUBLISHED_FORMS.get(cls.name, ())
-        fitting = [form for form in forms if paper in form.paper]
+        exact = [form for form in forms if paper == form.paper]
+        fitting = exact or [form for form in forms if paper in form.paper]
         if not forms:
             raise InputError(f"{cls.__name__} is of no paper.", remedy=f"Use {cls.__name__}().")
         if not fitting or (paper and len(fitting) > 1):
@@ -155,14 +156,18 @@ class Mechanism(ABC):
         return fitting[0]
 
     def form_in_use(self) -> PublishedForm | None:
-        """Return the paper's form that these parameters are, but for open ones; None if there is none."""
+        """Return the paper's form that these parameters are, but for open ones; None if there is none.
+
+        Of several it is the one with the fewest open parameters.
+        """
+        forms = [f for f in PUBLISHED_FORMS.get(self.name, ()) if self._has_form(f)]
+        return min(forms, key=lambda form: len(form.open_parameters), default=None)
+
+    def _has_form(self, form: PublishedForm) -> bool:
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        for form in PUBLISHED_FORMS.get(self.name, ()):
-            free = {n: v for n, v in values.items() if n in form.open_parameters}
-            published = self.as_published(form.paper, **free)
-            if all(getattr(published, n) == v for n, v in values.items() if n not in free):
-                return form
-        return None
+        free = {name: v for name, v in values.items() if name in form.open_parameters}
+        published = self.as_published(form.paper, **free)
+        return all(getattr(published, name) == v for name, v in values.items() if name not in free)
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return every marginal it may ask for: by default the downward closure of the workload."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -43,9 +43,8 @@ class PublishedForm:
     @property
     def open_parameters(self) -> frozenset[str]:
         """The parameters whose values do not change the form: also the inputs, and the size of the model."""
-        inputs = {"workload", "queries", "public", "constraints", "constraint_fraction"}
-        size = {"max_model_mb"} - self.parameters.keys()
-        return frozenset({*inputs - self.parameters.keys(), *size, *self.needs, *self.tuned})
+        inputs = {"workload", "queries", "public", "constraints", "max_model_mb"}
+        return frozenset({*inputs - self.parameters.keys(), *self.needs, *self.tuned})
 
 
 PGM = GraphicalFit(steps=16, empty_below=0.0)
@@ -68,9 +67,8 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "aim": (
         PublishedForm(
             "McKenna, Mullins, Sheldon, Miklau 2022",
-            {"penalty": "full", "column_error": None, "fit": PGM},
-            "measurements have weight 1 / scale² (paper: 1 / scale); the last fit has no warm "
-            "start; scores of large models use synthetic rows of the model",
+            {"penalty": "full", "column_error": None, "fit": replace(PGM, weights="scale")},
+            "the last fit has no warm start; scores of large models use synthetic rows of the model",
         ),
     ),
     "mst": (
@@ -161,7 +159,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
         ),
         PublishedForm(
             "Liu, Vietri, Wu 2021 (with past answers)",
-            {**QUERIES, "at_once": True},
+            {**QUERIES, "rounds": 100, "at_once": True},
             "a round's own answer counts once (their code: twice). The default passes over all "
             "answers up to 100 times per round, and its errors equal those of PEP",
             tuned=("rounds",),
@@ -178,7 +176,13 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             tuned=("rounds",),
         ),
     ),
-    "gem": (PublishedForm("Liu, Vietri, Wu 2021", {**QUERIES, "fit": NETWORK}, tuned=("rounds",)),),
+    "gem": (
+        PublishedForm(
+            "Liu, Vietri, Wu 2021",
+            {**QUERIES, "rounds": 100, "fit": NETWORK},
+            tuned=("rounds",),
+        ),
+    ),
     "rap": (
         PublishedForm(
             "Aydore et al. 2021",
@@ -219,8 +223,8 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "pmw-pub": (
         PublishedForm(
             "Liu, Vietri, Steinke, Ullman, Wu 2021",
-            {**QUERIES, "shrink": False, "anneal": False, "at_once": True},
-            "as `mwem`",
+            {**QUERIES, "rounds": 100, "shrink": False, "anneal": False, "at_once": True},
+            "as `mwem`; the rounds are in the grid of Liu, Vietri, Wu 2021 for MWEM with past answers",
             needs=("public",),
             tuned=("rounds",),
         ),
@@ -237,16 +241,26 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "gem-pub": (
         PublishedForm(
             "Liu, Vietri, Wu 2021",
-            {**QUERIES, "fit": NETWORK},
+            {**QUERIES, "rounds": 100, "fit": NETWORK},
             "the number of steps on public data (`pretraining`) is margrave's",
             needs=("public",),
             tuned=("rounds",),
+        ),
+        *(
+            PublishedForm(
+                f"Fuentes et al. 2024 ({how} rounds)",
+                {**QUERIES, "rounds": rounds, "fit": NETWORK},
+                "as above; the paper shows two numbers of rounds, on TITANIC 1 and 5",
+                needs=("public",),
+            )
+            for how, rounds in (("few", 5), ("many", 150))
         ),
     ),
     "jam-pgm": (
         PublishedForm(
             "Fuentes et al. 2024",
-            {"equal_weights": True, "fit": PGM},
+            {"equal_weights": True, "rounds": 30, "fit": PGM},
+            "the rounds are the default of the authors' code; "
             "a private row count is measured first; the open share of the model is the spent "
             "share of the budget, as in the paper's experiments (Algorithm 2 does not mention "
             "it); if the last round reads, the rest of the budget also measures that marginal; "
@@ -280,9 +294,13 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {"fit": ParticleFit.of_paper()},
             "a step leaves out runs of 16 particles; the steps of the projection, and its "
             "treatment of negative shares; targets are not drawn as particles; discrete noise on "
-            "shares of constraints; a share costs 1/25 of rho, and "
-            "`constraint_fraction=PrivPGD.constraint_fraction_of_paper(2.5, 1e-5)` uses the "
-            "paper's",
+            "shares of constraints; a share costs 1/25 of rho, which leaves the marginals more than the paper does",
+        ),
+        PublishedForm(
+            "Donhauser, Abad, Hulkund, Yang 2024 (hiding)",
+            {"constraint_fraction": Fraction(69, 200), "fit": ParticleFit.of_paper()},
+            "as above, except that the marginals get what the paper leaves them at (2.5, 1e-5); for other budgets "
+            "`PrivPGD.constraint_fraction_of_paper`; shares have slope 20 (paper: 5) unless `slope=5.0`",
         ),
     ),
     "privsyn": (
