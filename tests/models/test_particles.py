@@ -25,10 +25,12 @@ from margrave.models.particles import descent, kernels
 from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, simplex
 from margrave.models.particles.projection import (
+    PUBLISHED,
     ProjectedLines,
     directions_of,
     on_a_line,
     projected,
+    quantized,
 )
 from margrave.models.particles.targets import Target, signed_of, targets_of
 from margrave.models.specs import fit_of_spec
@@ -196,6 +198,45 @@ def test_a_projection_is_no_worse_than_the_recipe_of_the_paper(
     assert lines.distance(found, shares) <= 1.0005 * lines.distance(
         by_the_paper(lines, shares), shares
     )
+
+
+@pytest.mark.parametrize("excess", [0.0, 0.2])
+def test_the_published_projection_is_that_of_the_paper(excess: float) -> None:
+    """Also of shares that do not sum to one."""
+    points = grid(6, 5)
+    shares = noisy(points.shape[1], 0.03, 1) + excess / points.shape[1]
+    lines = own_lines(points, 30, seed=5)
+    rng = np.random.default_rng(5)
+    found = projected(points, shares, rng, directions=30, recipe=PUBLISHED)
+    distances = [lines.distance(w, shares) for w in (found, by_the_paper(lines, shares))]
+    assert distances[0] == pytest.approx(distances[1], rel=1e-3)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_published_targets_are_those_of_particles() -> None:
+    shares = np.array([0.5, 0.31, 0.19])
+    assert quantized(shares, 10) == pytest.approx([0.5, 0.3, 0.2])
+    domain = Domain.of({"a": 3, "b": 2})
+    noisy_counts = Transcript(
+        (measured(("a", "b"), [[40, -9], [20, 20], [9, 30]]), PublicTotal(100))
+    )
+    signed = [
+        signed_of(domain, noisy_counts, shifted=shifted)[0].shares.sum()
+        for shifted in (True, False)
+    ]
+    assert signed == pytest.approx([1.0, 1.1])
+    (target,) = targets_of(
+        Embedding.of(domain),
+        noisy_counts,
+        np.random.default_rng(0),
+        weighted=False,
+        directions=20,
+        consistent=False,
+        recipe=PUBLISHED,
+        particles=7,
+    )
+    assert (target.shares * 7) == pytest.approx(np.rint(target.shares * 7))
+    assert ParticleFit.of_paper().projection == PUBLISHED
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -292,9 +292,9 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
         PublishedForm(
             "Donhauser, Abad, Hulkund, Yang 2024",
             {"fit": ParticleFit.of_paper()},
-            "a step leaves out runs of 16 particles; the steps of the projection, and its "
-            "treatment of negative shares; targets are not drawn as particles; discrete noise on "
-            "shares of constraints; a share costs 1/25 of rho, which leaves the marginals more than the paper does",
+            "a step leaves out runs of 16 particles; the projection is on logits, exact for points on a line, and has "
+            "fewer directions for marginals of more than 20,000 cells; discrete noise on shares of constraints; "
+            "a share costs 1/25 of rho, which leaves the marginals more than the paper does",
         ),
         PublishedForm(
             "Donhauser, Abad, Hulkund, Yang 2024 (hiding)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -52,12 +52,13 @@ class ParticleFit(SimpleFit):
     the paper, or "equidistant", which takes far longer to settle where there are more than ten names. ``weighted``:
     marginals weigh as the inverse variance of their noise; False: all the same, as in the paper. ``make_consistent``:
     noisy marginals are first made to say the same of every column, by least squares; False: as they are, as in the
-    paper. ``penalties``: what else the records should be like; ``margrave.models.particles`` has ready ones, of which
+    paper. ``projection``: step 1 by a "quick" recipe, or by the "published" one with targets of as many particles.
+    ``penalties``: what else the records should be like; ``margrave.models.particles`` has ready ones, of which
     ``KeepShare``, ``HideShare`` and ``HideMean`` look up their targets among the answers. Answers on half-spaces
     serve as these targets alone; one that no penalty is about is kept, as by ``KeepShare``. ``warm_epochs``: those of
     a round, which goes on from the records of the round before.
 
-    The paper's descent is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
+    The paper's form is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
     defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
     particles, about 4 ns of one core each; memory: ``cells``.
 
@@ -88,6 +89,7 @@ class ParticleFit(SimpleFit):
     embedding: str = "ordered"
     weighted: bool = True
     make_consistent: bool = True
+    projection: Literal["quick", "published"] = "quick"
     penalties: tuple[Penalty | ConstraintPenalty, ...] = ()
     warm_epochs: int = 50
 
@@ -105,10 +107,11 @@ class ParticleFit(SimpleFit):
 
     @staticmethod
     def of_paper(**changed: Any) -> ParticleFit:
-        """Return the fit with the paper's descent, with some parameters changed."""
+        """Return the fit with the paper's projection and descent, with some parameters changed."""
         paper: dict[str, Any] = {
             "particles": MANY, "epochs": 1000, "optimizer": "adam", "batch": 5, "n_projections": 10,
             "update_fraction": 0.2, "rate": 0.1, "decay": 0.75, "weighted": False, "make_consistent": False,
+            "projection": "published",
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
 
@@ -135,6 +138,8 @@ class ParticleFit(SimpleFit):
             directions=self.n_directions,
             consistent=self.make_consistent,
             steps=STEPS if warm is None else steps,
+            recipe=self.projection,
+            particles=self.count(total),
         )
         ready = [
             Prepared(p, embedding) for p in with_targets(self.penalties, embedding, transcript)

@@ -25,6 +25,9 @@ MIN_DIRECTIONS = 12
 #: Steps of Adam.
 STEPS = 5000
 
+#: The recipes of a projection: margrave's, and that of PrivPGD's authors.
+QUICK, PUBLISHED = "quick", "published"
+
 
 @dataclass(frozen=True)
 class ProjectedLines:
@@ -69,16 +72,17 @@ def projected(
     *,
     directions: int = 200,
     steps: int = STEPS,
+    recipe: str = QUICK,
 ) -> FloatArray:
-    """Return the probability measure on ``points`` nearest to signed ``shares`` that sum to one.
+    """Return the probability measure on ``points`` nearest to signed ``shares``.
 
     minimize SW1(w, shares) over w >= 0, Σ w = 1, the integral over the sphere by ``directions`` drawn from it
 
     On a line it is exact: a monotone regression of the distribution function. Else Adam on logits, from the positive
-    part of the shares, each step by some of the directions in turn. Of d points, 200 · d places are kept.
+    part of the shares, each step by some of the directions in turn. Of d points, 200 · d places are kept. The
+    ``PUBLISHED`` recipe takes 1750 steps of all directions, each of which costs ten of these.
 
-    Source: Donhauser, Abad, Hulkund, Yang (2024), PrivPGD, Section 3.2, equation 5; they take 1750 steps of all
-    directions, each of which costs ten of these.
+    Source: Donhauser, Abad, Hulkund, Yang (2024), PrivPGD, Section 3.2, equation 5, and Appendix A.
     """
     # Directions of one step, in turn.
     directions_at_once = 20
@@ -92,13 +96,34 @@ def projected(
         return on_a_line(points[0], shares)
     count = min(directions, max(MIN_DIRECTIONS, ENTRIES // len(shares)))
     lines = ProjectedLines.of(points, directions_of(len(points), count, rng))
-    at_once = min(count, directions_at_once)
+    at_once = count if recipe == PUBLISHED else min(count, directions_at_once)
     taken = max(1, min(steps, int(max_positions / (at_once * len(shares)))))
     start = clip_and_rescale(shares) + min_share
+    rates = _published_rates() if recipe == PUBLISHED else _rates(taken)
     found: FloatArray = _descend(
-        lines.order, lines.gaps, shares, start / start.sum(), taken, at_once
+        lines.order, lines.gaps, shares, start / start.sum(), rates, at_once
     )
     return found
+
+
+def _rates(steps: int) -> FloatArray:
+    """Return the rates of the steps, from 0.3 to 0.0003."""
+    rates = np.full(steps, 0.001 ** (1.0 / steps))
+    rates[0] = 0.3
+    return np.asarray(np.multiply.accumulate(rates), dtype=np.float64)
+
+
+def _published_rates() -> FloatArray:
+    """Return the paper's: 0.1, times 0.8 after every 100 steps."""
+    return np.asarray(0.1 * 0.8 ** (np.arange(1750) // 100), dtype=np.float64)
+
+
+def quantized(shares: FloatArray, particles: int) -> FloatArray:
+    """Return shares that are multiples of 1 / particles: each rounded down or up, the largest rests up."""
+    counts = np.floor(shares * particles)
+    missing = particles - int(counts.sum())
+    counts[np.argsort(counts - shares * particles, kind="stable")[:missing]] += 1.0
+    return np.asarray(counts / particles, dtype=np.float64)
 
 
 def on_a_line(line: FloatArray, shares: FloatArray) -> FloatArray:
@@ -125,13 +150,13 @@ def on_a_line(line: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
-def _descend(order, gaps, shares, start, steps, at_once):  # type: ignore[no-untyped-def]
-    """Adam on the logits of a distribution, from ``start``; the rate falls from 0.3 to 0.0003."""
+def _descend(order, gaps, shares, start, rates, at_once):  # type: ignore[no-untyped-def]
+    """Adam on the logits of a distribution, from ``start``, one step per rate."""
     count, n = order.shape
     logits, weights = np.log(start), start.copy()
     mean, square, gradient, signed = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
-    fade, fade_squares, rate, at = 1.0, 1.0, 0.3, 0
-    for _ in range(steps):
+    fade, fade_squares, at = 1.0, 1.0, 0
+    for rate in rates:
         gradient[:] = 0.0
         for _line in range(at_once):
             above = 0.0
@@ -166,5 +191,4 @@ def _descend(order, gaps, shares, start, steps, at_once):  # type: ignore[no-unt
             total += weights[k]
         for k in range(n):
             weights[k] /= total
-        rate *= 0.001 ** (1.0 / steps)
     return weights

@@ -16,7 +16,7 @@ from margrave.marginal.consistency import SignedMeasure, agreeing
 from margrave.marginal.counting import THREADS
 from margrave.marginal.simplex import shares_within
 from margrave.models.particles.embedding import Embedding
-from margrave.models.particles.projection import STEPS, projected
+from margrave.models.particles.projection import PUBLISHED, QUICK, STEPS, projected, quantized
 from margrave.models.precision_means import PrecisionMeans, column_mean
 from margrave.models.terms import Evidence, Term, refuse_maps, terms_of
 from margrave.structural_zeros import joined
@@ -60,19 +60,23 @@ def targets_of(
     directions: int,
     consistent: bool = True,
     steps: int = STEPS,
+    recipe: str = QUICK,
+    particles: int = 0,
 ) -> list[Target]:
     """Return a target for every marginal that was measured, or read from public data.
 
     ``weighted``: a target's weight is the inverse variance of its cells' noise, that of the most exact one being 1;
     without, all weigh the same. ``consistent``: marginals are made to agree on columns first (``agreeing``).
-    ``directions`` and ``steps`` are those of ``projected``.
+    ``directions``, ``steps`` and ``recipe`` are those of ``projected``. With the ``PUBLISHED`` one, shares are
+    projected as they are, whatever their sum, and a target is the distribution of so many ``particles``.
     """
     # Share of the mass below which cells are dropped.
     min_mass_share = 1e-9
     # Cells below which a thread takes longer to start than the projections.
     max_serial_cells = 100
     refuse_queries(transcript)
-    signed = signed_of(embedding.domain, transcript)
+    published = recipe == PUBLISHED
+    signed = signed_of(embedding.domain, transcript, shifted=consistent or not published)
     agreed = agreeing(embedding.domain, signed) if consistent else signed
     found = [s for s in agreed if len(embedding.coordinates(s.clique))]
     least = min((s.scale for s in found), default=1.0)
@@ -80,7 +84,11 @@ def targets_of(
 
     def target(signed: SignedMeasure, own: np.random.Generator) -> Target:
         points = embedding.cells(signed.clique, signed.cells)
-        shares = projected(points, signed.shares, own, directions=directions, steps=steps)
+        shares = projected(
+            points, signed.shares, own, directions=directions, steps=steps, recipe=recipe
+        )
+        if published:
+            shares = quantized(shares, particles)
         kept = shares >= min(min_mass_share, float(shares.max()))
         weight = (least / signed.scale) ** 2 if weighted else 1.0
         coordinates = embedding.coordinates(signed.clique)
@@ -94,12 +102,14 @@ def targets_of(
         return list(pool.map(target, found, streams))
 
 
-def signed_of(domain: Domain, transcript: Transcript) -> list[SignedMeasure]:
+def signed_of(
+    domain: Domain, transcript: Transcript, *, shifted: bool = True
+) -> list[SignedMeasure]:
     """Return the marginals of a transcript, each once: repeats are averaged with weights 1 /
     variance.
 
     Groups of merged codes are shared among their codes as the measurements of that column imply, or
-    equally. Impossible cells are dropped, and the rest is shifted by one amount to sum to the
+    equally. Impossible cells are dropped, and the rest is ``shifted`` by one amount to sum to the
     number of records.
     """
     total = transcript.total()
@@ -108,15 +118,16 @@ def signed_of(domain: Domain, transcript: Transcript) -> list[SignedMeasure]:
         *whole,
         *_spread(domain, whole, [m for m in transcript.evidence if not m.query.is_identity]),
     ]
-    return [_signed(domain, term, total) for term in terms]
+    return [_signed(domain, term, total, shifted) for term in terms]
 
 
-def _signed(domain: Domain, term: Term, total: float) -> SignedMeasure:
+def _signed(domain: Domain, term: Term, total: float, shifted: bool) -> SignedMeasure:
     inside = [z for z in domain.zeros if set(z.clique) <= set(term.clique)]
     possible = joined(inside, term.clique, domain.size).reshape(-1)
     cells = np.flatnonzero(possible)
     shares = term.values.reshape(-1)[cells] / total
-    shares = shares + (1.0 - shares.sum()) / len(shares)
+    if shifted:
+        shares = shares + (1.0 - shares.sum()) / len(shares)
     return SignedMeasure(term.clique, cells, shares, term.scale)
 
 
