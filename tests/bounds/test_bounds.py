@@ -306,18 +306,29 @@ def one_round(
     scale: float,
     claim_sensitivity: float = 1.0,
     claim_scale: float = 1.0,
+    margin: float | None = None,
 ) -> tuple[Transcript, tuple[Hindsight, ...]]:
-    """A choice by the exponential mechanism (its Gumbel form), the measurement, and what is remembered of them."""
+    """A choice by the exponential mechanism (its Gumbel form), the measurement, and what is remembered of them.
+
+    With a margin it is the generalized one.
+    """
     penalties = np.array([np.sqrt(2 / np.pi) * scale * DOMAIN.cells(c) for c in CANDIDATES])
     gaps = np.array([l1(TRUE.project(c).values - ESTIMATES[c]) for c in CANDIDATES])
     sensitivity = float(WEIGHTS.max())
-    scores = epsilon * WEIGHTS * (gaps - penalties) / (2 * sensitivity)
+    terms = {"weight": WEIGHTS, "penalty": penalties}
+    scores = WEIGHTS * (gaps - penalties)
+    if margin is not None:
+        scores -= WEIGHTS * margin
+        apart = np.subtract.outer(scores, scores) / np.add.outer(WEIGHTS, WEIGHTS)
+        scores, sensitivity = apart.min(axis=1), 1.0
+        terms |= {"margin": np.full(len(WEIGHTS), margin)}
+    scores = epsilon * scores / (2 * sensitivity)
     chosen = CANDIDATES[int(np.argmax(scores + rng.gumbel(size=len(scores))))]
     answer = TRUE.project(chosen).values + discrete(rng, scale, DOMAIN.shape(chosen))
     entries = (
         Selection(
             tuple(CANDIDATES), chosen, epsilon, sensitivity * claim_sensitivity, Fraction(1, 8),
-            {"weight": WEIGHTS, "penalty": penalties},
+            terms,
         ),
         measurement(chosen, answer, scale * claim_scale),
     )  # fmt: skip
@@ -325,14 +336,18 @@ def one_round(
     return Transcript(entries), (Hindsight(0, l1(answer - ESTIMATES[chosen]), drift),)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.02, 0.3, 5.0])
+@pytest.mark.parametrize(
+    ("epsilon", "margin"), [(1e-3, None), (0.02, None), (0.3, None), (5.0, None), (0.3, 30.0)]
+)
 @pytest.mark.parametrize("paper", [False, True])
-def test_unsupported_bounds_hold_for_all_candidates_at_once(epsilon: float, paper: bool) -> None:
+def test_unsupported_bounds_hold_for_all_candidates_at_once(
+    epsilon: float, paper: bool, margin: float | None
+) -> None:
     """One choice and one measurement carry the bounds of all that were not chosen: they hold together, even alone."""
     rng = np.random.default_rng(7)
     missed, told = 0, 0
     for _ in range(300):
-        made = release(*one_round(rng, epsilon, 5.0), model=FLAT)
+        made = release(*one_round(rng, epsilon, 5.0, margin=margin), model=FLAT)
         found = [b for b in made.bounds(CANDIDATES, level=0.8, paper=paper) if not b.supported]
         told += len(found)
         errors = [l1(TRUE.project(b.clique).values - FLAT.project(b.clique).values) for b in found]
@@ -379,17 +394,20 @@ def test_a_choice_that_overlooks_the_worst_is_allowed_for_and_half_the_sensitivi
     assert not consistent(sum(overlooks(rng, 0.5) for _ in range(400)), 400, 0.05)
 
 
-def test_the_papers_unsupported_form_by_hand() -> None:
-    made = release(*one_round(np.random.default_rng(9), 0.5, 5.0), model=FLAT)
+@pytest.mark.parametrize("margin", [None, 30.0])
+def test_the_papers_unsupported_form_by_hand(margin: float | None) -> None:
+    made = release(*one_round(np.random.default_rng(9), 0.5, 5.0, margin=margin), model=FLAT)
     selection, answer = made.transcript.selections[0], made.transcript.measurements[0]
     c, told = selection.candidates.index(selection.chosen), made.hindsight[0]
-    penalties, lambda_1, lambda_2 = selection.terms["penalty"], np.sqrt(2 * np.log(40)), np.log(40)
+    penalties = selection.terms["penalty"] + (margin or 0.0)
+    lambda_1, lambda_2 = np.sqrt(2 * np.log(40)), np.log(40)
     for b in made.bounds(CANDIDATES, paper=True):
         if not b.supported:
             i = CANDIDATES.index(b.clique)
             right = WEIGHTS[c] * (told.surprise + lambda_1 * 5.0 * np.sqrt(answer.values.size))
             right += WEIGHTS[i] * penalties[i] - WEIGHTS[c] * penalties[c]
-            right += 2 * 3.0 / 0.5 * (np.log(6) + lambda_2)
+            unit = 3.0 if margin is None else WEIGHTS[c] + WEIGHTS[i]
+            right += 2 * unit / 0.5 * (np.log(6) + lambda_2)
             assert b.records == pytest.approx(right / WEIGHTS[i] + told.drift[i])
 
 

@@ -307,6 +307,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "aim": [("a", "b", "c")],
     "aim pairs": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim few rows": [("a", "b", "c")],
+    "aim generalized": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim full": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim small": [("a",), ("b", "c")],

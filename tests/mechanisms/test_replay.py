@@ -25,7 +25,7 @@ from margrave.accounting import (
 )
 from margrave.mechanisms import MECHANISMS, Independent, Mechanism
 from margrave.mechanisms.common import build_release
-from margrave.privacy import Gaussian, MarginalGap, gate, noise
+from margrave.privacy import Gaussian, MarginalGap, RelativeGap, gate, noise
 from margrave.privacy.noise import NoisePrice
 from margrave.privacy.requests import request
 from margrave.release import Release
@@ -107,6 +107,7 @@ def check_random_neighbors(cases: list[str], unit: Unit, recordings: int, seed: 
 ATTAINED: dict[str, tuple[float, float, float]] = {
     "aim": (0.999, 0.4, 0.9),
     "aim pairs": (0.999, 0.95, 0.9),
+    "aim generalized": (0.999, 0.4, 0.9),
     "mst unmerged": (0.999, 0.9, 0.8),
     "mwem-pgm pairs": (0.999, 0.95, 0.7),
     "independent": (0.999, 0.0, 0.999),
@@ -258,6 +259,9 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, Unit, str, fl
     "the least weight as the bound": (
         lambda patch: patch.setattr(MarginalGap, "lipschitz", property(lambda s: min(s.weights.values()))),
         "aim uneven", AddRemoveRow(), "select", 1.5,
+    ),
+    "relative scores taken to move by half": (
+        lambda patch: patch.setattr(RelativeGap, "lipschitz", 0.5), "aim generalized", AddRemoveRow(), "select", 1.5,
     ),
     "a score of squares": (squared_gaps, "mst unmerged", AddRemoveRow(), "select", 1.5),
     "several marginals for the price of one": (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margrave.accounting import sensitivity
+from margrave.accounting import AddRemoveRow, Budget, ReplaceRow, Unit, sensitivity
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, LinearMap, closure
-from margrave.privacy import Improvement, MarginalGap
+from margrave.privacy import Improvement, MarginalGap, RelativeGap, SeededRandomness, protect
 from margrave.privacy.scores import MAX_EXACT_TOTAL, grid_gaps
 from margrave.types import FloatArray, IntArray
 from tests.support.tiny_table import UNITS, TinyTable, neighbors, tiny_domain
@@ -285,3 +285,68 @@ def test_without_anything_to_read_an_improvement_is_a_gap() -> None:
     wrong = Improvement(estimates, {CANDIDATES[0]: np.zeros(99)}, gap.weights, gap.penalties)
     with pytest.raises(InputError):
         wrong.check(DOMAIN, CANDIDATES)
+
+
+# The generalized exponential mechanism.
+
+
+def random_relative(rng: np.random.Generator) -> RelativeGap:
+    """Random parts, with weights that differ by powers of ten."""
+    gap = random_gap(rng)
+    estimates = {c: rng.uniform(-1, 4, DOMAIN.shape(c)) for c in CANDIDATES}
+    weights = {c: w * 10.0 ** int(rng.integers(-2, 3)) for c, w in gap.weights.items()}
+    return RelativeGap(estimates, weights, gap.penalties, margin=float(rng.uniform(0, 9)))
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_relative_scores_are_the_formula_rounded_down(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    score, (table, _) = random_relative(rng), neighbors(UNITS[0], rng)
+    raised = {c: p + score.margin for c, p in score.penalties.items()}
+    q = by_hand(MarginalGap(score.estimates, score.weights, raised), table)
+    w = [Fraction(score.weights[c]) for c in CANDIDATES]
+    exact = [
+        min((a - b) / (v + u) for b, u in zip(q, w, strict=True)) for a, v in zip(q, w, strict=True)
+    ]
+    values, grid = score(CANDIDATES, table.count(CANDIDATES))
+    assert [Fraction(v) * grid for v in values] == [
+        Fraction(math.floor(e * 1024), 1024) for e in exact
+    ]
+    assert max(values) == 0
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@given(seed=st.integers(0, 2**32), worst=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_relative_scores_move_by_the_l1_change_at_most(unit: Unit, seed: int, worst: bool) -> None:
+    rng = np.random.default_rng(seed)
+    score, limit = random_relative(rng), sensitivity(unit).l1
+    one, other = (
+        t.bounded(3) if t.persons and t.schema.person else t
+        for t in neighbors(unit, rng, worst=worst)
+    )
+    (values, grid), (others, _) = (score(CANDIDATES, t.count(CANDIDATES)) for t in (one, other))
+    assert max(abs(v - w) * grid for v, w in zip(values, others, strict=True)) <= limit
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_gate_prices_relative_scores_by_the_unit_alone(unit: Unit) -> None:
+    """The largest weight, 3000, has no part in it; an uneven weight does not hide the worst candidate."""
+    table, _ = neighbors(unit, np.random.default_rng(0))
+    one, other, *_ = [c for c in CANDIDATES if len(c) == 1]
+    far = {one: np.full(DOMAIN.shape(one), 5000.0), other: np.zeros(DOMAIN.shape(other))}
+    score = RelativeGap(far, {one: 1.0, other: 3000.0}, dict.fromkeys(far, 0.0))
+    budget = Budget.zcdp(Fraction(1, 8))
+    with protect(table, unit=unit, budget=budget, randomness=SeededRandomness(0)) as private:
+        private.select([one, other], score, rho=private.rho)
+        (entry,) = private.transcript.selections
+    assert (entry.sensitivity, entry.epsilon) == (sensitivity(unit).l1, 1.0)
+    assert entry.terms["margin"].tolist() == [0.0, 0.0]
+
+
+def test_the_margin_of_the_paper() -> None:
+    """2 ln(k / 0.05) / epsilon, with epsilon = 1 at rho = 1/8, in units of the L1 sensitivity."""
+    for unit, moved in ((AddRemoveRow(), 1), (ReplaceRow(), 2)):
+        expected = 2 * moved * math.log(10 / 0.05)
+        assert RelativeGap.margin_for(10, Fraction(1, 8), unit) == pytest.approx(expected)

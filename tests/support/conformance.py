@@ -257,6 +257,7 @@ CASES: dict[str, Make] = {
     "aim": lambda d: AIM(column_error=None),
     "aim pairs": lambda d: AIM(workload=pairs(d), column_error=None),
     "aim few rows": lambda d: AIM(),
+    "aim generalized": lambda d: AIM(workload=uneven(d), generalized=True, column_error=None),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),

@@ -16,7 +16,7 @@ from margrave.errors import InputError
 from margrave.mechanisms import Independent, Mechanism
 from margrave.mechanisms.common import PlannedMeasurement, build_release, one_way
 from margrave.models import FITS, Fit, GraphicalFit, Model, ModelState
-from margrave.privacy import Dependence, Gaussian, Improvement, MarginalGap
+from margrave.privacy import Dependence, Gaussian, Improvement, MarginalGap, RelativeGap
 from margrave.privacy.noise import NoisePrice
 from margrave.release import Release
 from margrave.schema import Schema
@@ -320,9 +320,16 @@ def improvement(domain: Domain, candidates: list[Clique]) -> Improvement:
     return Improvement(zeros, publics, ones, ones)
 
 
+def relative(domain: Domain, candidates: list[Clique]) -> RelativeGap:
+    zeros = {c: np.zeros(domain.shape(c)) for c in candidates}
+    weights = {c: 3.0**i for i, c in enumerate(candidates)}
+    return RelativeGap(zeros, weights, dict.fromkeys(candidates, 2.5), margin=7.0)
+
+
 def test_every_score_passes() -> None:
     check_score(gap_of(MarginalGap))
     check_score(improvement)
+    check_score(relative)
     check_score(lambda domain, candidates: Dependence())
 
 

@@ -57,18 +57,21 @@ class Round:
 
         c is the selected one, ``error_c`` bounds the distance of its own estimate, ``gap`` is how
         far below the best score a selection can fall, and ``drift_r`` how far the model has moved
-        since. NaN if unknown.
+        since. A score of the generalized exponential mechanism ("margin") is a difference of two
+        over the sum of their weights. NaN if unknown.
         """
         s, m = self.selection, self.measurement
         beneath = tail_bounds.paper_l1_beneath if paper else tail_bounds.l1_beneath
         gap = tail_bounds.paper_choice_gap if paper else tail_bounds.choice_gap
         error = beneath(self.hindsight.surprise, m.scale, m.values.size, chances.answer)
-        weight, penalty = s.terms["weight"], s.terms["penalty"]
+        weight, penalty = s.terms["weight"], s.terms["penalty"] + s.terms.get("margin", 0.0)
         c = s.candidates.index(s.chosen)
         many = len(s.candidates) + len(s.readable)
         # from a reading's score the public marginal's distance is taken off, which is unknown, and not negative
         taken_off = 0.0 if s.public else penalty[c]
-        best = weight[c] * (error - taken_off) + gap(many, s.epsilon, s.sensitivity, chances.choice)
+        unit = weight[c] + weight if "margin" in s.terms else 1.0
+        beneath_best = gap(many, s.epsilon, s.sensitivity, chances.choice) * unit
+        best = weight[c] * (error - taken_off) + beneath_best
         return np.asarray(
             np.maximum(penalty + best / weight, 0.0) + self.hindsight.drift, dtype=np.float64
         )
@@ -106,7 +109,7 @@ def _bounds_candidates(selection: Selection, measurement: Measurement) -> bool:
         return False
     return bool(
         (terms["weight"] > 0).all()
-        and np.isfinite(terms["penalty"]).all()
+        and np.isfinite(terms["penalty"] + terms.get("margin", 0.0)).all()
         and selection.epsilon > 0
     )
 

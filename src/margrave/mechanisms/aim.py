@@ -13,10 +13,11 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, budget_factor, expected_error
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, FloatArray, Generator
 from margrave.workload import Workload
@@ -45,6 +46,8 @@ class AIM(Mechanism):
         column_error: Columns are measured again if their mean expected projected error is above this
             share of the row count, and the budget of a round grows by the same factor. None, the paper's form,
             never measures them again. It applies if there are four rounds or more per column.
+        generalized: Select by the generalized exponential mechanism, which the paper mentions. Its
+            noise follows the weight of each marginal, not the largest.
         fit: Any estimator.
 
     Privacy:
@@ -69,6 +72,9 @@ class AIM(Mechanism):
     )
     column_error: float | None = option(
         0.4, "Largest error of columns before other marginals, as a share of the rows.", above=0
+    )
+    generalized: bool = option(
+        False, "Select by the generalized exponential mechanism, for uneven weights."
     )
     fit: Fit = field(default_factory=GraphicalFit)
 
@@ -123,8 +129,10 @@ class AIM(Mechanism):
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = expected_error(self.penalty, estimates, scale, left)
             weights = {r: relevance[r] for r in candidates}
-            score = MarginalGap(estimates, weights=weights, penalties=noise)  # Equation 1
-            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)  # Select
+            for_choosing, general = (1 - self.alpha) * rho, self.generalized
+            chosen = select_marginal(  # Select, by Equation 1
+                private, estimates, weights, noise, rho=for_choosing, generalized=general
+            )
             private.measure([chosen], Gaussian(rho=self.alpha * rho))  # Measure
             memory.note(estimates, private.transcript)
             state = self.fit.update(state, private.transcript, rng=rng)  # Estimate

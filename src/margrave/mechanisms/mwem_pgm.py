@@ -9,9 +9,10 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, Generator
 from margrave.workload import Workload
@@ -33,6 +34,8 @@ class MWEMPGM(Mechanism):
             paper's form: no limit but what can be estimated at all, ``MAX_MODEL_MB``.
         growing: Round t of T allows t / T of ``max_model_mb``, as in the authors' runs.
         alpha: The share of a round's budget that measures. The rest selects.
+        generalized: Select by the generalized exponential mechanism. Its noise follows the weight
+            of each marginal, not the largest.
         fit: Any estimator.
 
     Privacy:
@@ -48,6 +51,9 @@ class MWEMPGM(Mechanism):
     max_model_mb: float | None = option(80.0, "Size of the model at most, in MB.", above=0)
     growing: bool = option(False, "Let the size limit grow to its value round by round.")
     alpha: Fraction = option(Fraction(1, 2), "Share of a round's budget that measures.", share=True)
+    generalized: bool = option(
+        False, "Select by the generalized exponential mechanism, for uneven weights."
+    )
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "mwem-pgm"
@@ -99,12 +105,14 @@ class MWEMPGM(Mechanism):
             within = capacity.within(workload.cliques, measured, open_share)
             candidates = within or one_way(domain)
             estimates = model.answer(candidates, rng=rng, scale=scale)
-            score = MarginalGap(
+            chosen = select_marginal(
+                private,
                 estimates,
                 weights={r: workload.weights.get(r, 1.0) for r in candidates},
                 penalties={r: float(domain.possible(r)) for r in candidates},
+                rho=(1 - self.alpha) * rho,
+                generalized=self.generalized,
             )
-            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)  # select
             private.measure([chosen], Gaussian(rho=self.alpha * rho))  # measure
             memory.note(estimates, private.transcript)
             state = self.fit.update(state, private.transcript, rng=rng)

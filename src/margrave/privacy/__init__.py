@@ -7,6 +7,7 @@ from margrave.privacy.gate import Private
 from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian, Randomness, SeededRandomness, SystemRandomness
 from margrave.privacy.protection import protect
+from margrave.privacy.relative_gap import RelativeGap
 from margrave.privacy.scores import GridScores, Improvement, MarginalGap, QueryGap, Score
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Private",
     "QueryGap",
     "Randomness",
+    "RelativeGap",
     "Score",
     "SeededRandomness",
     "SystemRandomness",

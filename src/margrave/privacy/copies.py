@@ -11,7 +11,7 @@ custodian vouched for its type, and the certificate names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import index
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from margrave.marginal.linear_queries import BoolMatrix
 from margrave.privacy.dependence import Dependence
 from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian
+from margrave.privacy.relative_gap import RelativeGap
 from margrave.privacy.scores import Improvement, MarginalGap, QueryGap, Score
 from margrave.schema.column_queries import (
     ClippedSum,
@@ -108,9 +109,9 @@ def own_score(
     """Copy the library's own scores, for the candidates only; return one that was vouched for as it is."""
     if is_exactly(score, vouched):
         return score
-    known = (MarginalGap, Improvement, Dependence)
+    known = (MarginalGap, Improvement, Dependence, RelativeGap)
     _check_type("score", score, known, VOUCHING.format(type(score).__name__))
-    assert isinstance(score, MarginalGap | Improvement | Dependence)
+    assert isinstance(score, MarginalGap | Improvement | Dependence | RelativeGap)
     if isinstance(score, Dependence):
         return Dependence(_mapped(score.left, _names, candidates), replaces_rows(unit))
     estimates = _mapped(score.estimates, _floats, candidates)
@@ -119,6 +120,8 @@ def own_score(
         return Improvement(
             estimates, _mapped(score.publics, _floats, candidates), weights, penalties
         )
+    if isinstance(score, RelativeGap):
+        return RelativeGap(estimates, weights, penalties, _number(score.margin))
     return MarginalGap(estimates, weights, penalties, own_query(score.query))
 
 
@@ -151,6 +154,38 @@ def own_half_space(query: HalfSpace) -> HalfSpace:
     own = own_single_query(query)
     assert isinstance(own, HalfSpace)
     return own
+
+
+def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
+    """Return a score's public parts; InputError where another formula's have the names that error
+    bounds go by.
+
+    A bound on what was passed over solves the score for the distance, which it can of these formulas alone.
+    """
+    terms = {
+        str(name): np.asarray(values, dtype=np.float64)
+        for name, values in score.terms(candidates).items()
+    }
+    if any(values.shape != (len(candidates),) for values in terms.values()):
+        raise InputError("The terms of the score are not one number per candidate.")
+    bounded = is_exactly(score, (MarginalGap, Improvement, RelativeGap))
+    if not bounded and not terms.keys().isdisjoint(("weight", "penalty", "margin")):
+        raise InputError(
+            f'The terms of {type(score).__name__} are named "weight", "penalty" or "margin", as those of'
+            " MarginalGap, of which error bounds are made.",
+            remedy="Use other names: no error bound exists for another score.",
+        )
+    return terms
+
+
+def readable_of(score: Score, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
+    """Return the candidates that can be read from public data instead; InputError for others."""
+    readable = tuple(score.readable(candidates))
+    if not set(readable) <= set(candidates):
+        raise InputError(
+            "The score reads marginals that are not candidates.", remedy="Name candidates only."
+        )
+    return readable
 
 
 def voucher(score: Score, vouched: Collection[type]) -> str:

@@ -44,8 +44,8 @@ class Score(Protocol):
     def terms(self, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
         """Return the public parts, one number per candidate, for the transcript.
 
-        Those of ``MarginalGap`` and ``Improvement``, "weight" and "penalty", are read for error bounds: a score of
-        another formula has other names for its own (``terms_of``).
+        "weight", "penalty" and "margin" are read for error bounds: a score of another formula than the library's
+        has other names for its own (``terms_of``).
         """
         ...
 
@@ -244,39 +244,6 @@ class Improvement:
         finer = [int(part.grid / grid) for part in parts]
         values = tuple(v * f for part, f in zip(parts, finer, strict=True) for v in part.values)
         return GridScores(values, grid)
-
-
-def terms_of(score: Score, candidates: Sequence[Clique]) -> dict[str, FloatArray]:
-    """Return a score's public parts; InputError where another formula's have the names that error
-    bounds go by.
-
-    A bound on what was passed over solves the score for the distance, which it can of these two formulas alone.
-    """
-    terms = {
-        str(name): np.asarray(values, dtype=np.float64)
-        for name, values in score.terms(candidates).items()
-    }
-    if any(values.shape != (len(candidates),) for values in terms.values()):
-        raise InputError("The terms of the score are not one number per candidate.")
-    if type(score) not in (MarginalGap, Improvement) and not terms.keys().isdisjoint(
-        ("weight", "penalty")
-    ):
-        raise InputError(
-            f'The terms of {type(score).__name__} are named "weight" or "penalty", as those of MarginalGap,'
-            " of which error bounds are made.",
-            remedy="Use other names: no error bound exists for another score.",
-        )
-    return terms
-
-
-def readable_of(score: Score, candidates: Sequence[Clique]) -> tuple[Clique, ...]:
-    """Return the candidates that can be read from public data instead; InputError for others."""
-    readable = tuple(score.readable(candidates))
-    if not set(readable) <= set(candidates):
-        raise InputError(
-            "The score reads marginals that are not candidates.", remedy="Name candidates only."
-        )
-    return readable
 
 
 @dataclass(frozen=True, eq=False)

@@ -253,7 +253,9 @@ def _of_sensitivity(choice: Selection, moves: Moves, unit: Unit) -> Iterator[str
         return
     readable = set(choice.readable)
     sides = [2 if r in readable else 1 for r in choice.candidates]
-    least = moves.l1 * max(float(w) * s for w, s in zip(weights, sides, strict=True))
+    largest = max(float(w) * s for w, s in zip(weights, sides, strict=True))
+    # scores of the generalized exponential mechanism are relative to their weights
+    least = moves.l1 * (1.0 if "margin" in choice.terms else largest)
     if not choice.sensitivity >= least * (1 - 2.0**-50):
         yield f"states the sensitivity {choice.sensitivity:g}; its weights imply {least:g}."
 

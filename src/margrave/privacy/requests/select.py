@@ -19,6 +19,8 @@ from margrave.privacy.copies import (
     own_half_space_gap,
     own_queries,
     own_score,
+    readable_of,
+    terms_of,
     voucher,
 )
 from margrave.privacy.exponential import epsilon_of, temperature_of
@@ -32,7 +34,7 @@ from margrave.privacy.requests.request import (
     place,
     queries_in_words,
 )
-from margrave.privacy.scores import QueryGap, Score, lipschitz_of, readable_of, terms_of
+from margrave.privacy.scores import QueryGap, Score, lipschitz_of
 from margrave.transcript import HalfSpaceSelection, QuerySelection, Selection
 from margrave.types import Clique, FloatArray
 
