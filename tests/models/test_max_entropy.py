@@ -23,7 +23,7 @@ from margrave.models.max_entropy.density import LogPosterior, log_partition, mom
 from margrave.models.max_entropy.diagnostics import mixing
 from margrave.models.max_entropy.laplace import laplace
 from margrave.models.max_entropy.nuts import Chains
-from margrave.models.max_entropy.sufficient import sufficient
+from margrave.models.max_entropy.sufficient import of_canonical_queries, sufficient
 from margrave.models.max_entropy.transport import fit_transport, from_cells, to_cells, weights_of
 from margrave.models.max_entropy.tree import layout
 from margrave.models.terms import Term
@@ -161,6 +161,55 @@ def test_without_noise_the_sufficient_statistics_are_the_counts(
     assert np.abs(around.var(0) / np.diag(found.covariance) - 1).max() < 0.16
     if not public:
         assert abs(np.var([n.total for n in noisy]) / found.total_variance - 1) < 0.16
+
+
+@pytest.mark.parametrize("zeros", [(), (ZEROS,)])
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("name", CLIQUES)
+def test_one_cell_for_each_canonical_query_determines_them(
+    name: str, public: bool, zeros: tuple[StructuralZeros, ...]
+) -> None:
+    domain, rng = domain_of(*zeros), np.random.default_rng(5)
+    canonical = Canonical(domain, CLIQUES[name], REFERENCE)
+    records = every_record(domain)
+    drawn = records[rng.integers(0, len(records), 400)]
+    inner = (CLIQUES[name][0][0],)
+    tables = {c: count(domain, drawn, c) for c in (*CLIQUES[name], inner)}
+    terms = [Term(c, t, np.full(t.shape, 2.0)) for c, t in tables.items()]
+    found = of_canonical_queries(canonical, terms, public_total=public)
+    known = [np.isfinite(t.scales) for t in found]
+    assert [t.clique for t in found] == list(CLIQUES[name])
+    if not zeros:
+        assert sum(k.sum() for k in known) == canonical.size + (0 if public else len(found))
+    spoiled = [replace(t, values=np.where(k, t.values, 1e6)) for t, k in zip(found, known)]
+    exact = queries_of(canonical, drawn).sum(0)
+    made = sufficient(canonical, spoiled, 400.0 if public else None)
+    assert np.abs(made.mean - exact).max() < 1e-9
+    assert made.total == pytest.approx(400)
+
+
+def test_the_noise_of_canonical_queries_is_that_of_their_cells() -> None:
+    """ŝ = B (cells), so K = scale² B Bᵀ, for B from two columns by hand; all cells together say more."""
+    domain = Domain(("a", "b"), (2, 2))
+    canonical = Canonical(domain, (("a", "b"),), {"a": 0, "b": 0})
+    term = Term(("a", "b"), np.array([[40.0, 10], [20, 30]]), np.full((2, 2), 3.0))
+    few = of_canonical_queries(canonical, [term], public_total=True)
+    by_cells = np.array([[1, 0, 1], [0, 1, 1], [0, 0, 1]])  # a=1, b=1, both; of cells 10, 01, 11
+    some, every = (sufficient(canonical, terms, 100.0) for terms in (few, [term]))
+    assert np.abs(some.covariance - 9 * by_cells @ by_cells.T).max() < 1e-9
+    assert np.abs(some.mean - [50, 40, 30]).max() < 1e-9
+    assert (np.diag(every.covariance) < np.diag(some.covariance) - 0.5).all()
+
+
+@pytest.mark.parametrize("queries", ["all", "canonical"])
+def test_a_fit_of_canonical_queries_does_not_use_the_reference_cell(queries: str) -> None:
+    fit = MaxEntropyFit(sampler="laplace", reference="first", queries=queries)  # type: ignore[arg-type]
+    found = [
+        fit(Domain.of({"a": 2}), one_column([first, 60], 5.0, 100), rng=np.random.default_rng(0))
+        for first in (40, 80)
+    ]
+    one, other = (model.project(("a",)).values for model in found)
+    assert (np.abs(one - other).max() < 1e-6) == (queries == "canonical")
 
 
 def one_column(values: list[int], scale: float, public: int | None = None) -> Transcript:

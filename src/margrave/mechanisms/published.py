@@ -272,9 +272,13 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "napsu-mq": (
         PublishedForm(
             "Räisä, Jälkö, Kaski, Honkela 2023",
-            {"connect_columns": False, "fit": MaxEntropyFit(reference="first", prior=10.0)},
-            "whole marginals are measured, and all cells count (paper: canonical queries); "
-            "columns in none are measured too; chains run until they mix; the combining rules "
+            {
+                "connect_columns": False,
+                "fit": MaxEntropyFit(reference="first", prior=10.0, queries="canonical"),
+            },
+            "all cells are measured, at the price of the canonical queries, and only these are used; the prior is on "
+            "canonical queries, not on cells; a private row count follows from the cells of reference codes; "
+            "columns in no marginal are measured too; chains run until they mix; the combining rules "
             "have a floor (`combine(floor=False)` has none)",
             needs=("workload",),
         ),

@@ -69,6 +69,11 @@ class Canonical:
         first = self.reference[attribute]
         return np.concatenate([[first], codes[codes != first]]).astype(np.int64)
 
+    def codes(self, attribute: Attribute, *, free: bool) -> IntArray:
+        """Return the codes other than the reference code if free, else that code alone."""
+        order = self.order(attribute)
+        return order[1:] if free else order[:1]
+
     @cached_property
     def kept(self) -> IntArray:
         """The queries that do not follow from earlier ones on the records that are possible."""

@@ -20,6 +20,7 @@ from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.state import GraphicalState
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.model import MergedCodes
+from margrave.models.max_entropy.sufficient import of_canonical_queries
 from margrave.models.precision_means import column_mean
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.models.protocol import Answerer, Fit, Model, Needs
@@ -46,8 +47,9 @@ class MaxEntropyFit(Fit):
     is kept, but gives no data sets unless ``accept``. ``prior``: the paper's is 10, which makes
     small cells that the noise hides nearly always empty, and the sampler slow on long plateaus.
     ``reference``: "common" takes each column's most frequent code by the noisy answers as its
-    reference, "first" the code 0, as the paper does; the prior then differs slightly. Between a
-    mechanism's rounds the estimate is ``GraphicalFit``'s.
+    reference, "first" the code 0, as the paper does; the prior then differs slightly. ``queries``:
+    "all" uses every measured cell, "canonical" one for each canonical query, as the paper measures
+    (``of_canonical_queries``). Between a mechanism's rounds the estimate is ``GraphicalFit``'s.
 
     Raises:
         InputError: An optional library is missing, or the marginals are too many for a posterior.
@@ -76,6 +78,7 @@ class MaxEntropyFit(Fit):
     diverged: float = 0.01
     prior: float = 4.0
     reference: Literal["common", "first"] = "common"
+    queries: Literal["all", "canonical"] = "all"
     accept: bool = False
 
     def __post_init__(self) -> None:
@@ -126,6 +129,8 @@ class MaxEntropyFit(Fit):
         canonical, terms, merged = self._problem(domain, transcript)
         self._refuse_large(canonical.domain, canonical.cliques)
         public = [float(e.total) for e in transcript if isinstance(e, PublicTotal)]
+        if self.queries == "canonical":
+            terms = of_canonical_queries(canonical, terms, public_total=bool(public))
         from margrave.models.max_entropy.sampling import (
             sample_posterior,  # the optional libraries, when needed
         )

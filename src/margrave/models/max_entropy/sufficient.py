@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,8 +18,8 @@ class Sufficient:
     """ŝ ~ N(s, K): the generalized least-squares estimate of s = a(D) from all noisy marginals, and its covariance.
 
     Each marginal is linear in the queries, M_r(D) = A_r (N, s), and y_r ~ N(M_r(D), scale²): so ŝ with
-    K = (Σ A_rᵀ A_r / scale²)⁻¹ says all that the measurements say. napsu-mq.txt observes ŝ with K = scale² I; this
-    takes in unequal scales, overlapping marginals and the cells that canonical queries leave out.
+    K = (Σ A_rᵀ A_r / scale²)⁻¹ says all that the measurements say. The paper observes one cell for each query
+    (``of_canonical_queries``); this takes in unequal scales, overlapping marginals and all cells.
 
     ``total`` is the number of records N: ``public``, or itself estimated. In that case ``total_slope`` is
     Cov(ŝ, N̂) / Var(N̂), and ŝ, K are given N = N̂.
@@ -58,6 +58,43 @@ def sufficient(
         total, variance = max(1.0, public_total), 0.0
     public = public_total is not None
     return Sufficient(covariance @ rhs + along * total, covariance, total, variance, along, public)
+
+
+def of_canonical_queries(
+    canonical: Canonical, terms: Sequence[Term], *, public_total: bool
+) -> list[Term]:
+    """Return the terms in which one cell for each canonical query is known, as in the paper.
+
+    The cell of a query is in the first maximal clique that contains its columns. It has the query's codes, and the
+    reference codes of the other columns. If the row count is not public, the cells of reference codes alone are
+    known too, because the row count follows from them. Cliques with columns of structural zeros keep all cells.
+
+    Args:
+        canonical: The queries.
+        terms: Noisy marginals. All cells of marginals inside others become unknown.
+        public_total: True if the row count is public.
+
+    Returns:
+        The terms of maximal cliques. Unknown cells have an infinite scale.
+
+    Privacy:
+        None spent; post-processing of noisy answers. One record is in one cell of a marginal, so
+        noise on the known cells alone would have the same scale.
+
+    References:
+        Räisä, Jälkö, Kaski, Honkela (2023), Appendix C.
+    """
+    owner = {s: next(c for c in canonical.cliques if set(s) <= set(c)) for s in canonical.subsets}
+    tied = {a for z in canonical.domain.zeros for a in z.clique}
+    found = []
+    for term in terms:
+        known = np.full(term.values.shape, bool(tied & set(term.clique)))
+        known[tuple(canonical.reference[a] for a in term.clique)] |= not public_total
+        for s in (s for s, clique in owner.items() if clique == term.clique):
+            known[np.ix_(*(canonical.codes(a, free=a in s) for a in term.clique))] = True
+        if term.clique in canonical.cliques:
+            found.append(replace(term, scales=np.where(known, term.scales, np.inf)))
+    return found
 
 
 def _normal_equations(canonical: Canonical, term: Term) -> tuple[IntArray, FloatArray, FloatArray]:
