@@ -316,19 +316,19 @@ def _check_of_fit(
             raise _contradiction(replaced_by, option, "the second is of the default fit")
 
 
-def _published(made: type[Mechanism], paper: str, options: Mapping[str, Any]) -> Mechanism:
+def _published(kind: type[Mechanism], paper: str, options: Mapping[str, Any]) -> Mechanism:
     """Return the form of a paper. Raise ``InputError`` if an option has another value than the form."""
-    if made.name not in PUBLISHED_FORMS:
-        raise InputError(f"No paper has a form of {made.name}.", remedy="Leave --as-published out.")
-    form = made.published_form(paper)
+    if kind.name not in PUBLISHED_FORMS:
+        raise InputError(f"No paper has a form of {kind.name}.", remedy="Leave --as-published out.")
+    form = kind.published_form(paper)
     if "workload" in form.needs and options["workload"] is None:
         raise InputError(
             f"The form of {form.paper} has no workload of its own.", remedy="Give --workload."
         )
     free = {option: v for option, v in options.items() if option in form.open_parameters}
     if "fit" in form.parameters:
-        _check_of_fit(options, parameters_of(made.name), "--as-published")
-    published = made.as_published(paper, **free)
+        _check_of_fit(options, parameters_of(kind.name), "--as-published")
+    published = kind.as_published(paper, **free)
     for option, value in options.items():
         if option not in free and getattr(published, option) != value:
             raise _contradiction(
@@ -337,8 +337,8 @@ def _published(made: type[Mechanism], paper: str, options: Mapping[str, Any]) ->
     return published
 
 
-def _contradiction(given: str, option: str, why: str) -> InputError:
+def _contradiction(cause: str, option: str, why: str) -> InputError:
     return InputError(
-        f"{given} and {_flag(option)} contradict each other: {why}.",
+        f"{cause} and {_flag(option)} contradict each other: {why}.",
         remedy="Leave one of them out.",
     )
