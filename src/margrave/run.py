@@ -170,7 +170,8 @@ class Run:
                 the ``TableSource`` of one.
             progress: Callback ``(stage, fraction)``; both depend on public values only.
             on_custodian: Callback for sentences about the rows, which are for the custodian alone: that every category
-                of a column occurs, and in a sealed run what went wrong. Without it nothing is compared.
+                of a column occurs, that a constraint on learned columns was left out, and in a sealed run what went
+                wrong. Without it nothing is compared.
 
         Raises:
             DataError: If the table cannot be read or is not as the run needs it. Nothing is spent.
@@ -202,7 +203,15 @@ class Run:
             _check_rows(source, self._mechanism)
             _compare_categories(source, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
-        return self._release(source, attempt, facts, preflight, rng, progress)
+        release = self._release(source, attempt, facts, preflight, rng, progress)
+        if on_custodian is not None:
+            for constraint in self.schema.constraints:
+                if constraint not in release.schema.constraints:
+                    on_custodian(
+                        f"the constraint {name_of(constraint)} was left out: a column of it was not learned, or the"
+                        " learned columns leave no row possible with it."
+                    )
+        return release
 
     def _sealed_synthesis(
         self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None

@@ -27,7 +27,7 @@ from margrave.models.graphical.model import MAX_TABLE_CELLS
 from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.release.archive import MAX_RATIO
-from margrave.schema import Impossible, Schema, constraints
+from margrave.schema import Impossible, Schema, constraint_zeros
 from margrave.workload import Workload
 from tests.support import fake_model
 
@@ -234,7 +234,7 @@ def test_a_schema_a_policy_and_a_workload_have_a_limit(
 def test_many_large_constraints_are_refused_before_their_tables_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(constraints, "MAX_CONSTRAINT_CELLS", 20)
+    monkeypatch.setattr(constraint_zeros, "MAX_CONSTRAINT_CELLS", 20)
     columns = Schema.coded({"a": 3, "b": 3}).columns
     rules = [Impossible({"a": i, "b": i}) for i in range(3)]
     assert Schema(columns, constraints=rules[:2]).domain.zeros

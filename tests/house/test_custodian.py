@@ -359,7 +359,7 @@ def test_one_of_many_rows_among_many_persons_is_asked_about() -> None:
     rng = np.random.default_rng(0)
     usual = rng.integers(0, 5000, 20_000)
     (alarm,) = PersonCheck.of(np.concatenate([usual, np.full(400, 5000)])).alarms()
-    assert alarm.startswith(
+    assert alarm.words.startswith(
         "One person has 400 of the 20,400 rows, and 99 % of the others have 10 at most."
     )
     heavy = np.repeat(np.arange(5000), np.minimum(1 + rng.geometric(0.1, 5000), 200))

@@ -71,6 +71,59 @@ def test_spellings_of_a_list_are_learned_as_one() -> None:
     assert release.verify().holds
 
 
+BOTH: Any = ["case", {"N.Y.": "New York", " Bâle": "BASEL", "Big Apple": "New York"}]
+
+
+def test_case_and_a_list_of_spellings_at_once() -> None:
+    column = Categorical("town", ["New York", "Basel"], other=True, same=BOTH)
+    texts = ["n.y.", "NEW  york", "big  APPLE", "bâle", "basel", "Zug", "N.Y.C."]
+    assert column.encode(pa.array(texts)).codes.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    open_column = Learn("town", "categorical", categories=("N.Y.", "Bern"), same=BOTH)
+    assert open_column.categories == ("new york", "bern")
+    assert open_column.texts(pa.array(texts)).to_pylist()[:5] == ["new york"] * 3 + ["basel"] * 2
+    for schema in (Schema([column]), Schema([open_column])):
+        again = Schema.from_toml(schema.to_toml())
+        assert (again, again.hash()) == (schema, schema.hash())
+    assert Categorical("town", ["a"], same=["case", {}]) == Categorical("town", ["a"], same="case")
+    assert Categorical("town", ["Basel"], same=["case", {"BASEL": "Basel"}]).size == 1
+
+
+@pytest.mark.parametrize(
+    ("same", "words"),
+    [
+        (["case"], "not a rule"),
+        (["words", {"a": "b"}], "not a rule"),
+        (["case", "case"], "not a rule"),
+        (["case", {"b": "Basel", "BASEL": "york"}], "another category"),
+        (["case", {"b": "Basel", "B ": "York"}], "two categories"),
+        (["case", {"b": "Bern"}], "which is not listed"),
+        (["case", {"york": "Basel"}], "is a category"),
+    ],
+)
+def test_contradictions_of_both_are_refused(same: Any, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        Categorical("town", ["Basel", "York"], same=same)
+
+
+def test_both_are_learned_as_one_beside_public_categories() -> None:
+    texts = ["M", "m ", "male", "MALE", "F", "female", "x"] * 300
+    table = pa.table({"sex": texts, "n": [1, 2] * 1050})
+    same: Any = ["case", {"m": "Male", "f": "Female", "d": "Divers"}]
+    sex = Learn("sex", "categorical", categories=("Female",), same=same)
+    schema = Schema([sex, Learn("n", "integer")])
+    release = margrave.synthesize(
+        table, schema, epsilon=3.0, delta=1e-6, seed=1, mechanism="independent"
+    )
+    column = release.schema.column("sex")
+    assert isinstance(column, Categorical)
+    assert list(column.categories) == ["female", "male", "x"]
+    assert column.same == ("case", {"m": "Male", "f": "Female"})
+    share = np.mean([v == "male" for v in release.sample(2000, seed=1)["sex"].to_pylist()])
+    assert abs(float(share) - 4 / 7) < 0.1
+    assert Schema.from_toml(release.schema.to_toml()) == release.schema
+    assert release.verify().holds
+
+
 def test_the_file_keeps_it() -> None:
     columns = [
         Categorical("town", ["Basel"], same="case"),

@@ -420,3 +420,10 @@ def test_the_examples_of_the_reference_work(
     assert Schema.load("schema.toml") == names["schema"]
     known = {f.name for kind in KINDS.values() for f in fields(kind)}
     assert all(f"`{key}`" in text or f"`{key} = " in text for key in known)
+
+
+def test_no_edges_are_one_bin_in_the_file_too() -> None:
+    column = Integer("x", 0, 100, edges=[])
+    assert column == Integer("x", 0, 100, bins=1)
+    schema = Schema([column])
+    assert Schema.from_toml(schema.to_toml()) == schema

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -11,11 +13,20 @@ import click
 from margrave.cli.options import overwrite_option
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, visible
-from margrave.errors import SchemaError
-from margrave.profiling import draft_schema, taken_as_public
+from margrave.errors import DataError, SchemaError
+from margrave.profiling import (
+    ConstraintQuestion,
+    constraint_questions,
+    draft_schema,
+    taken_as_public,
+)
+from margrave.profiling.header_check import REMEDY
 from margrave.schema import Categorical, Date, Integer, Learn, Real, Schema, Timestamp
 from margrave.schema.column import Column
+from margrave.schema.references import References
 from margrave.schema.sources import ColumnSource
+from margrave.schema.toml_constraints import read_constraint
+from margrave.schema.validation import LOOK
 
 T = TypeVar("T")
 
@@ -29,19 +40,34 @@ T = TypeVar("T")
 def ask_command(file: str, output: str, overwrite: bool) -> None:
     """Draft a schema from FILE and ask for each column: learn it, declare what is public, or leave it out.
 
+    Then ask about relations between columns that hold in all rows of FILE, whether they always do.
+
     Enter takes the answer in brackets. Answer from what is known without looking at the rows. NOT PRIVATE: the
     questions depend on the rows.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
-    made = ask(draft_schema(file))
+    drafted = draft_schema(file)
+    made = ask(
+        drafted,
+        constraint_questions(file, drafted),
+        lambda: References(Path(output).parent, file),
+    )
     made.save(output, overwrite=overwrite)
     echo(f"\nWrote a schema of {len(made.columns)} columns to {output}. {taken_as_public(made)}")
 
 
-def ask(drafted: Schema) -> Schema:
+def ask(
+    drafted: Schema, relations: Sequence[ConstraintQuestion], beside: Callable[[], References]
+) -> Schema:
     """Return a draft with the answers of the person at the terminal.
 
+    Args:
+        drafted: The draft.
+        relations: Questions on constraints.
+        beside: Returns the files beside the schema, which may list combinations.
+
     Raises:
+        DataError: The table has no header.
         SchemaError: All columns were left out.
     """
     for sentence in drafted.remarks.get("", "").splitlines():
@@ -50,9 +76,14 @@ def ask(drafted: Schema) -> Schema:
         "\nAnswer for each column: learn (under the budget), declare (state what is public), classes (its numbers are"
         " classes: learn these), keep (as it is), or out (leave it out). Enter takes the answer in brackets."
     )
-    person, ignore = drafted.person, list(drafted.ignore)
+    person, ignore, accepted = drafted.person, list(drafted.ignore), list[str]()
+    if any(sentence.startswith(LOOK) for sentence in drafted.remarks.get("", "").splitlines()):
+        if not _yes("\nDoes the first line of the file name the columns?"):
+            raise DataError("The table has no header.", remedy=REMEDY)
+        accepted.append("header")
     if person is not None and not _yes(f"\nDoes {person!r} say whose row it is?"):
         ignore.append(person)
+        accepted.append(f"person: {person}")
         person = None
     kept: list[Column] = []
     sources: dict[str, ColumnSource] = {}
@@ -65,7 +96,37 @@ def ask(drafted: Schema) -> Schema:
             sources[column.name] = answered[1]
     if not kept:
         raise SchemaError("All columns were left out.", remedy="Keep one at least.")
-    return Schema(kept, person=person, ignore=ignore, sources=sources)
+    made = Schema(kept, person=person, ignore=ignore, accepted=accepted, sources=sources)
+    for relation in relations:
+        if {c.name for c in kept}.issuperset(relation.columns):
+            made = _constrained(made, relation, beside)
+    return made
+
+
+def _constrained(
+    schema: Schema, relation: ConstraintQuestion, beside: Callable[[], References]
+) -> Schema:
+    """Return the schema with the constraint that the person at the terminal states, if any."""
+    echo(f"\n{relation.words} Rows show no rule: answer from what is public.")
+    names, kind = list(relation.columns), relation.kind
+    while True:
+        if kind == "ordered":
+            table: dict[str, Any] = {kind: names}
+            wanted = _yes("  Is that always true?", default=False)
+        else:
+            file = _prompt(
+                "  If so, which CSV file in the schema's folder lists all combinations that may occur? (empty: none)",
+                "",
+            )
+            table, wanted = {"columns": names, kind: file}, bool(file)
+        if not wanted:
+            return schema
+        try:
+            files = beside()
+            added = (*schema.constraints, read_constraint(table, "", files))
+            return replace(schema, constraints=added, files=(*schema.files, *files.files))
+        except SchemaError as error:
+            echo(f"  {error.message} {error.remedy or ''}".rstrip())
 
 
 def _asked(column: Column, remark: str) -> tuple[Column, ColumnSource] | None:

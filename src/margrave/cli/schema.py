@@ -19,7 +19,13 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.errors import DataError
-from margrave.profiling import check_table, draft_schema, taken_as_public
+from margrave.profiling import (
+    check_table,
+    constraint_questions,
+    draft_schema,
+    taken_as_public,
+    with_questions,
+)
 from margrave.release import Release
 from margrave.schema import Preflight
 from margrave.schema.validation import LOOK
@@ -61,6 +67,7 @@ def draft_command(
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file, read=read)
+    drafted = with_questions(drafted, constraint_questions(file, drafted))
     if output is not None:
         drafted.save(output, overwrite=overwrite)
     said = drafted.remarks[""].splitlines()[1:]

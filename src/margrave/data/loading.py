@@ -73,7 +73,7 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
     if not total:
         found.require()
         if persons is not None and numbering is not None:
-            numbering.warn(persons)
+            numbering.warn(persons, schema.accepted)
     return MemoryTable(schema, Codes(schema.domain, values), persons, raw)
 
 

@@ -47,10 +47,11 @@ class Persons:
         """Return what the custodian should know of the persons with these numbers, one a row."""
         return PersonCheck.of(persons, self.names())
 
-    def warn(self, persons: IntArray) -> None:
-        """Warn of identifiers that may be of nobody, or several of one person."""
+    def warn(self, persons: IntArray, accepted: Collection[str] = ()) -> None:
+        """Warn of identifiers that may be of nobody, or several of one person, but for accepted alarms."""
         for alarm in self.check(persons).alarms():
-            warnings.warn(alarm, PersonWarning, stacklevel=2)
+            if alarm.key not in accepted:
+                warnings.warn(str(alarm), PersonWarning, stacklevel=2)
 
 
 def _check_exact(kind: pa.DataType) -> None:

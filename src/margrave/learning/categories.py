@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from statistics import NormalDist
 
 from margrave.schema.categorical import Categorical
 from margrave.schema.learn import Learn
+from margrave.schema.spellings import spellings_of
 from margrave.transcript import Discovery
 
 
@@ -33,9 +33,7 @@ def categories_of(column: Learn, discovery: Discovery) -> Categorical | None:
     values = [*discovery.values[: discovery.listed], *sorted(kept)]
     if not values or values == ["other"]:
         return None
-    same = column.same
-    if isinstance(same, Mapping):
-        same = {text: value for text, value in same.items() if value in values}
+    same = spellings_of(column.same, values)
     return Categorical(column.name, values, other=True, missing=True, same=same)
 
 

@@ -79,7 +79,7 @@ class Private(Unshareable):
         preflight: str = "custodian",
     ) -> None:
         self._table: Table | None = table
-        self._schema = table.schema
+        self._schema = table.schema.published()
         self._unit, self._budget, self._randomness = unit, budget, randomness
         self._books, self._rho, deltas = books, budget.rho, Fraction(budget.threshold_delta)
         self._ledger = Accountant(budget.rho, on_charge=books.charge, delta_limit=deltas)

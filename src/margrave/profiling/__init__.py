@@ -6,5 +6,13 @@
 from margrave.profiling.check import check_table
 from margrave.profiling.draft import draft_schema
 from margrave.profiling.proposals import taken_as_public
+from margrave.profiling.relations import ConstraintQuestion, constraint_questions, with_questions
 
-__all__ = ["check_table", "draft_schema", "taken_as_public"]
+__all__ = [
+    "ConstraintQuestion",
+    "check_table",
+    "constraint_questions",
+    "draft_schema",
+    "taken_as_public",
+    "with_questions",
+]

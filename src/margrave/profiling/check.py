@@ -28,8 +28,9 @@ from margrave.schema import (
     Timestamp,
     check_schema_given,
 )
+from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import profile_column
-from margrave.schema.person_check import describe_ignored_person
+from margrave.schema.person_check import ignored_person
 
 
 @hide_rows
@@ -46,7 +47,7 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     _, persons, found = read_pieces(source, schema, numbering, causes=True)
     names = [c.name for c in schema.columns]
     odd = columns_named_like_values(schema.columns)
-    further = [question(names, odd)] if odd else []
+    further = [Alarm("header", question(names, odd))] if odd else []
     found = replace(found, drafted=() if found.rows > max_rows else _drafted(source, schema))
     if persons is None or numbering is None:
         return replace(found, further=(*further, *_overlooked(source, schema)))
@@ -73,7 +74,7 @@ def _declared(column: Column) -> object:
     return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
 
 
-def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
+def _overlooked(source: Any, schema: Schema) -> tuple[Alarm, ...]:
     ignored = [
         n
         for n in (open_file(source).columns if is_path(source) else names_of(source))
@@ -89,4 +90,4 @@ def _overlooked(source: Any, schema: Schema) -> tuple[str, ...]:
             if of_persons(e := profile_column(n, pieces))
         ]
     )
-    return () if person is None else (describe_ignored_person(person),)
+    return () if person is None else (ignored_person(person),)

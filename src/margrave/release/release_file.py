@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +44,7 @@ def write_parts(path: str | Path, parts: Parts, *, overwrite: bool) -> None:
     plain = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "schema": replace(parts.schema, remarks={}).to_toml(),
+        "schema": parts.schema.to_toml(),
         "provenance": parts.provenance.to_dict(),
         "account": parts.account.to_dict(),
         "transcript": transcript_to_plain(parts.transcript, shelf),

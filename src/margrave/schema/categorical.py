@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar
@@ -15,7 +15,7 @@ import pyarrow as pa
 from margrave.schema import validators
 from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.parsing import distinct, number, numbers
-from margrave.schema.spellings import Same, checked, folded, speller
+from margrave.schema.spellings import Same, checked, comparable, folds, speller, spellings
 from margrave.types import IntArray
 
 K = TypeVar("K", bound=Hashable)
@@ -33,7 +33,7 @@ class Categorical:
     ``other`` opens it: a text that is not listed counts as the category "other" (which may be in the list). ``outside``
     is "other", "missing" or "refuse"; the first of these that is possible unless given. With ``same = "case"``
     texts that differ in upper and lower case, or in blanks, are one category; ``same = {"Bale": "Basel"}`` gives
-    the category of other spellings.
+    the category of other spellings, and ``same = ("case", {...})`` does both.
 
     >>> column = Categorical("sex", ["female", "male"], missing=True)
     >>> column.encode(pa.array(["male", None, "female"])).codes.tolist(), column.labels()
@@ -70,26 +70,27 @@ class Categorical:
             )
 
     def _check_same(self, name: str) -> None:
-        if self.same == "case" and len(set(map(folded, self.categories))) < len(self.categories):
+        short = comparable(self.same)
+        if folds(self.same) and len(set(map(short, self.categories))) < len(self.categories):
             raise validators.column_error(
                 name,
                 'two of its categories are one by same = "case".',
                 "List one spelling of each.",
             )
-        if isinstance(self.same, Mapping):
-            for text, category in self.same.items():
-                if category not in self._values:
-                    raise validators.column_error(
-                        name,
-                        f"same gives {text!r} the category {category!r}, which is not listed.",
-                        "List it, or correct same.",
-                    )
-                if text in self._values:
-                    raise validators.column_error(
-                        name,
-                        f"{text!r} is a category, and same makes it {category!r}.",
-                        "Take it out of the categories, or out of same.",
-                    )
+        known = set(map(short, self._values)) if folds(self.same) else self._values
+        for text, category in spellings(self.same).items():
+            if short(category) not in known:
+                raise validators.column_error(
+                    name,
+                    f"same gives {text!r} the category {category!r}, which is not listed.",
+                    "List it, or correct same.",
+                )
+            if short(text) in known and short(text) != short(category):
+                raise validators.column_error(
+                    name,
+                    f"{text!r} is a category, and same makes it {category!r}.",
+                    "Take it out of the categories, or out of same.",
+                )
 
     @cached_property
     def _values(self) -> tuple[str, ...]:

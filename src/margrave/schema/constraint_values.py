@@ -2,7 +2,8 @@
 
 An element is a value, ``None`` for missing, or a pair (low, high) for a range that includes its
 ends; an end that is None is open. A binned column is named in whole bins, because half of a bin has
-no code.
+no code. In a learned column, whose bins and categories nobody chose, an element may name a part of a
+bin, or a category that was not learned.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import SchemaError
-from margrave.schema.categorical import Categorical, Coded, Ordinal
+from margrave.schema.categorical import OTHER, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, abbreviate
 from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
 from margrave.schema.parsing import arrow_of
@@ -64,8 +65,12 @@ def elements(value: Any, where: str) -> list[Element]:
     return [element(v, where) for v in listed]
 
 
-def codes_of(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
+def codes_of(
+    column: Column, found: Sequence[Element], *, learned: bool = False
+) -> list[tuple[int, ...]]:
     """Return the codes that the element of each combination means.
+
+    If the column is ``learned``: the codes of all cells that hold a value of the element.
 
     SchemaError for one that the column cannot hold, or that splits a bin. It numbers the combination and quotes
     nothing: the list may come from a file.
@@ -74,12 +79,15 @@ def codes_of(column: Column, found: Sequence[Element]) -> list[tuple[int, ...]]:
     for number, value in enumerate(found, 1):
         first.setdefault(_keyed(value), number)
     called = [(e, f"a value in combination {number}") for (_, e), number in first.items()]
-    known = dict(zip(first, _codes(column, called), strict=True))
+    known = dict(zip(first, _codes(column, called, learned), strict=True))
     return [known[_keyed(e)] for e in found]
 
 
-def union_of(column: Column, found: Sequence[Element]) -> tuple[int, ...]:
-    """Return the codes that elements mean together. All numbers of a bin may be listed one by one."""
+def union_of(column: Column, found: Sequence[Element], *, learned: bool = False) -> tuple[int, ...]:
+    """Return the codes that elements mean together. All numbers of a bin may be listed one by one.
+
+    If the column is ``learned``: the codes of the cells whose values are all among the elements.
+    """
     if isinstance(column, NUMERIC_KINDS):
         spans = sorted(_span(column, e, None) for e in found if e is not None)
         merged: list[tuple[float, float]] = []
@@ -88,10 +96,13 @@ def union_of(column: Column, found: Sequence[Element]) -> tuple[int, ...]:
                 merged[-1] = (merged[-1][0], max(merged[-1][1], high))
             else:
                 merged.append((low, high))
-        codes = {c for low, high in merged for c in _within(column, low, high, None)}
+        within = _all_inside if learned else _within
+        codes = {c for low, high in merged for c in within(column, low, high, None)}
         codes.update(c for e in found if e is None for c in _missing(column))
     else:
-        codes = {c for own in _codes(column, [(e, None) for e in found]) for c in own}
+        codes = {c for own in _codes(column, [(e, None) for e in found], learned) for c in own}
+        if learned and _is_open(column):
+            codes.discard(column.labels().index(OTHER))  # it holds values that nobody named
     return tuple(sorted(codes))
 
 
@@ -99,12 +110,15 @@ def _keyed(value: Element) -> tuple[str, Element]:
     return (type(value).__name__, value)
 
 
-def _codes(column: Column, found: Sequence[tuple[Element, str | None]]) -> list[tuple[int, ...]]:
+def _codes(
+    column: Column, found: Sequence[tuple[Element, str | None]], learned: bool
+) -> list[tuple[int, ...]]:
     if isinstance(column, NUMERIC_KINDS):
-        return [_missing(column) if e is None else _within(column, *_span(column, e, called), called)
+        within = _touched if learned else _within
+        return [_missing(column) if e is None else within(column, *_span(column, e, called), called)
                 for e, called in found]  # fmt: skip
     plain = [(e, called) for e, called in found if e is not None and not isinstance(e, tuple)]
-    single = iter(_listed(column, plain))
+    single = iter(_listed(column, plain, learned))
     return [
         _missing(column)
         if e is None
@@ -125,10 +139,17 @@ def _missing(column: Column) -> tuple[int, ...]:
     return (column.size - 1,)
 
 
-def _listed(column: Column, values: Sequence[tuple[Scalar, str | None]]) -> list[int]:
+def _is_open(column: Column) -> bool:
+    return isinstance(column, Categorical) and column.other
+
+
+def _listed(
+    column: Column, values: Sequence[tuple[Scalar, str | None]], learned: bool = False
+) -> list[int]:
     encoded = column.encode(arrow_of([value for value, _ in values]))
+    strict = not (learned and _is_open(column))  # else what was not learned is in the open category
     for i, (value, called) in enumerate(values):
-        if encoded.outside[i] or encoded.empty[i] or encoded.unreadable[i]:
+        if (strict and encoded.outside[i]) or encoded.empty[i] or encoded.unreadable[i]:
             raise _not_held(column, value, called)
     codes: list[int] = encoded.codes.tolist()
     return codes
@@ -205,6 +226,20 @@ def _within(column: Any, low: float, high: float, called: str | None) -> tuple[i
             _some(column),
         )
     return tuple(np.flatnonzero(inside).tolist())
+
+
+def _touched(column: Any, low: float, high: float, called: str | None) -> tuple[int, ...]:
+    """Return the cells that hold a value from ``low`` to ``high``; beyond the bounds, the nearest cell."""
+    cells = column.cells
+    starts, stops = np.array([s[:2] for s in cells.spans()], dtype=np.float64).reshape(-1, 2).T
+    codes = np.flatnonzero((low <= stops) & (starts <= high)).tolist()
+    codes += cells.locate(np.clip([low, high], cells.edges[0], cells.edges[-1])).tolist()
+    return tuple(sorted(set(codes)))
+
+
+def _all_inside(column: Any, low: float, high: float, called: str | None) -> tuple[int, ...]:
+    starts, stops = np.array([s[:2] for s in column.cells.spans()]).reshape(-1, 2).T
+    return tuple(np.flatnonzero((low <= starts) & (stops <= high)).tolist())
 
 
 def _not_held(column: Column, value: Scalar, called: str | None) -> SchemaError:

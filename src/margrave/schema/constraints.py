@@ -3,13 +3,16 @@
 A constraint is public knowledge like the rest of a schema: it is written down before anyone looks at the rows, and it
 is listed in every certificate. A model gives no probability to what it forbids, and no row of a release violates it.
 A missing value violates nothing, unless the constraint speaks of missing values of that column itself.
+
+Bins and categories of a learned column are not chosen by whoever writes a constraint. There a constraint rules out a
+cell only if it rules out every value in it.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any, ClassVar, Protocol
@@ -31,11 +34,7 @@ from margrave.schema.constraint_values import (
     union_of,
 )
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
-from margrave.structural_zeros import Size, StructuralZeros, any_possible
-
-#: Cells of the tables of all constraints of a schema together: 256 MiB.
-#: Combinations of codes of the largest constraint.
-MAX_CONSTRAINT_CELLS = 1 << 28
+from margrave.structural_zeros import StructuralZeros
 
 Columns = Mapping[str, Column]
 ValueTable = NDArray[np.bool_]
@@ -57,9 +56,9 @@ class Constraint(Protocol):
         ...
 
     @abstractmethod
-    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
-        """Return the combinations of codes that cannot occur. Raise ``SchemaError`` for unknown
-        values.
+    def zeros(self, columns: Columns, learned: Collection[str] = ()) -> Iterator[StructuralZeros]:
+        """Return the combinations of codes that cannot occur; ``learned`` columns need not have its
+        values. Raise ``SchemaError`` for unknown values of others.
         """
         ...
 
@@ -95,10 +94,11 @@ class Impossible:
         """The columns it is about."""
         return tuple(self.where)
 
-    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+    def zeros(self, columns: Columns, learned: Collection[str] = ()) -> Iterator[StructuralZeros]:
         """Yield all combinations of the values."""
-        possible = _table(self.columns, columns)
-        possible[np.ix_(*(union_of(columns[c], v) for c, v in self.where.items()))] = False
+        possible = full_table(self.columns, columns)
+        codes = (union_of(columns[c], v, learned=c in learned) for c, v in self.where.items())
+        possible[np.ix_(*codes)] = False
         yield StructuralZeros(self.columns, possible)
 
 
@@ -122,12 +122,13 @@ class Allowed:
         names = _names(self.columns, "allowed")
         set_fields(self, columns=names, rows=_rows(self.rows, names, "allowed"))
 
-    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+    def zeros(self, columns: Columns, learned: Collection[str] = ()) -> Iterator[StructuralZeros]:
         """Yield all combinations that are not listed."""
-        possible = _table(self.columns, columns)
+        possible = full_table(self.columns, columns)
         possible[...] = False
         taken = [
-            codes_of(columns[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)
+            codes_of(columns[c], [row[i] for row in self.rows], learned=c in learned)
+            for i, c in enumerate(self.columns)
         ]
         for combination in zip(*taken, strict=True):
             for cell in product(*combination):
@@ -143,6 +144,7 @@ class Depends:
     """The value of ``column`` follows from that of ``on``, as the table says: a functional dependency.
 
     Every value of ``on`` needs a line, but for the open category and missing values: without one they go with anything.
+    If ``on`` is learned, so do all values without a line.
 
     >>> Depends("city", "state", {"York": "England", "Hull": "England"}).columns
     ('city', 'state')
@@ -171,14 +173,30 @@ class Depends:
         """The column that determines, and the one that is determined."""
         return (self.on, self.column)
 
-    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+    def zeros(self, columns: Columns, learned: Collection[str] = ()) -> Iterator[StructuralZeros]:
         """Yield all combinations that are not in the table."""
         on, column = columns[self.on], columns[self.column]
-        possible = _table(self.columns, columns)
-        given = codes_of(on, list(self.table))
-        follows = codes_of(column, list(self.table.values()))
-        known: dict[int, tuple[int, ...]] = {}
+        possible = full_table(self.columns, columns)
+        given = codes_of(on, list(self.table), learned=self.on in learned)
+        follows = codes_of(column, list(self.table.values()), learned=self.column in learned)
+        if self.on in learned:
+            held = set(union_of(on, list(self.table), learned=True))
+        else:
+            self._check_lines(on, given, follows)
+            held = {key for keys in given for key in keys}
+        possible[sorted(held), :] = False
         for keys, codes in zip(given, follows, strict=True):
+            possible[np.ix_(sorted(held.intersection(keys)), codes)] = True
+        if column.missing and None not in self.table.values():
+            possible[:, -1] = True
+        yield StructuralZeros(self.columns, possible)
+
+    def _check_lines(
+        self, on: Column, lines: Sequence[Sequence[int]], follows: Sequence[tuple[int, ...]]
+    ) -> None:
+        """Raise ``SchemaError`` unless every value has one line."""
+        known: dict[int, tuple[int, ...]] = {}
+        for keys, codes in zip(lines, follows, strict=True):
             for key in keys:
                 if known.setdefault(key, codes) != codes:
                     raise validators.column_error(
@@ -186,8 +204,6 @@ class Depends:
                         f"the table of {self.column!r} has two lines for {code_name(on, key)}.",
                         "Keep one; where several values are possible, declare allowed combinations.",
                     )
-                possible[key, :] = False
-                possible[key, list(codes)] = True
         free = {on.size - 1} if on.missing else set()
         if isinstance(on, Categorical) and on.other:
             free.add(on.labels().index(OTHER))
@@ -198,9 +214,6 @@ class Depends:
                 f"the table of {self.column!r} has no line for {code_name(on, left[0])}.",
                 "Add one.",
             )
-        if column.missing and None not in self.table.values():
-            possible[:, -1] = True
-        yield StructuralZeros(self.columns, possible)
 
 
 @dataclass(frozen=True)
@@ -219,18 +232,15 @@ class Ordered:
         _check_policy(self)
         set_fields(self, columns=_names(self.columns, "ordered"))
 
-    def zeros(self, columns: Columns) -> Iterator[StructuralZeros]:
+    def zeros(self, columns: Columns, learned: Collection[str] = ()) -> Iterator[StructuralZeros]:
         """Yield all pairs of codes that cannot be in order, of every two of the columns."""
         chain = [columns[c] for c in self.columns]
-        _check_line(chain)
+        _check_line(chain, learned)
         for first, second in combinations(chain, 2):
-            possible = _table((first.name, second.name), columns)
+            possible = full_table((first.name, second.name), columns)
             least, greatest = _extremes(first)[0], _extremes(second)[1]
             possible[: len(least), : len(greatest)] = least[:, None] <= greatest[None, :]
             yield StructuralZeros((first.name, second.name), possible)
-
-
-Declared = Sequence[tuple[Constraint, Sequence[StructuralZeros]]]
 
 
 def check_constraints(constraints: Sequence[Constraint]) -> None:
@@ -256,64 +266,6 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
             ordered.update(dict.fromkeys(constraint.columns, constraint))
 
 
-def declared_of(
-    constraints: Sequence[Constraint], columns: Columns
-) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
-    """Return each constraint with the combinations that it rules out. SchemaError if their tables are too large."""
-    found: list[tuple[Constraint, tuple[StructuralZeros, ...]]] = []
-    cells = 0
-    for constraint in constraints:
-        zeros = zeros_of(constraint, columns)
-        cells += sum(int(z.possible.size) for z in zeros)
-        if cells > MAX_CONSTRAINT_CELLS:
-            raise SchemaError(
-                f"The tables of the first {len(found) + 1:,} constraints have more than"
-                f" {MAX_CONSTRAINT_CELLS:,} cells.",
-                remedy="Join constraints on the same columns into one, or give their columns fewer codes.",
-            )
-        found.append((constraint, zeros))
-    return tuple(found)
-
-
-def zeros_of(constraint: Constraint, columns: Columns) -> tuple[StructuralZeros, ...]:
-    """Return the structural zeros of a constraint. Raise ``SchemaError`` for unknown columns or
-    values.
-    """
-    for name in constraint.columns:
-        if name not in columns:
-            raise SchemaError(
-                f"A constraint names column {name!r}, which the schema does not have.",
-                remedy=f"The columns are: {', '.join(columns)}.",
-            )
-    return tuple(constraint.zeros(columns))
-
-
-def check_possible(declared: Declared, size: Size) -> None:
-    """Refuse constraints that no row can satisfy, and name the one that is too many."""
-    zeros: list[StructuralZeros] = []
-    for constraint, own in declared:
-        if not all(z.possible.any() for z in own):
-            raise SchemaError(
-                f"The constraint {name_of(constraint)} leaves nothing possible.",
-                remedy="Loosen it.",
-            )
-        zeros += own
-    found = any_possible(zeros, size)
-    if found is None:
-        raise SchemaError(
-            "The constraints hang together in tables too large to hold.",
-            remedy="Give their columns fewer bins or categories, or leave constraints out.",
-        )
-    if found:
-        return
-    for i, (constraint, _) in enumerate(declared):
-        if not any_possible([z for _, own in declared[: i + 1] for z in own], size):
-            raise SchemaError(
-                f"The constraint {name_of(constraint)} and those before it leave no row possible.",
-                remedy="Loosen one of them.",
-            )
-
-
 def _extremes(column: Column) -> tuple[Any, Any]:
     if isinstance(column, NUMERIC_KINDS):
         return column.cells.extremes
@@ -321,7 +273,7 @@ def _extremes(column: Column) -> tuple[Any, Any]:
     return codes, codes
 
 
-def _check_line(chain: Sequence[Column]) -> None:
+def _check_line(chain: Sequence[Column], learned: Collection[str]) -> None:
     first = chain[0]
     for column in chain:
         if not isinstance(column, (*NUMERIC_KINDS, Ordinal, Coded)):
@@ -343,13 +295,18 @@ def _check_line(chain: Sequence[Column]) -> None:
         if (
             len(chain) > 2
             and isinstance(column, NUMERIC_KINDS)
-            and (column.atoms or column.kind != first.kind)
+            and (column.atoms or column.kind != first.kind or _may_have_atoms(column, learned))
         ):
             raise validators.column_error(
                 column.name,
-                "an order of three or more columns takes no atoms, and one kind of column.",
-                "Take its atoms out, or order two columns only.",
+                "an order of three or more columns takes one kind of column, no atoms, and no learned real numbers,"
+                " which may have one.",
+                "Take its atoms out, declare it, or order two columns only.",
             )
+
+
+def _may_have_atoms(column: Column, learned: Collection[str]) -> bool:
+    return isinstance(column, Real) and column.name in learned
 
 
 def _one_kind(first: Column, second: Column) -> str:
@@ -401,7 +358,8 @@ def _rows(rows: Any, names: tuple[str, ...], kind: str) -> tuple[tuple[Element, 
     return tuple(found)
 
 
-def _table(names: Sequence[str], columns: Columns) -> ValueTable:
+def full_table(names: Sequence[str], columns: Columns) -> ValueTable:
+    """Return a table in which all combinations are possible. Raise ``SchemaError`` if it is too large."""
     # Combinations of codes of the largest constraint whose table is built at once.
     max_cells = 1 << 22
     shape = [columns[c].size for c in names]

@@ -14,10 +14,11 @@ import pyarrow as pa
 from margrave.domain import Domain
 from margrave.schema import validators
 from margrave.schema.categorical import Categorical
-from margrave.schema.column import Encoded, set_fields, with_missing, with_missing_code
+from margrave.schema.column import Column, Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
-from margrave.schema.spellings import Same, checked, speller
+from margrave.schema.spellings import Same, checked, folds, speller
+from margrave.structural_zeros import StructuralZeros
 from margrave.types import FloatArray, IntArray
 
 
@@ -46,7 +47,7 @@ class Learn:
         categories: Public categories, which need no threshold.
         outside: "clip" for numbers, dates and times, "other" for categories.
         same: "case" for categories that are one if they differ in case or blanks alone; learned ones are then in
-            lower case. Or other spellings, each with its category.
+            lower case. Or other spellings, each with its category. Or both: ("case", {...}).
         learn: True.
 
     >>> column = Learn("price", "real", low=0.0)
@@ -110,7 +111,7 @@ class Learn:
             raise validators.column_error(
                 self.name, "numbers have no categories.", "Take categories out."
             )
-        rule = self.same if self.same == "case" else None
+        rule = "case" if folds(self.same) else None
         made = Categorical(self.name, self.categories, other=True, same=rule)
         listed = tuple(map(speller(self.same), made.categories)) if self.same else made.categories
         listed = tuple(dict.fromkeys(listed))
@@ -185,6 +186,14 @@ class Learn:
         """A declared column of its kind, for what does not depend on bounds."""
         return self._with(None, None)
 
+    @property
+    def stand_in(self) -> Column:
+        """A declared column of its kind, by which constraints are checked before it is learned."""
+        if self.is_number:
+            return replace(self.reader, missing=True)
+        listed = dict.fromkeys(("(to be learned)", *self.categories))
+        return Categorical(self.name, tuple(listed), other=True, missing=True)
+
     def _with(self, low: Any, high: Any) -> Numeric:
         """Return a declared column between given bounds, else between bounds of no meaning."""
         match self.of:
@@ -237,5 +246,13 @@ def likely_domain(domain: Domain, learned: Iterable[Learn]) -> Domain:
     open_names = {c.name for c in learned if not c.is_number}
     if not open_names:
         return domain
-    sizes = (min(domain.size(a), categories) if a in open_names else domain.size(a) for a in domain)
-    return Domain(domain.attributes, tuple(sizes), domain.zeros, domain.unordered, domain.missing)
+    sizes = {
+        a: min(domain.size(a), categories) if a in open_names else domain.size(a) for a in domain
+    }
+    zeros = (
+        StructuralZeros(z.clique, z.possible[tuple(slice(sizes[a]) for a in z.clique)])
+        for z in domain.zeros  # before learning they rule out nothing in these columns
+    )
+    return Domain(
+        domain.attributes, tuple(sizes.values()), tuple(zeros), domain.unordered, domain.missing
+    )

@@ -64,10 +64,10 @@ def settle(column: Line, bound: Callable[[str, Any], Any]) -> None:
         edges = tuple(bound("edges", e) for e in validators.listed(name, "edges", edges))
         if any(a >= b for a, b in pairwise(edges)):
             raise validators.column_error(name, "edges do not increase.", "Sort them, each once.")
-    else:
-        bins = validators.whole(
-            name, "bins", BINS if bins is None else bins, 1, validators.MAX_BINS
-        )
+    if not edges:
+        default = BINS if edges is None else 1
+        edges, bins = None, default if bins is None else bins
+        bins = validators.whole(name, "bins", bins, 1, validators.MAX_BINS)
     atoms = tuple(
         sorted({bound("atoms", a) for a in validators.listed(name, "atoms", column.atoms)})
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import ColumnProfile
 from margrave.schema.toml_text import string
 from margrave.types import AnyArray
@@ -69,15 +70,16 @@ class PersonCheck:
         )
         return PersonCheck(len(each), int(each.max(initial=0)), rows, kept, alike, usual)
 
-    def alarms(self) -> Iterator[str]:
+    def alarms(self) -> Iterator[Alarm]:
         """Yield alarms: an identifier with very many rows may be a missing-value code or several
         persons.
         """
         if self.alike:
-            yield (
+            yield Alarm(
+                "identifiers",
                 f"{self.alike:,} of the {self.persons:,} identifiers of persons equal another but for case, leading"
                 " zeros or '.0'. Each is taken for a person of its own, and a person who has several is not protected"
-                " as one: write them alike in the file."
+                " as one: write them alike in the file.",
             )
         large, beyond = (
             self.most > MAX_PERSON_SHARE * self.rows,
@@ -86,9 +88,10 @@ class PersonCheck:
         if self.most < MIN_ROWS_FOR_PERSON_ALARM or not (large or beyond):
             return
         compared = "" if large else f", and 99 % of the others have {self.usual:,} at most"
-        yield (
+        yield Alarm(
+            "rows of one person",
             f"One person has {self.most:,} of the {self.rows:,} rows{compared}. Is it a person, or a mark for those"
-            " that are not known? Rows of several persons under one identifier are not protected as theirs."
+            " that are not known? Rows of several persons under one identifier are not protected as theirs.",
         )
 
     def lines(self) -> list[str]:
@@ -104,11 +107,12 @@ class PersonCheck:
         ]
 
 
-def describe_ignored_person(person: ColumnProfile) -> str:
+def ignored_person(person: ColumnProfile) -> Alarm:
     """Return an alarm: an ignored column looks like a person ID column."""
-    return (
+    return Alarm(
+        f"person: {person.name}",
         f"Column {person.name!r} is ignored, and looks as if it said whose row it is: {len(person.counts):,}"
         f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so, take it"
         f" out of ignore, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
-        " and no persons."
+        " and no persons.",
     )

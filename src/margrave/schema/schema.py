@@ -19,10 +19,12 @@ from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError, SchemaError
 from margrave.frames import columns_of
 from margrave.schema import toml, validators
+from margrave.schema.alarms import check_accepted_alarms
 from margrave.schema.categorical import Categorical, Coded
 from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column, encode_each_once
-from margrave.schema.constraints import Constraint, check_constraints, check_possible, declared_of
+from margrave.schema.constraint_zeros import check_possible, constraints_on_learned, declared_of
+from margrave.schema.constraints import Constraint, check_constraints
 from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
 from margrave.schema.numeric import for_reading_output
@@ -30,7 +32,7 @@ from margrave.schema.order_sampling import Drawn, decode_in_order
 from margrave.schema.parsing import chunks
 from margrave.schema.persons import check_accepted
 from margrave.schema.references import ReferencedFile, References, check_apart
-from margrave.schema.sources import ColumnSource, check_sources, read_error
+from margrave.schema.sources import ColumnSource, check_sources, learned_of, read_error
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 from margrave.structural_zeros import StructuralZeros, joined
 from margrave.types import Clique
@@ -45,7 +47,8 @@ class Schema:
     synthesized. ``ignore`` names columns of the table that are left out. ``constraints`` say which
     combinations of values cannot occur. ``person_accepts`` lists placeholders, such as "0", that are identifiers of
     persons in this table. ``remarks`` are comments for the file, by column ("" for its head), and ``files`` the files
-    that values were read from, each with its hash; neither makes two schemas different.
+    that values were read from, each with its hash. ``accepted`` lists alarms that the custodian has answered: with
+    the remarks it is for the custodian alone. None of the three makes two schemas different.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -61,6 +64,7 @@ class Schema:
     remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     files: Sequence[ReferencedFile] = field(default=(), compare=False, repr=False)
     person_accepts: Sequence[str] = ()
+    accepted: Sequence[str] = field(default=(), compare=False, repr=False)
     sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -88,22 +92,14 @@ class Schema:
                 raise SchemaError(
                     f"Column {name!r} is ignored and used.", remedy="Take it out of ignore."
                 )
+        known = {*names, *self.ignore}
+        object.__setattr__(self, "accepted", check_accepted_alarms(self.accepted, known))
         check_sources(self.sources, self.columns)
         given = {n: self.sources.get(n, ColumnSource()) for n in names}
         object.__setattr__(self, "sources", {n: s for n, s in given.items() if s != ColumnSource()})
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_constraints(self.constraints)
-        self._check_learning()
         check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
-
-    def _check_learning(self) -> None:
-        learned = {c.name for c in self.to_learn}
-        for constraint in self.constraints:
-            for name in learned.intersection(constraint.columns):
-                raise SchemaError(
-                    f"Column {name!r} is to be learned, and a constraint names it.",
-                    remedy="Declare its bounds or categories, or take the constraint out.",
-                )
 
     @property
     def to_learn(self) -> tuple[Learn, ...]:
@@ -164,6 +160,7 @@ class Schema:
             self.remarks,
             self.person_accepts,
             self.files,
+            self.accepted,
         )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -172,12 +169,16 @@ class Schema:
             temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def hash(self) -> str:
-        """Return the SHA-256 of the TOML without remarks and files. Schemas with one hash are
-        equal.
+        """Return the SHA-256 of the TOML of what is published, without files. Schemas with one hash
+        are equal.
         """
         return hashlib.sha256(
-            replace(self, remarks={}, files=()).to_toml().encode("utf-8")
+            replace(self.published(), files=()).to_toml().encode("utf-8")
         ).hexdigest()
+
+    def published(self) -> Schema:
+        """Return the schema without remarks and accepted alarms, which depend on the rows."""
+        return replace(self, remarks={}, accepted=()) if self.remarks or self.accepted else self
 
     def check_apart(self, table: Any) -> None:
         """Raise ``SchemaError`` if a file that the schema was read from is the table, by any link or by its bytes.
@@ -207,7 +208,8 @@ class Schema:
     def with_learned(self, columns: Iterable[Column]) -> Schema:
         """Return the schema in which declared columns replace those to learn, by name.
 
-        Their source is "learned". Columns to learn that none of them replaces are ignored.
+        Their source is "learned". Columns to learn that none of them replaces are ignored. Constraints are dropped
+        if they name one of these, or if no row without missing values in their columns is possible with them.
 
         >>> from margrave.schema.numeric import Real
         >>> open_schema = Schema([Learn("price", "real"), Learn("rank", "integer")])
@@ -219,11 +221,15 @@ class Schema:
         hidden = tuple(c.name for c in self.to_learn if c.name not in learned)
         stated = {n: self.sources.get(n, ColumnSource()) for n in learned}
         sources = {**self.sources, **{n: replace(s, of="learned") for n, s in stated.items()}}
+        sources = {n: s for n, s in sources.items() if n not in hidden}
+        declared = tuple(learned.get(c.name, c) for c in self.columns if c.name not in hidden)
+        by_name = {c.name: c for c in declared}
         return replace(
             self,
-            columns=tuple(learned.get(c.name, c) for c in self.columns if c.name not in hidden),
+            columns=declared,
             ignore=(*self.ignore, *hidden),
-            sources={n: s for n, s in sources.items() if n not in hidden},
+            sources=sources,
+            constraints=constraints_on_learned(self.constraints, by_name, learned_of(sources)),
         )
 
     def select(self, names: Iterable[str]) -> Schema:
@@ -270,7 +276,8 @@ class Schema:
     @cached_property
     def constraint_zeros(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
         """Each constraint with the combinations of codes that it rules out."""
-        return declared_of(self.constraints, {c.name: c for c in self.columns})
+        columns = {c.name: c for c in self.columns}
+        return declared_of(self.constraints, columns, learned_of(self.sources))
 
     @hide_rows
     def encode(self, frame: Any) -> Codes:
@@ -297,8 +304,15 @@ class Schema:
                 check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
             found.append(check)
         codes = Codes(self.domain, values)
-        violated = tuple(ConstraintCheck.of(c, zeros, codes) for c, zeros in self.constraint_zeros)
-        return codes, Preflight(rows[0], tuple(found), constraints=violated)
+        to_learn = {c.name for c in self.to_learn}
+        violated = tuple(
+            ConstraintCheck.of(constraint, zeros, codes)
+            for constraint, zeros in self.constraint_zeros
+            if to_learn.isdisjoint(constraint.columns)
+        )
+        return codes, Preflight(
+            rows[0], tuple(found), constraints=violated, accepted=tuple(self.accepted)
+        )
 
     @hide_rows
     def preflight(self, frame: Any) -> Preflight:

@@ -106,6 +106,11 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 )
 
 
+def learned_of(sources: Mapping[str, ColumnSource]) -> frozenset[str]:
+    """Return the columns whose values were learned from noisy answers."""
+    return frozenset(name for name, source in sources.items() if source.of == "learned")
+
+
 def read_error(sources: Mapping[str, ColumnSource]) -> SchemaError:
     """Return the refusal of a schema with values that were read off the rows, key by key."""
     # Columns that the error names.

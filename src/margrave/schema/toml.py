@@ -78,7 +78,7 @@ def _tables(read: Mapping[str, Any], text: str, key: str) -> list[tuple[dict[str
 
 
 def _head(table: Mapping[str, Any]) -> dict[str, Any]:
-    head = ("version", "draft", "person", "person_accepts", "ignore", "files")
+    head = ("version", "draft", "person", "person_accepts", "ignore", "accepted", "files")
     for key in table:
         if key not in head:
             raise SchemaError(
@@ -104,6 +104,7 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
         "person": person,
         "person_accepts": table.get("person_accepts", []),
         "ignore": ignore,
+        "accepted": table.get("accepted", []),
         "files": read_files(table.get("files", [])),
     }
 
@@ -182,6 +183,7 @@ def write(
     remarks: Mapping[str, str],
     person_accepts: Sequence[str],
     files: Sequence[ReferencedFile],
+    accepted: Sequence[str],
 ) -> str:
     """Return the file. Settings that say nothing (false, none, an empty list) are left out."""
     head = {
@@ -189,6 +191,7 @@ def write(
         "person": person,
         "person_accepts": list(person_accepts),
         "ignore": list(ignore),
+        "accepted": list(accepted),
         "files": write_files(files),
     }
     lines = [*comment(remarks.get("", "")), "[schema]"]

@@ -11,11 +11,13 @@ from typing import ClassVar
 
 from margrave.domain import Codes
 from margrave.errors import DataError
+from margrave.schema.alarms import Alarm
 from margrave.schema.categorical import NO, OTHER, YES
 from margrave.schema.column import Column, Encoded, abbreviate
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.mismatches import ALIKE, CAUSES, MARK, main_cause
 from margrave.schema.person_check import PersonCheck
+from margrave.schema.toml_text import string
 from margrave.schema.validators import POLICIES
 from margrave.structural_zeros import StructuralZeros, violating
 
@@ -110,7 +112,7 @@ class ColumnCheck:
             self.outside + self.unreadable == self.rows - self.empty >= self._min_values_for_alarm
         )
 
-    def alarm(self) -> str | None:
+    def alarm(self) -> Alarm | None:
         """Return an alarm if more than a few values are outside the schema; missing-value codes do
         not count.
         """
@@ -126,7 +128,10 @@ class ColumnCheck:
             or f" {_advice(self.kind)}"
         )
         share_lost = f"{share:.4g} % of its values are not in the schema"
-        return f"Column {self.name!r}: {share_lost}, {POLICIES[self._fate]}.{because}"
+        return Alarm(
+            f"values: {self.name}",
+            f"Column {self.name!r}: {share_lost}, {POLICIES[self._fate]}.{because}",
+        )
 
     @property
     def _fate(self) -> str:
@@ -255,7 +260,8 @@ class Preflight:
 
     ``nameless``: rows without a person, if the schema has a person ID column; ``persons`` covers
     the others. ``further``: alarms about the table as a whole. ``drafted``: columns whose bounds or
-    categories equal those that a draft of these rows has.
+    categories equal those that a draft of these rows has. ``accepted``: the alarms that the schema says
+    are answered.
     """
 
     rows: int
@@ -263,14 +269,19 @@ class Preflight:
     nameless: int = 0
     constraints: tuple[ConstraintCheck, ...] = ()
     persons: PersonCheck | None = None
-    further: tuple[str, ...] = ()
+    further: tuple[Alarm, ...] = ()
     drafted: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
         constraints = tuple(a + b for a, b in zip(self.constraints, other.constraints, strict=True))
         return Preflight(
-            self.rows + other.rows, columns, self.nameless + other.nameless, constraints
+            self.rows + other.rows,
+            columns,
+            self.nameless + other.nameless,
+            constraints,
+            accepted=self.accepted,
         )
 
     @property
@@ -303,11 +314,12 @@ class Preflight:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Likely mistakes that do not refuse the table, one sentence each."""
-        found = [None if self.rows else "The table has no rows.", *self.further]
-        found += [column.alarm() for column in self.columns]
+        """Likely mistakes that do not refuse the table and are not accepted, in a sentence or two each."""
+        found = [*self.further, *(column.alarm() for column in self.columns)]
         found += [] if self.persons is None else self.persons.alarms()
-        return tuple(sentence for sentence in found if sentence is not None)
+        empty = () if self.rows else ("The table has no rows.",)
+        raised = (alarm for alarm in found if alarm is not None)
+        return (*empty, *(str(alarm) for alarm in raised if alarm.key not in self.accepted))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -318,9 +330,10 @@ class Preflight:
             for c in self.constraints
             if c.rows and c.policy == "keep"
         ]
-        if self.drafted:
+        if drafted := [name for name in self.drafted if f"read: {name}" not in self.accepted]:
             found.append(
-                f"Bounds or categories as a draft of these rows has them: {', '.join(self.drafted)}. {READ_OFF}"
+                f"Bounds or categories as a draft of these rows has them: {', '.join(drafted)}. {READ_OFF} If they"
+                f" were, add {', '.join(string(f'read: {name}') for name in drafted)} to accepted in [schema]."
             )
         return tuple(found)
 

@@ -1,0 +1,91 @@
+"""Alarms that a custodian has answered: kept in the schema's file, not raised again, and in no release."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from click.testing import CliRunner
+
+import margrave
+from margrave.cli.main import cli, run
+from margrave.data import read_table
+from margrave.errors import SchemaError
+from margrave.profiling import check_table
+from margrave.schema import Categorical, Integer, Schema
+
+TOWN = Categorical("town", ["York", "Hull"], missing=True)
+SCHEMA = Schema([TOWN, Integer("age", 0, 9)], ignore=["patient_id"])
+
+
+def rows() -> pa.Table:
+    people = [f"P{i % 60:04d}" for i in range(300)]
+    towns = ["York"] * 200 + ["hull"] * 100
+    return pa.table({"town": towns, "age": [i % 10 for i in range(300)], "patient_id": people})
+
+
+def test_an_answered_alarm_is_not_raised_again(tmp_path: Path) -> None:
+    first = check_table(rows(), SCHEMA)
+    assert len(first.alarms) == 2
+    assert any("If they were" in note and 'add "read: age"' in note for note in first.notes)
+    keys = ["values: town", "person: patient_id", "read: age"]
+    for alarm in first.alarms:
+        assert any(f'add "{key}" to accepted in [schema]' in alarm for key in keys)
+    replace(SCHEMA, accepted=keys).save(tmp_path / "s.toml")
+    answered = Schema.load(tmp_path / "s.toml")
+    assert answered.accepted == tuple(keys)
+    again = check_table(rows(), answered)
+    assert again.alarms == ()
+    assert not any("read: age" in note for note in again.notes)
+    assert answered.preflight(rows()).alarms == ()
+    one = check_table(rows(), replace(SCHEMA, accepted=keys[:1]))
+    assert [alarm[:19] for alarm in one.alarms] == ["Column 'patient_id'"]
+
+
+def test_answers_about_persons_hold_for_runs_too() -> None:
+    table = pa.table({"who": ["p1", "P1", *["p2"] * 40], "age": [1] * 42})
+    schema = Schema([Integer("age", 0, 9)], person="who")
+    with pytest.warns(margrave.errors.PersonWarning):
+        read_table(table, schema)
+    answered = replace(schema, accepted=["identifiers", "rows of one person"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(table, answered)
+    assert check_table(table, answered).alarms == ()
+
+
+@pytest.mark.parametrize("accepted", ["header", ["values"], ["values: salary"], [3], ["town"]])
+def test_other_answers_are_refused(accepted: object) -> None:
+    with pytest.raises(SchemaError, match="accepted"):
+        replace(SCHEMA, accepted=accepted)
+
+
+def test_no_release_and_no_hash_holds_an_answered_alarm(tmp_path: Path) -> None:
+    answered = replace(SCHEMA, accepted=["values: town"])
+    assert (answered, answered.hash()) == (SCHEMA, SCHEMA.hash())
+    assert "accepted" in answered.to_toml()
+    words = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "independent"}
+    release = margrave.synthesize(rows(), answered, **words)  # type: ignore[arg-type]
+    assert "accepted" not in release.schema.to_toml()
+    release.save(tmp_path / "r.margrave")
+    with zipfile.ZipFile(tmp_path / "r.margrave") as archive:
+        assert all(b"values: town" not in archive.read(name) for name in archive.namelist())
+
+
+def test_questions_of_ask_are_answered_for_checks_too(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "t.toml"
+    table = rows().append_column("2018", pa.array(["a", "b"] * 150))
+    pyarrow.csv.write_csv(table, path)
+    words = ["schema", "ask", str(path), "-o", str(out)]
+    result = CliRunner().invoke(cli, words, input="n\n")
+    assert "no header" in str(result.exception)
+    CliRunner().invoke(cli, words, input="y\nn\n" + "\n" * 9)
+    made = Schema.load(out)
+    assert made.accepted == ("header", "person: patient_id")
+    assert check_table(path, made).alarms == ()
+    assert run(["schema", "check", str(path), "-s", str(out)]) == 0
