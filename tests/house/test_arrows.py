@@ -16,7 +16,7 @@ RANK = {
     "plugins": 0,
     "domain": 0, "structural_zeros": 0, "unit": 0,
     "schema": 1, "marginal": 1, "formula": 1, "attack_risk": 1,
-    "frames": 2,
+    "frames": 2, "codebooks": 2,
     "data": 3, "workload": 3, "provenance": 3, "transcript": 3, "account": 3, "public_table": 3, "purposes": 3,
     "models": 4, "purpose_widths": 4, "accounting": 4, "profiling": 4,
     "privacy": 5, "bounds": 5, "learning": 5,
@@ -54,6 +54,7 @@ NEVER_REACHES = {
     "account": {"data", "privacy"},
     "public_table": {"data", "privacy"},
     "formula": {"data", "privacy"},
+    "codebooks": {"data", "privacy", "profiling"},
 }
 # A mechanism asks the gate; it holds no table of its own.
 NEVER_IMPORTS = {"mechanisms": {"data"}}
@@ -89,6 +90,7 @@ LIBRARIES = {
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},
     "pyspark": {"data"},
+    "pyreadstat": {"codebooks"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.
 LOADERS = {"cli/main.py"}

@@ -17,6 +17,7 @@ from margrave.cli.options import (
     schema_option,
 )
 from margrave.cli.output import check_outputs, console, escape
+from margrave.cli.schema_forms import export_command, grammar_command, import_command
 from margrave.cli.terminal import echo
 from margrave.errors import DataError
 from margrave.profiling import (
@@ -41,10 +42,13 @@ _output_option = click.option(
 
 @click.group("schema")
 def schema_command() -> None:
-    """Draft a schema from a file, by itself or with questions, check a file against one, or write a release's."""
+    """Make a schema from a file, a code book or a release, and check a file against one."""
 
 
 schema_command.add_command(ask_command)
+schema_command.add_command(import_command)
+schema_command.add_command(export_command)
+schema_command.add_command(grammar_command)
 
 
 @schema_command.command("draft")

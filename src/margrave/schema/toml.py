@@ -124,9 +124,9 @@ def _column(
                 remedy=f"Write kind = with one of: {', '.join(KINDS)}.",
             )
         learn = "learn" in table
-        known = _keys(Learn if learn else KINDS[kind])
+        known = keys_of(Learn if learn else KINDS[kind])
         for key in table:
-            if learn and key not in known and key in _keys(KINDS[kind]):
+            if learn and key not in known and key in keys_of(KINDS[kind]):
                 raise SchemaError(
                     f"{called}: {key} contradicts learn = true, which learns it from noisy answers.",
                     remedy=f"Take {key} out; or take learn out, and declare all public values.",
@@ -153,7 +153,7 @@ def _column(
         raise SchemaError(f"{place}{error.message}", remedy=error.remedy) from None
 
 
-def _keys(of: type[Any]) -> dict[str, Field[Any]]:
+def keys_of(of: type[Any]) -> dict[str, Field[Any]]:
     return {f.name: f for f in fields(of) if f.name != "of"}
 
 
@@ -199,7 +199,7 @@ def write(
     for column in columns:
         lines += ["", *comment(remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
-        keys = _keys(Learn if isinstance(column, Learn) else KINDS[column.kind])
+        keys = keys_of(Learn if isinstance(column, Learn) else KINDS[column.kind])
         rest = ((key, getattr(column, key)) for key in keys if key != "name")
         source = sources.get(column.name, ColumnSource())
         lines += [line(k, v) for k, v in (*rest, *source.settings) if says(v)]

@@ -1,0 +1,117 @@
+"""From a code book to a schema: the file's standard is recognized by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from margrave._io import read_input
+from margrave.codebooks import statistical
+from margrave.codebooks.csvw import read_csvw
+from margrave.codebooks.ddi import read_ddi
+from margrave.codebooks.frictionless import read_table_schema
+from margrave.codebooks.json_parts import parse_json
+from margrave.codebooks.redcap import read_redcap
+from margrave.codebooks.sdv import read_sdv
+from margrave.codebooks.variable import Variable
+from margrave.errors import InputError, SchemaError
+from margrave.schema import Column, ColumnSource, Schema
+
+
+def read_code_book(
+    path: str | PathLike[str], *, cite: str | None = None, ranges_public: bool = False
+) -> Schema:
+    """Return the schema that a code book states.
+
+    Bounds and categories of the code book are taken as public and cite it. Those that it lacks are
+    to be learned. Identifiers and free text are under ``ignore``.
+
+    Args:
+        path: DDI-Codebook (XML), Frictionless Table Schema or data package, CSV on the Web, SDV
+            Metadata V2 (JSON), a REDCap data dictionary (CSV), or a file of Stata, SPSS or SAS,
+            whose labels are read and whose rows are not.
+        cite: Where the public values are written down; by default the file's name.
+        ranges_public: Whether the ranges in SDV metadata are public. SDV reads them off the rows,
+            so they are marked as read otherwise, and the gate refuses the schema.
+
+    Returns:
+        A schema with the labels as remarks.
+
+    Raises:
+        InputError: If the file does not exist, or needs a library that is not installed.
+        SchemaError: If it is not a code book of these kinds, or states no column.
+
+    Privacy:
+        Reads no row. margrave cannot check that the code book is public.
+
+    Example:
+        >>> import json, pathlib, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> file = pathlib.Path(folder.name) / "schema.json"
+        >>> fields = [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}}]
+        >>> _ = file.write_text(json.dumps({"fields": fields}))
+        >>> read_code_book(file).columns[0].high
+        99
+        >>> folder.cleanup()
+    """
+    file = Path(path)
+    variables = _variables(file, ranges_public=ranges_public)
+    return _schema(variables, cite or f"Code book {file.name}")
+
+
+def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
+    if statistical.reader_of(file) is not None:
+        if not file.is_file():
+            raise InputError(f"The file {file} does not exist.")
+        return statistical.read_labels(file)
+    try:
+        content = read_input(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"{file} is not text in UTF-8.", remedy="Save it as UTF-8.") from None
+    except OSError as error:
+        raise InputError(
+            f"The code book {file} cannot be read: {error.strerror or 'no such file'}."
+        ) from None
+    start = content.lstrip()[:1]
+    if start == "<":
+        return read_ddi(content)
+    if start == "{":
+        found = parse_json(content)
+        if "METADATA_SPEC_VERSION" in found:
+            return read_sdv(found, ranges_public=ranges_public)
+        if "tableSchema" in found or "tables" in found:
+            return read_csvw(found)
+        if "fields" in found or "resources" in found:
+            return read_table_schema(found)
+    elif "field type" in content[:1000].lower() or "field_type" in content[:1000].lower():
+        return read_redcap(content)
+    raise SchemaError(
+        f"{file} is not a code book that margrave knows.",
+        remedy="It reads DDI-Codebook, Frictionless Table Schema, CSV on the Web, SDV Metadata V2, REDCap data"
+        " dictionaries, and the labels in files of Stata, SPSS and SAS.",
+    )
+
+
+def _schema(variables: Sequence[Variable], cite: str) -> Schema:
+    columns: list[Column] = []
+    ignore: list[str] = []
+    remarks: dict[str, str] = {}
+    sources: dict[str, ColumnSource] = {}
+    for variable in variables:
+        column = variable.column
+        if column is None:
+            ignore.append(variable.name)
+            continue
+        columns.append(column)
+        remarks[variable.name] = variable.remark
+        if variable.stated:
+            read = variable.stated if variable.from_rows else ()
+            sources[variable.name] = ColumnSource(read=read, cite=cite)
+    if not columns:
+        raise SchemaError(
+            "The code book states no column that can be synthesized.",
+            remedy="Write the schema by hand.",
+        )
+    remarks[""] = f"{cite}. Check that its bounds and categories were not computed from the rows."
+    return Schema(columns, ignore=ignore, remarks=remarks, sources=sources)

@@ -1,0 +1,127 @@
+"""The labels in files of Stata, SPSS and SAS. Their rows are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from margrave.codebooks.variable import Variable
+from margrave.errors import DataError, InputError
+
+
+def reader_of(path: Path) -> str | None:
+    """Return the name of the library's function that reads a file, by its ending; None for other files."""
+    return {
+        ".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por",
+        ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport",
+    }.get(path.suffix.lower())  # fmt: skip
+
+
+def library() -> Any:
+    """Return pyreadstat.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        import pyreadstat
+    except ImportError:
+        raise InputError(
+            "Files of Stata, SPSS and SAS need a library that is not installed.",
+            remedy="Install it: pip install 'margrave[formats]'.",
+        ) from None
+    return pyreadstat
+
+
+def read_labels(path: Path) -> list[Variable]:
+    """Return the variables of a file of Stata, SPSS or SAS, from its labels alone.
+
+    Raises:
+        DataError: The file cannot be read.
+        InputError: The library that reads it is not installed.
+    """
+    read = getattr(library(), reader_of(path) or "")
+    failed, meta = False, None
+    # Without it, SPSS's user-missing codes are not among the metadata.
+    asked = {"user_missing": True} if path.suffix.lower() in (".sav", ".zsav") else {}
+    try:
+        _, meta = read(str(path), metadataonly=True, output_format="dict", **asked)
+    except Exception:  # the library's own, which may quote the file
+        failed = True
+    if failed or meta is None:
+        raise DataError(f"{path} cannot be read: it is damaged, or not what its name says.")
+    return [
+        _variable(
+            name,
+            meta.column_names_to_labels.get(name) or "",
+            str(meta.original_variable_types.get(name, "")),
+            meta.variable_value_labels.get(name, {}),
+            meta.variable_measure.get(name, "unknown"),
+            meta.missing_ranges.get(name, []),
+            meta.readstat_variable_types.get(name, "double"),
+        )
+        for name in meta.column_names
+    ]
+
+
+def _variable(
+    name: str,
+    label: str,
+    form: str,
+    labels: Mapping[Any, str],
+    measure: str,
+    missing: list[Mapping[str, Any]],
+    stored: str,
+) -> Variable:
+    codes = {_code(value): text for value, text in labels.items()}
+    no_value = [c for c in codes if any(_within(c, r) for r in missing)]
+    no_value += [_code(r["lo"]) for r in missing if r["lo"] == r["hi"]]
+    no_value = list(dict.fromkeys(no_value))
+    # Extended missing values of Stata and SAS (.a to .z) come as letters.
+    listed = {c: t for c, t in codes.items() if c not in no_value and not _is_extended(c, stored)}
+    if measure == "scale" or all(c.startswith("-") for c in listed):
+        no_value += [c for c in listed if measure != "scale"]
+        listed = {}
+    return Variable(
+        name,
+        _kind(form, stored),
+        label,
+        listed,
+        measure == "ordinal",
+        missing_codes=tuple(no_value),
+    )
+
+
+def _kind(form: str, stored: str) -> str:
+    """Return the kind of a column by its display format: F8.2, %td, DATETIME20.
+
+    >>> [_kind(f, "double") for f in ("F3.0", "F8.2", "%10.0g", "%td", "%tc", "DATE9", "DOLLAR8.2")]
+    ['integer', 'real', 'real', 'date', 'timestamp', 'date', 'real']
+    """
+    if stored == "string":
+        return "text"
+    plain = form.upper().lstrip("%").rstrip("0123456789.")
+    if plain.startswith(("DATETIME", "TC", "YMDHMS")):
+        return "timestamp"
+    if plain in ("DATE", "TD", "ADATE", "EDATE", "SDATE", "JDATE", "YYMMDD", "MMDDYY", "DDMMYY"):
+        return "date"
+    no_decimals = form.startswith("F") and form.endswith(".0")
+    return "integer" if stored.startswith("int") or no_decimals else "real"
+
+
+def _code(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _within(code: str, limits: Mapping[str, Any]) -> bool:
+    try:
+        return bool(float(limits["lo"]) <= float(code) <= float(limits["hi"]))
+    except (TypeError, ValueError):
+        return bool(code == limits["lo"])
+
+
+def _is_extended(code: str, stored: str) -> bool:
+    return stored != "string" and len(code) == 1 and code.isalpha()

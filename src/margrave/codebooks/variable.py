@@ -1,0 +1,180 @@
+"""A variable of a code book, and the column of a schema that it becomes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from margrave.errors import SchemaError
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Integer,
+    Learn,
+    Ordinal,
+    Real,
+    Timestamp,
+)
+from margrave.schema.parsing import number, parse_moment, parser
+from margrave.schema.validation import LOOK
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column of a table, as a code book describes it.
+
+    Args:
+        name: The column's name in the table.
+        kind: "integer", "real", "boolean", "date", "timestamp", "text", or "out" for a column that
+            cannot be synthesized.
+        label: What the column means, in words.
+        categories: Codes in the order of the code book, each with its label ("" if it has none).
+        ordered: Whether the categories have an order.
+        low, high: Bounds as written in the code book.
+        missing_codes: Codes that mean "no value".
+        format: The pattern of dates and times in text, as of ``strptime``; None for ISO 8601.
+        identifier: Whether it identifies persons or rows.
+        from_rows: Whether the code book may have read the bounds and categories off the rows.
+    """
+
+    name: str
+    kind: str
+    label: str = ""
+    categories: Mapping[str, str] = field(default_factory=dict)
+    ordered: bool = False
+    low: Any = None
+    high: Any = None
+    missing_codes: Sequence[str] = ()
+    format: str | None = None
+    identifier: bool = False
+    from_rows: bool = False
+
+    @property
+    def column(self) -> Column | None:
+        """The column, with what the code book states; None if it has to be left out.
+
+        Bounds or categories that the code book lacks are to be learned. Every column has a missing
+        state: few code books say that a value is always there.
+        """
+        if self.identifier or self.kind == "out":
+            return None
+        listed = tuple(code for code in self.categories if code not in self.missing_codes)
+        if self.kind == "boolean" and not listed:
+            return Boolean(self.name, missing=True)
+        if listed:
+            of = Ordinal if self.ordered else Categorical
+            return of(self.name, listed, missing=True)
+        if self.kind == "text":
+            return Learn(self.name, "categorical")
+        low, high = self._bound("low", self.low), self._bound("high", self.high)
+        if low is None or high is None or (self.kind == "real" and low == high):
+            return Learn(self.name, self.kind, low=low, high=high, format=self.format)
+        written = {} if self.format is None else {"format": self.format}
+        made: dict[str, Callable[..., Column]] = {
+            "integer": Integer, "real": Real, "date": Date, "timestamp": Timestamp,
+        }  # fmt: skip
+        beyond = "missing" if self.missing_codes else "clip"
+        return made[self.kind](self.name, low, high, missing=True, outside=beyond, **written)
+
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The keys of the column whose values the code book states."""
+        bounds = (("low", self.low), ("high", self.high), ("categories", self.categories or None))
+        return tuple(key for key, value in bounds if value is not None)
+
+    @property
+    def remark(self) -> str:
+        """The label, the labels of categories and the missing codes, as a comment of the schema file."""
+        # Categories whose labels the comment shows.
+        max_labels = 30
+        labelled = [f"{code} = {label}" for code, label in self.categories.items() if label]
+        more = f"; and {len(labelled) - max_labels} more" if len(labelled) > max_labels else ""
+        said = [self.label.strip()]
+        if labelled:
+            said.append("; ".join(labelled[:max_labels]) + more)
+        if self.missing_codes:
+            said.append(f"No value: {', '.join(self.missing_codes)}")
+            said += self._hazard()
+        return ". ".join(_printable(s.rstrip(".")) for s in said if s)
+
+    def _hazard(self) -> list[str]:
+        """Return a question if a missing code would count as a value."""
+        column = self.column
+        if isinstance(column, Learn) and column.is_number:
+            return ["Leave these empty in the table, or declare bounds without them"]
+        if isinstance(column, Integer | Real):
+            inside = [c for c in self.missing_codes if column.low <= number(c) <= column.high]
+            return [f"{LOOK} {', '.join(inside)} lies within the bounds"] if inside else []
+        return []
+
+    def _bound(self, key: str, written: Any) -> Any:
+        if written is None or (isinstance(written, str) and not written.strip()):
+            return None
+        read = {
+            "integer": _whole, "real": _real, "date": _day, "timestamp": _moment,
+        }[self.kind]  # fmt: skip
+        found = read(written, self.format)
+        if found is None:
+            raise SchemaError(
+                f"The code book's {'lower' if key == 'low' else 'upper'} bound of {self.name!r} cannot be read as"
+                f" {self.kind}.",
+                remedy="Correct the code book.",
+            )
+        return found
+
+
+def pattern_of(written: str, what: str) -> str:
+    """Return a pattern of ``strptime`` for a pattern such as dd.MM.yyyy HH:mm:ss.
+
+    Raises:
+        SchemaError: The pattern has a part without an equivalent.
+
+    >>> pattern_of("dd.MM.yyyy HH:mm", "due")
+    '%d.%m.%Y %H:%M'
+    """
+    parts = {
+        "yyyy": "%Y", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "T": "T",
+    }  # fmt: skip
+    found = "".join(
+        parts.get(piece, piece) for piece in re.findall(r"y+|M+|d+|H+|m+|s+|[^a-zA-Z]+|\w", written)
+    )
+    if re.search(r"(?<!%)[a-zA-SU-Z]", found):
+        raise SchemaError(
+            f"The code book's format of {what!r}, {written[:40]!r}, is not one that margrave reads.",
+            remedy="Use yyyy, MM, dd, HH, mm and ss.",
+        )
+    return found
+
+
+def _whole(written: Any, _: str | None) -> int | None:
+    value = number(str(written))
+    return int(value) if math.isfinite(value) and value % 1 == 0 else None
+
+
+def _real(written: Any, _: str | None) -> float | None:
+    value = number(str(written))
+    return value if math.isfinite(value) else None
+
+
+def _moment(written: Any, format: str | None) -> datetime | None:
+    if isinstance(written, datetime):
+        return written
+    found = parse_moment(str(written))
+    return parser(format)(str(written)) if found is None and format else found
+
+
+def _day(written: Any, format: str | None) -> date | None:
+    if isinstance(written, date) and not isinstance(written, datetime):
+        return written
+    found = _moment(written, format)
+    return None if found is None else found.date()
+
+
+def _printable(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

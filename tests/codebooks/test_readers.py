@@ -1,0 +1,264 @@
+"""Code books of each standard: what they state is in the schema, what they do not state is to be learned."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from margrave.codebooks import read_code_book
+from margrave.errors import InputError, MargraveError, SchemaError
+from margrave.schema import Boolean, Categorical, Date, Integer, Learn, Ordinal, Real, Schema
+
+DDI = """<?xml version="1.0" encoding="UTF-8"?>
+<codeBook xmlns="ddi:codebook:2_5"><dataDscr>
+<var name="AGE" intrvl="contin" dcml="0"><labl>Age in years</labl>
+  <valrng><range min="0" max="110"/></valrng><invalrng><item VALUE="-9"/></invalrng>
+  <sumStat type="max">97</sumStat><varFormat type="numeric"/></var>
+<var name="SEX" intrvl="discrete"><labl>Sex</labl>
+  <catgry><catValu>1</catValu><labl>Male</labl><catStat type="freq">12</catStat></catgry>
+  <catgry><catValu>2</catValu><labl>Female</labl></catgry>
+  <catgry missing="Y"><catValu>9</catValu><labl>Not stated</labl></catgry><varFormat type="numeric"/></var>
+<var name="WAGE" intrvl="contin" dcml="2"><sumStat type="min">1.5</sumStat><varFormat type="numeric"/></var>
+</dataDscr></codeBook>"""
+
+FIELDS = {
+    "primaryKey": "id",
+    "missingValues": ["", "NA"],
+    "fields": [
+        {"name": "id", "type": "integer"},
+        {"name": "sex", "type": "string", "title": "Sex", "constraints": {"enum": ["F", "M"]}},
+        {
+            "name": "grade", "type": "integer", "categoriesOrdered": True,
+            "categories": [{"value": 1, "label": "low"}, {"value": 2, "label": "high"}],
+        },
+        {
+            "name": "born", "type": "date", "format": "%d/%m/%Y",
+            "constraints": {"minimum": "1900-01-01", "maximum": "2020-12-31"},
+        },
+        {"name": "fee", "type": "number", "constraints": {"minimum": 0}},
+        {"name": "alive", "type": "boolean"},
+        {"name": "where", "type": "geopoint"},
+    ],
+}  # fmt: skip
+
+CSVW = {
+    "@context": "http://www.w3.org/ns/csvw",
+    "tableSchema": {
+        "primaryKey": "id",
+        "columns": [
+            {"name": "id", "titles": "ID", "datatype": "string"},
+            {"titles": "age", "datatype": {"base": "integer", "minimum": 0, "maximum": 99}, "null": "-1"},
+            {
+                "titles": {"en": "day"},
+                "datatype": {"base": "date", "format": "dd.MM.yyyy", "minimum": "01.01.2020", "maximum": "31.12.2020"},
+            },
+            {"titles": "sex", "datatype": {"base": "string", "format": "F|M"}},
+            {"titles": "row", "virtual": True},
+        ],
+    },
+}  # fmt: skip
+
+SDV = {
+    "METADATA_SPEC_VERSION": "V2",
+    "tables": {
+        "guests": {
+            "primary_key": "guest",
+            "columns": {
+                "guest": {"sdtype": "id"},
+                "mail": {"sdtype": "email", "pii": True},
+                "rate": {"sdtype": "numerical", "range_min": 10.5, "range_max": 99.0},
+                "nights": {"sdtype": "numerical", "decimal_places": 0},
+                "room": {"sdtype": "categorical", "range_values": ["A", "B"]},
+                "in": {"sdtype": "datetime", "datetime_format": "%d %b %Y"},
+            },
+        }
+    },
+}
+
+REDCAP = """"Variable / Field Name","Form Name","Section Header","Field Type","Field Label","Choices, Calculations, OR Slider Labels","Field Note","Text Validation Type OR Show Slider Number","Text Validation Min","Text Validation Max",Identifier?
+record_id,f,,text,Record,,,,,,
+birth,f,,text,"Date of birth",,,date_dmy,1900-01-01,2024-12-31,y
+sex,f,,radio,"<b>Sex</b>","1, Male | 2, Female",,,,,
+race,f,,checkbox,Race,"1, White | -2, Other, mixed",,,,,
+weight,f,,text,Weight,,,number_1dp,20,300,
+note,f,,notes,Remarks,,,,,,
+smoker,f,,yesno,Smokes,,,,,,
+info,f,,descriptive,"Read this",,,,,,
+pain,f,,slider,Pain,none | some | worst,,,,,
+"""  # noqa: E501
+
+
+def written(folder: Path, content: object, name: str = "book") -> Path:
+    file = folder / name
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return file
+
+
+def columns(schema: Schema) -> dict[str, object]:
+    return {c.name: c for c in schema.columns}
+
+
+def test_ddi_states_codes_and_ranges_and_no_statistic_of_the_rows(tmp_path: Path) -> None:
+    schema = read_code_book(written(tmp_path, DDI, "survey.xml"))
+    assert columns(schema) == {
+        "AGE": Integer("AGE", 0, 110, missing=True, outside="missing"),
+        "SEX": Categorical("SEX", ["1", "2"], missing=True),
+        "WAGE": Learn("WAGE", "real"),
+    }
+    assert schema.remarks["SEX"] == "Sex. 1 = Male; 2 = Female. No value: 9"
+    assert schema.sources["AGE"].cite == "Code book survey.xml"
+    assert "WAGE" not in schema.sources
+    assert "97" not in schema.to_toml()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_table_schema(tmp_path: Path, wrapped: bool) -> None:
+    book = {"resources": [{"schema": FIELDS}]} if wrapped else FIELDS
+    schema = read_code_book(written(tmp_path, book))
+    assert columns(schema) == {
+        "sex": Categorical("sex", ["F", "M"], missing=True),
+        "grade": Ordinal("grade", ["1", "2"], missing=True),
+        "born": Date("born", date(1900, 1, 1), date(2020, 12, 31), missing=True, outside="missing", format="%d/%m/%Y"),
+        "fee": Learn("fee", "real", low=0.0),
+        "alive": Boolean("alive", missing=True),
+    }  # fmt: skip
+    assert schema.ignore == ("id", "where")
+
+
+def test_csvw(tmp_path: Path) -> None:
+    schema = read_code_book(written(tmp_path, CSVW))
+    assert columns(schema) == {
+        "age": Integer("age", 0, 99, missing=True, outside="missing"),
+        "day": Date("day", date(2020, 1, 1), date(2020, 12, 31), missing=True, format="%d.%m.%Y"),
+        "sex": Categorical("sex", ["F", "M"], missing=True),
+    }
+    assert schema.ignore == ("ID",)
+
+
+def test_ranges_of_sdv_are_read_off_the_rows_unless_they_are_public(tmp_path: Path) -> None:
+    book = written(tmp_path, SDV)
+    schema = read_code_book(book)
+    assert schema.draft
+    assert schema.sources["rate"].read == ("low", "high")
+    assert schema.sources["room"].read == ("categories",)
+    with pytest.raises(SchemaError, match="read off the rows"):
+        schema.check_not_read()
+    public = read_code_book(book, ranges_public=True)
+    assert not public.draft
+    assert columns(public) == {
+        "rate": Real("rate", 10.5, 99.0, missing=True),
+        "nights": Learn("nights", "integer"),
+        "room": Categorical("room", ["A", "B"], missing=True),
+        "in": Learn("in", "date", format="%d %b %Y"),
+    }
+    assert public.ignore == ("guest", "mail")
+
+
+def test_redcap(tmp_path: Path) -> None:
+    schema = read_code_book(written(tmp_path, REDCAP, "dictionary.csv"))
+    assert columns(schema) == {
+        "sex": Categorical("sex", ["1", "2"], missing=True),
+        "race___1": Boolean("race___1", missing=True),
+        "race____2": Boolean("race____2", missing=True),
+        "weight": Real("weight", 20, 300, missing=True),
+        "smoker": Boolean("smoker", missing=True),
+        "pain": Integer("pain", 0, 100, missing=True),
+    }
+    assert schema.ignore == ("record_id", "birth", "note")
+    assert schema.remarks["race____2"] == "Race: Other, mixed"
+
+
+@pytest.mark.parametrize("ending", [".sav", ".dta"])
+def test_labels_of_statistical_files_are_read_and_their_rows_are_not(
+    tmp_path: Path, ending: str
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame({"age": [31, 64], "sex": [1, 2], "pay": [1.5, 999.0]})
+    file = tmp_path / f"panel{ending}"
+    labels = {"sex": {1: "F", 2: "M"}}
+    if ending == ".sav":
+        missing = {"pay": [{"lo": 999, "hi": 999}]}
+        pyreadstat.write_sav(frame, file, variable_value_labels=labels, missing_ranges=missing)
+    else:
+        pyreadstat.write_dta(frame, str(file), variable_value_labels=labels)
+    schema = read_code_book(file)
+    found = columns(schema)
+    assert found["sex"] == Categorical("sex", ["1", "2"], missing=True)
+    assert found["pay"] == Learn("pay", "real")
+    assert schema.remarks["sex"] == "1 = F; 2 = M"
+    assert "64" not in schema.to_toml()
+    if ending == ".sav":
+        assert schema.remarks["pay"].startswith("No value: 999. Leave these empty")
+
+
+def test_every_schema_from_a_code_book_can_be_saved_and_read_again(tmp_path: Path) -> None:
+    books = {"a.xml": DDI, "b.json": FIELDS, "c.json": CSVW, "d.json": SDV, "e.csv": REDCAP}
+    for name, content in books.items():
+        schema = read_code_book(written(tmp_path, content, name))
+        assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_a_missing_code_within_the_bounds_is_a_question(tmp_path: Path) -> None:
+    field = {
+        "name": "pay",
+        "type": "integer",
+        "constraints": {"minimum": 0, "maximum": 999},
+        "missingValues": ["999"],
+    }
+    schema = read_code_book(written(tmp_path, {"fields": [field]}))
+    assert "999 lies within the bounds" in schema.remarks["pay"]
+
+
+WRONG = {
+    "nothing": ("", "is not a code book"),
+    "a list": ("[1]", "is not a code book"),
+    "broken JSON": ("{", "not valid JSON"),
+    "other JSON": ('{"a": 1}', "is not a code book"),
+    "no fields": ('{"fields": []}', "fields is not a list"),
+    "a field without a name": ('{"fields": [{"type": "integer"}]}', "has no name"),
+    "a bound that is no number": (
+        '{"fields": [{"name": "a", "type": "integer", "constraints": {"minimum": "x", "maximum": 3}}]}',
+        "lower bound of 'a' cannot be read",
+    ),
+    "two resources": ('{"resources": [{"schema": {}}, {"schema": {}}]}', "has 2 resources"),
+    "an entity": ('<!DOCTYPE a [<!ENTITY b "c">]><codeBook/>', "document type declaration"),
+    "broken XML": ("<codeBook><var>", "not valid XML"),
+    "no variable": ("<codeBook/>", "states no column"),
+    "only identifiers": ('{"primaryKey": "a", "fields": [{"name": "a"}]}', "states no column"),
+    "two tables": (
+        '{"METADATA_SPEC_VERSION": "V2", "tables": {"a": {}, "b": {}}}',
+        "describe 2 tables",
+    ),
+    "a table": ("a,b\n1,2\n", "is not a code book"),
+    "a duplicate": ('{"fields": [{"name": "a"}, {"name": "a"}]}', "occurs twice"),
+    "an odd format": (
+        '{"tableSchema": {"columns": [{"titles": "a", "datatype": {"base": "date", "format": "G yyyy"}}]}}',
+        "not one that margrave reads",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_code_books_have_one_plain_sentence(tmp_path: Path, name: str) -> None:
+    content, expected = WRONG[name]
+    with pytest.raises(MargraveError, match=expected):
+        read_code_book(written(tmp_path, content))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_code_book(tmp_path / "absent.json")
+    with pytest.raises(InputError, match="does not exist"):
+        read_code_book(tmp_path / "absent.dta")
+    (tmp_path / "latin.csv").write_bytes(b"caf\xe9")
+    with pytest.raises(SchemaError, match="UTF-8"):
+        read_code_book(tmp_path / "latin.csv")
+    pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    (tmp_path / "no.sav").write_bytes(b"secret-1234")
+    with pytest.raises(MargraveError, match="damaged") as caught:
+        read_code_book(tmp_path / "no.sav")
+    assert "secret" not in str(caught.value)
