@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         PMWPub,
         PrivateGSD,
         PrivBayes,
+        PrivLCM,
         PrivMRF,
         PrivPGD,
         PrivSyn,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
     from margrave.models.gum import GUMFit
+    from margrave.models.latent_classes import LatentClassFit
     from margrave.models.least_squares import LeastSquaresFit
     from margrave.models.local_consistency import LocalConsistencyFit
     from margrave.models.max_entropy import MaxEntropyFit
@@ -135,6 +137,7 @@ _HOME = {
     "ResidualPlanner": "margrave.mechanisms",
     "Independent": "margrave.mechanisms",
     "PrivBayes": "margrave.mechanisms",
+    "PrivLCM": "margrave.mechanisms",
     "PrivMRF": "margrave.mechanisms",
     "PrivPGD": "margrave.mechanisms",
     "PrivSyn": "margrave.mechanisms",
@@ -143,6 +146,7 @@ _HOME = {
     "GeneticFit": "margrave.models.genetic",
     "GUMFit": "margrave.models.gum",
     "GraphicalFit": "margrave.models.graphical",
+    "LatentClassFit": "margrave.models.latent_classes",
     "LeastSquaresFit": "margrave.models.least_squares",
     "LocalConsistencyFit": "margrave.models.local_consistency",
     "MaxEntropyFit": "margrave.models.max_entropy",
@@ -239,6 +243,7 @@ __all__ = [
     "Marginal",
     "MarginalGap",
     "MargraveError",
+    "LatentClassFit",
     "LeastSquaresFit",
     "LocalConsistencyFit",
     "MaxEntropyFit",
@@ -252,6 +257,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PrivBayes",
+    "PrivLCM",
     "PrivMRF",
     "PrivPGD",
     "PrivSyn",

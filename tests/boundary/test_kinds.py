@@ -36,6 +36,7 @@ from margrave.types import Clique
 from tests.support.conformance import (
     FEW_PARTICLES,
     FEW_RECORDS,
+    FEW_SWEEPS,
     QUICK_RECORDS,
     SMALL,
     SMALL_TABLE,
@@ -74,6 +75,7 @@ BUILT_IN: dict[str, Fit] = {
     "particles": FEW_PARTICLES,
     "genetic": FEW_RECORDS,
     "gum": QUICK_RECORDS,
+    "latent-classes": FEW_SWEEPS,
     "generator": SMALL,
     "relaxed": SMALL_TABLE,
     "max-entropy": Posed(),

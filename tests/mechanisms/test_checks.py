@@ -70,6 +70,10 @@ REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
         WIDE, NAPSUMQ(workload=Workload.all_kway(WIDE.domain, 3)), AddRemoveRow(), ModelTooLargeError,
         "too many cells for a posterior",
     ),
+    "privlcm": (WIDE, MECHANISMS["privlcm"](), AddRemoveRow(), ModelTooLargeError, "for a posterior of latent classes"),
+    "privlcm on constraints": (
+        TIED, MECHANISMS["privlcm"](), AddRemoveRow(), InputError, "impossible combinations",
+    ),
     "pmw-pub": (FREE, PMWPub(public=public_of(FREE, "a")), AddRemoveRow(), InputError, "Use GEM.Pub or AIMPub"),
     "pep-pub": (FREE, PEPPub(public=public_of(FREE, "a")), AddRemoveRow(), InputError, "no column 'b'"),
     "pmw-pub on constraints": (TIED, PMWPub(public=public_of(TIED, "packs")), AddRemoveRow(), InputError, "Use AIMPub"),

@@ -362,6 +362,7 @@ NEARLY: dict[str, tuple[float, list[Clique]]] = {
     "privsyn": (0.05, [("a", "b"), ("b", "c")]),
     "privsyn joined": (0.05, [("a", "b"), ("b", "c")]),
     "privsyn graphical": (0.05, [("a",), ("b",), ("c",)]),
+    "privlcm": (0.1, [("a",), ("b", "c")]),
     "privpgd": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd uneven": (0.1, [("a", "b"), ("b", "c")]),
     "privpgd constraints": (0.1, [("a", "b"), ("b", "c")]),

@@ -41,6 +41,7 @@ from margrave.mechanisms import (
     PMWPub,
     PrivateGSD,
     PrivBayes,
+    PrivLCM,
     PrivMRF,
     PrivPGD,
     PrivSyn,
@@ -53,6 +54,7 @@ from margrave.models import (
     GeneticFit,
     GraphicalFit,
     GUMFit,
+    LatentClassFit,
     MaxEntropyFit,
     Model,
     NetworkFit,
@@ -165,6 +167,9 @@ PAPER_SEARCH = GeneticFit(
 QUICK_RECORDS = GUMFit(passes=15, period=2)
 """Records that have moved in a few milliseconds."""
 
+FEW_SWEEPS = LatentClassFit(classes=3, chains=2, warmup=64, max_sweeps=40, accept=True)
+"""Latent classes that have moved in a few milliseconds."""
+
 FEW_PARTICLES = ParticleFit(particles=400, epochs=200, warm_epochs=20, n_directions=20)
 """Particles that have moved in a tenth of a second."""
 
@@ -215,6 +220,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "gem-pub": {"fit": SMALL},
     "aim-mixture": {"fit": SMALL_TABLE},
     "rap": {"fit": SMALL_TABLE},
+    "privlcm": {"fit": FEW_SWEEPS},
     "privpgd": {"fit": FEW_PARTICLES},
 }
 """What stands in for fits that take long."""
@@ -288,6 +294,7 @@ CASES: dict[str, Make] = {
     "napsu-mq apart": lambda d: NAPSUMQ(
         workload=first_pair(d), connect_columns=False, fit=Estimated()
     ),
+    "privlcm": lambda d: PrivLCM(fit=FEW_SWEEPS),
     "mwem": lambda d: MWEM(rounds=4, passes=200),
     "mwem uneven": lambda d: MWEM(workload=uneven(d), rounds=4),
     "mwem graphical": lambda d: MWEM(
@@ -392,7 +399,7 @@ NO_RECORDS = frozenset({"gaussian", "residual-planner"})
 CHOOSING = frozenset({"dual-query", "fem"})
 """Those that choose and do not measure: their releases are a few records, and hold no answers to fit a model to."""
 
-NO_ZEROS = frozenset({"gem", "gem-pub", "aim-mixture", "rap"})
+NO_ZEROS = frozenset({"gem", "gem-pub", "aim-mixture", "rap", "privlcm"})
 """The names of those that refuse structural zeros before anything is spent."""
 
 

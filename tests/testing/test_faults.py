@@ -23,7 +23,14 @@ from margrave.schema import Schema
 from margrave.testing import check_fit, check_mechanism, check_score, check_table, mechanism_checks
 from margrave.testing.tables import Row, TinySchema, TinyTable, codes_of
 from margrave.types import Clique
-from tests.support.conformance import FEW_PARTICLES, FEW_RECORDS, SMALL, SMALL_TABLE, Estimated
+from tests.support.conformance import (
+    FEW_PARTICLES,
+    FEW_RECORDS,
+    FEW_SWEEPS,
+    SMALL,
+    SMALL_TABLE,
+    Estimated,
+)
 
 # Fits.
 
@@ -247,6 +254,7 @@ def test_check_mechanism_runs_every_check() -> None:
 
 QUICK: dict[str, Callable[[], Fit]] = {
     "max-entropy": Estimated,
+    "latent-classes": lambda: FEW_SWEEPS,
     "particles": lambda: FEW_PARTICLES,
     "genetic": lambda: FEW_RECORDS,
     "generator": lambda: SMALL,

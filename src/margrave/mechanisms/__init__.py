@@ -24,6 +24,7 @@ from margrave.mechanisms.pep_pub import PEPPub
 from margrave.mechanisms.pmw_pub import PMWPub
 from margrave.mechanisms.private_gsd import PrivateGSD
 from margrave.mechanisms.privbayes import PrivBayes
+from margrave.mechanisms.privlcm import PrivLCM
 from margrave.mechanisms.privmrf import PrivMRF
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.privsyn import PrivSyn
@@ -43,6 +44,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         MWEMPGM,
         AIMMixture,
         NAPSUMQ,
+        PrivLCM,
         PrivPGD,
         PrivateGSD,
         Independent,
@@ -100,6 +102,7 @@ __all__ = [
     "PEPPub",
     "PMWPub",
     "PrivBayes",
+    "PrivLCM",
     "PrivMRF",
     "PrivateGSD",
     "PrivPGD",

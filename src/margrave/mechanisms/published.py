@@ -13,6 +13,7 @@ from margrave.models import (
     GeneticFit,
     GraphicalFit,
     GUMFit,
+    LatentClassFit,
     LeastSquaresFit,
     MaxEntropyFit,
     NetworkFit,
@@ -281,6 +282,16 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "columns in no marginal are measured too; chains run until they mix; the combining rules "
             "have a floor (`combine(floor=False)` has none)",
             needs=("workload",),
+        ),
+    ),
+    "privlcm": (
+        PublishedForm(
+            "Nixon, Barrientos, Reiter, Slavković 2022",
+            {"fit": LatentClassFit(warmup=2500, max_sweeps=2500)},
+            "zCDP and Gaussian noise instead of pure DP and geometric noise; a normal likelihood "
+            "with the covariance of all pairs, over which the true counts are integrated (paper: "
+            "true counts are sampled, and pairs are taken as independent); steps in logarithms for "
+            "all parameters; four chains, which must mix",
         ),
     ),
     "private-gsd": (

@@ -17,6 +17,7 @@ from margrave.models.families import (
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel
 from margrave.models.gum import GUMFit
+from margrave.models.latent_classes import LatentClassFit, LatentClassModel
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.local_consistency import LocalConsistencyFit, PseudoMarginals
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
@@ -64,6 +65,8 @@ __all__ = [
     "GeneticFit",
     "GraphicalFit",
     "GraphicalModel",
+    "LatentClassFit",
+    "LatentClassModel",
     "LeastSquaresAnswers",
     "LeastSquaresFit",
     "LocalConsistencyFit",

@@ -12,6 +12,7 @@ from margrave.models.answers import AnswersFit, load_answers
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
 from margrave.models.gum import GUMFit
+from margrave.models.latent_classes import LatentClassFit, load_latent_classes
 from margrave.models.least_squares import LeastSquaresFit, load_least_squares
 from margrave.models.local_consistency import LocalConsistencyFit, load_pseudo_marginals
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
@@ -82,6 +83,11 @@ FAMILIES: dict[str, Family] = {
             kind="mixture",
             load=load_mixture,
             fits={"generator": GeneratorFit, "relaxed": RelaxedFit},
+        ),
+        Family(
+            kind="latent-classes",
+            load=load_latent_classes,
+            fits={"latent-classes": LatentClassFit},
         ),
         Family(kind="network", load=load_network, fits={"network": NetworkFit}),
         Family(kind="answers", load=load_answers, fits={"answers": AnswersFit}, bootstrap=None),

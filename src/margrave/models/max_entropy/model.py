@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from margrave.models.graphical import GraphicalModel
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.merged_codes import MergedCodesModel
 from margrave.models.protocol import Model, ModelState
+from margrave.models.stored_posterior import StoredPosterior, posterior_facts
 from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
@@ -121,7 +122,13 @@ class MaxEntropyModel(Model):
 
     def posterior(self) -> StoredPosterior:
         """Return the draws of θ that came with it."""
-        return StoredPosterior(self)
+        return StoredPosterior(
+            "maximum-entropy",
+            self.facts,
+            len(self.draws),
+            lambda i, rng: self._at(self.draws[i], float(self.totals[i]), rng),
+            "Refit with more draws, release.refit(MaxEntropyFit(max_draws=20000))",
+        )
 
     def state(self) -> ModelState:
         """Return the center, the draws and what they rest on."""
@@ -147,36 +154,6 @@ class MaxEntropyModel(Model):
         return ModelState("max-entropy", facts, arrays)
 
 
-@dataclass(frozen=True, eq=False)
-class StoredPosterior:
-    """Models drawn from the posterior that a maximum-entropy model carries."""
-
-    model: MaxEntropyModel
-
-    @property
-    def method(self) -> str:
-        """The sampler in words."""
-        return f"maximum-entropy posterior, {self.model.facts['method']}"
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The sampler's settings and diagnostics."""
-        return self.model.facts
-
-    def draws(self, m: int, *, rng: np.random.Generator) -> Iterator[Model]:
-        """Yield ``m`` models; a stored draw repeats only after all have been used."""
-        if not self.model.facts.get("good"):
-            raise ReleaseError(
-                f"The posterior cannot be drawn from: {self.model.facts.get('why', 'its draws failed their checks')}.",
-                remedy="Refit with more draws, release.refit(MaxEntropyFit(max_draws=20000)); or, to use them as they"
-                " are, with accept=True.",
-            )
-        stored = len(self.model.draws)
-        order = np.concatenate([rng.permutation(stored) for _ in range(-(-m // stored))])[:m]
-        for i in order:
-            yield self.model._at(self.model.draws[i], float(self.model.totals[i]), rng)
-
-
 def load_max_entropy(
     domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> MaxEntropyModel:
@@ -198,7 +175,7 @@ def load_max_entropy(
     rows = len(drawn) if drawn is not None and drawn.ndim == 2 else 0
     center, draws = floats_of(arrays, "center", (size,)), floats_of(arrays, "draws", (rows, size))
     totals = floats_of(arrays, "totals", (rows,))
-    total, posterior = facts.get("total"), _posterior_facts(facts)
+    total, posterior = facts.get("total"), posterior_facts(facts)
     finite = all(np.isfinite(x).all() for x in (center, draws, totals))
     if not rows or not finite or totals.min() <= 0 or totals.max() > 1e30:
         raise ReleaseError("The release's posterior is malformed.")
@@ -209,28 +186,6 @@ def load_max_entropy(
     return MaxEntropyModel(
         domain, canonical, center, float(total), draws, totals, merged, posterior
     )
-
-
-def _posterior_facts(facts: Mapping[str, object]) -> dict[str, Any]:
-    posterior = facts.get("posterior")
-    if not isinstance(posterior, dict) or len(posterior) > 50:
-        raise ReleaseError("The release's posterior does not say how it was made.")
-    for name, value in posterior.items():
-        if name in ("method", "why"):
-            fits = isinstance(value, str) and len(value) <= 1000
-        elif name == "good":
-            fits = isinstance(value, bool)
-        else:
-            fits = (
-                isinstance(value, int | float)
-                and not isinstance(value, bool)
-                and 0 <= value <= 1e30
-            )
-        if not fits:
-            raise ReleaseError("The facts of the release's posterior are malformed.")
-    if "method" not in posterior or "good" not in posterior:
-        raise ReleaseError("The release's posterior does not say how it was made.")
-    return posterior
 
 
 def _reference_of(domain: Domain, facts: Mapping[str, object]) -> dict[Attribute, int]:
