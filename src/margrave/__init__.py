@@ -67,17 +67,19 @@ if TYPE_CHECKING:
         PrivMRF,
         PrivPGD,
         PrivSyn,
+        RAPPlus,
         ResidualPlanner,
     )
     from margrave.models.answers import AnswersFit
     from margrave.models.genetic import GeneticFit
     from margrave.models.graphical import GraphicalFit
+    from margrave.models.grem import GReMFit
     from margrave.models.gum import GUMFit
     from margrave.models.latent_classes import LatentClassFit
     from margrave.models.least_squares import LeastSquaresFit
     from margrave.models.local_consistency import LocalConsistencyFit
     from margrave.models.max_entropy import MaxEntropyFit
-    from margrave.models.mixture import GeneratorFit, RelaxedFit
+    from margrave.models.mixture import AnnealedFit, GeneratorFit, RelaxedFit
     from margrave.models.network import NetworkFit
     from margrave.models.particles import ParticleFit
     from margrave.models.weights import EntropyProjectionFit, MultiplicativeWeightsFit
@@ -124,6 +126,7 @@ _HOME = {
     "AIMPub": "margrave.mechanisms",
     "JAMPGM": "margrave.mechanisms",
     "RAP": "margrave.mechanisms",
+    "RAPPlus": "margrave.mechanisms",
     "MECHANISMS": "margrave.mechanisms",
     "MST": "margrave.mechanisms",
     "MWEM": "margrave.mechanisms",
@@ -144,6 +147,7 @@ _HOME = {
     "NAPSUMQ": "margrave.mechanisms",
     "AnswersFit": "margrave.models.answers",
     "GeneticFit": "margrave.models.genetic",
+    "GReMFit": "margrave.models.grem",
     "GUMFit": "margrave.models.gum",
     "GraphicalFit": "margrave.models.graphical",
     "LatentClassFit": "margrave.models.latent_classes",
@@ -152,6 +156,7 @@ _HOME = {
     "MaxEntropyFit": "margrave.models.max_entropy",
     "GeneratorFit": "margrave.models.mixture",
     "RelaxedFit": "margrave.models.mixture",
+    "AnnealedFit": "margrave.models.mixture",
     "NetworkFit": "margrave.models.network",
     "ParticleFit": "margrave.models.particles",
     "EntropyProjectionFit": "margrave.models.weights",
@@ -215,9 +220,11 @@ __all__ = [
     "NAPSUMQ",
     "PEP",
     "RAP",
+    "RAPPlus",
     "AddRemovePerson",
     "AddRemoveRow",
     "Analysis",
+    "AnnealedFit",
     "Budget",
     "BudgetError",
     "DataError",
@@ -231,6 +238,7 @@ __all__ = [
     "ResidualPlanner",
     "GeneratorFit",
     "AnswersFit",
+    "GReMFit",
     "GUMFit",
     "GeneticFit",
     "GraphicalFit",

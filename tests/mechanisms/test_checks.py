@@ -57,7 +57,7 @@ def public_of(schema: Schema, *columns: str, same_records: bool = False) -> Publ
 REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
     **{
         name: (TIED, MECHANISMS[name](), AddRemoveRow(), InputError, "mixture of products")
-        for name in ("gem", "rap", "aim-mixture")
+        for name in ("gem", "rap", "rap-plus", "aim-mixture")
     },
     **{
         name: (WIDE, MECHANISMS[name](), AddRemoveRow(), ModelTooLargeError, "smallest model of this domain")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ GIVEN: dict[str, Any] = {"public": published(TABLE.domain), "workload": pairs(TA
 FORMS = [(name, form) for name, forms in PUBLISHED_FORMS.items() for form in forms]
 
 
-def test_the_page_is_of_today() -> None:
+@pytest.mark.parametrize("page", papers.TABLES, ids=lambda page: page.name)
+def test_the_page_is_of_today(page: Path) -> None:
     """Else run ``python -m tests.support.papers``."""
-    assert papers.PAGE.read_text(encoding="utf-8") == papers.page()
+    assert page.read_text(encoding="utf-8") == papers.page(page)
 
 
 def calls() -> list[list[str]]:

@@ -45,11 +45,13 @@ from margrave.mechanisms import (
     PrivMRF,
     PrivPGD,
     PrivSyn,
+    RAPPlus,
     ResidualPlanner,
 )
 from margrave.mechanisms.fem import MIN_ROUNDS
 from margrave.models import (
     CELLS_PER_MB,
+    AnnealedFit,
     GeneratorFit,
     GeneticFit,
     GraphicalFit,
@@ -151,6 +153,7 @@ The anchor is a light one: public records that are hardly learned are nothing to
 """
 
 SMALL_TABLE = RelaxedFit(components=48, steps=100, active_threshold=0.1, cold_steps=300)
+SMALL_POINTS = AnnealedFit(components=100, steps=60, doublings=4)
 SMALL_BOX = RelaxedFit(components=48, steps=200, rate=0.02, clip=True)
 
 FEW_RECORDS = GeneticFit(records=100, generations=20)
@@ -221,6 +224,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "aim-mixture": {"fit": SMALL_TABLE},
     "rap": {"fit": SMALL_TABLE},
     "privlcm": {"fit": FEW_SWEEPS},
+    "rap-plus": {"fit": SMALL_POINTS},
     "privpgd": {"fit": FEW_PARTICLES},
 }
 """What stands in for fits that take long."""
@@ -250,6 +254,8 @@ def hurried(mechanism: Any) -> Any:
                 steps=min(fit.steps, 10),
                 cold_steps=min(fit.cold_steps, 10),
             )
+        case AnnealedFit() as fit:
+            fit = replace(fit, components=16, steps=3, doublings=2)
         case GraphicalFit() as fit if isinstance(
             mechanism, JAMPGM
         ):  # which fits a dozen models in a run
@@ -353,6 +359,7 @@ CASES: dict[str, Make] = {
     "rap marginals": lambda d: RAP(
         rounds=4, workload=pairs(d), granularity="marginal", fit=SMALL_TABLE
     ),
+    "rap-plus": lambda d: RAPPlus(epochs=4, candidates=8, columns=3, fit=SMALL_POINTS),
     "private-gsd": lambda d: PrivateGSD(),
     "private-gsd paper": lambda d: PrivateGSD(workload=uneven(d), fit=PAPER_SEARCH),
     "private-gsd rounds": lambda d: PrivateGSD(adaptive=True, rounds=4),
@@ -399,7 +406,7 @@ NO_RECORDS = frozenset({"gaussian", "residual-planner"})
 CHOOSING = frozenset({"dual-query", "fem"})
 """Those that choose and do not measure: their releases are a few records, and hold no answers to fit a model to."""
 
-NO_ZEROS = frozenset({"gem", "gem-pub", "aim-mixture", "rap", "privlcm"})
+NO_ZEROS = frozenset({"gem", "gem-pub", "aim-mixture", "rap", "rap-plus", "privlcm"})
 """The names of those that refuse structural zeros before anything is spent."""
 
 

@@ -1,6 +1,6 @@
-"""The table of the papers' forms in ``docs/papers.md``, made from ``mechanisms/published.py``.
+"""The tables of the papers' forms in ``docs/papers.md``, and of fits in ``docs/mechanisms.md``, made from the code.
 
-``python -m tests.support.papers`` writes it anew; ``mechanisms/test_papers.py`` compares, and runs every form.
+``python -m tests.support.papers`` writes them anew; ``mechanisms/test_papers.py`` compares, and runs every form.
 """
 
 from __future__ import annotations
@@ -14,9 +14,20 @@ from typing import Any
 from margrave.mechanisms import MECHANISMS, Mechanism
 from margrave.mechanisms.parts.public import takes_public
 from margrave.mechanisms.published import PUBLISHED_FORMS, PublishedForm
+from margrave.models import FITS
+from margrave.models.entries import EntryKind
 
-PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
-BEGIN, END = "<!-- forms: python -m tests.support.papers -->\n", "<!-- end of forms -->\n"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "papers.md"
+KINDS = {
+    "merged codes": EntryKind.MERGED,
+    "cells": EntryKind.CELL,
+    "sets": EntryKind.SET,
+    "count maps": EntryKind.COUNT_MAP,
+    "weighted maps": EntryKind.WEIGHTED_MAP,
+    "half-spaces": EntryKind.HALF_SPACE,
+    "public": EntryKind.READING,
+}
 
 
 def _default(field: Field[Any]) -> Any:
@@ -78,13 +89,28 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page() -> str:
-    """Return the page with the table of today."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}{table()}{END}{after}"
+def fits() -> str:
+    """Return the table of the kinds of answers that each fit takes."""
+    lines = [f"| fit (`--fit`) | gives | {' | '.join(KINDS)} |", "|---" * (2 + len(KINDS)) + "|"]
+    for name, fit in FITS.items():
+        gives = "rows" if fit.gives_records else "answers"
+        takes = " | ".join("yes" if kind in fit.entries else "" for kind in KINDS.values())
+        lines.append(f"| `{fit.__name__}` (`{name}`) | {gives} | {takes} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {PAGE: ("forms", table), DOCS / "mechanisms.md": ("fits", fits)}
+
+
+def page(path: Path) -> str:
+    """Return a page with the table of today."""
+    name, made = TABLES[path]
+    begin, end = f"<!-- {name}: python -m tests.support.papers -->\n", f"<!-- end of {name} -->\n"
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}{made()}{end}{after}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for path in TABLES:
+        path.write_text(page(path), encoding="utf-8")

@@ -29,6 +29,7 @@ from margrave.mechanisms.privmrf import PrivMRF
 from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.privsyn import PrivSyn
 from margrave.mechanisms.rap import RAP
+from margrave.mechanisms.rap_plus import RAPPlus
 from margrave.mechanisms.residual_planner import ResidualPlanner
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
 
@@ -55,6 +56,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         PEP,
         GEM,
         RAP,
+        RAPPlus,
         DualQuery,
         FEM,
         AIMPub,
@@ -96,6 +98,7 @@ __all__ = [
     "NAPSUMQ",
     "PEP",
     "RAP",
+    "RAPPlus",
     "GaussianMechanism",
     "Independent",
     "Mechanism",

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from margrave.models import (
+    AnnealedFit,
     AnswersFit,
     GeneratorFit,
     GeneticFit,
@@ -199,6 +200,29 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "as above, except that the records are distributions already; the steps are those of "
             "the authors' code, which stops earlier if the loss is constant",
             tuned=("rounds", "queries_per_round"),
+        ),
+    ),
+    "rap-plus": (
+        PublishedForm(
+            "Vietri, Archambeau, Aydore, Brown, Kearns, Roth, Siva, Tang, Wu 2022",
+            {
+                "epochs": 50,
+                "fit": AnnealedFit(
+                    components=1000,
+                    rate=6e-3,
+                    logit_rate=3e-3,
+                    slope=2.0,
+                    steps=2000,
+                    doublings=10,
+                    tolerance=1e-4,
+                ),
+            },
+            "thresholds count the middles of bins, in one or two numbers (paper: all columns, not "
+            "binned, with the label's class), and are drawn anew in each round, with boundaries "
+            "inside the unit cube; marginals of pairs without the label (`workload` can name it); "
+            "each query is measured once (their code: again in every round); the penalty of a "
+            "marginal is its noise; a private row count is measured first; softmax instead of "
+            "sparsemax; step sizes fall by 1 / sqrt(2) with each slope (paper: by half)",
         ),
     ),
     "dual-query": (

@@ -16,13 +16,14 @@ from margrave.models.families import (
 )
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, GraphicalModel
+from margrave.models.grem import GReMFit
 from margrave.models.gum import GUMFit
 from margrave.models.latent_classes import LatentClassFit, LatentClassModel
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.local_consistency import LocalConsistencyFit, PseudoMarginals
 from margrave.models.max_entropy import MaxEntropyFit, MaxEntropyModel
 from margrave.models.merged_codes import MergedCodesModel
-from margrave.models.mixture import GeneratorFit, MixtureModel, RelaxedFit
+from margrave.models.mixture import AnnealedFit, GeneratorFit, MixtureModel, RelaxedFit
 from margrave.models.network import NetworkFit, NetworkModel
 from margrave.models.no_model import NoModel
 from margrave.models.particles import ParticleFit
@@ -50,6 +51,7 @@ __all__ = [
     "FITS",
     "FIT_CATALOG",
     "MAX_MODEL_MB",
+    "AnnealedFit",
     "Answerer",
     "Answers",
     "AnswersFit",
@@ -60,6 +62,7 @@ __all__ = [
     "Family",
     "Fit",
     "FitLoad",
+    "GReMFit",
     "GUMFit",
     "GeneratorFit",
     "GeneticFit",

@@ -11,13 +11,14 @@ from margrave.errors import InputError
 from margrave.models.answers import AnswersFit, load_answers
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
+from margrave.models.grem import GReMFit
 from margrave.models.gum import GUMFit
 from margrave.models.latent_classes import LatentClassFit, load_latent_classes
 from margrave.models.least_squares import LeastSquaresFit, load_least_squares
 from margrave.models.local_consistency import LocalConsistencyFit, load_pseudo_marginals
 from margrave.models.max_entropy import MaxEntropyFit, load_max_entropy
 from margrave.models.merged_codes import load_merged_codes
-from margrave.models.mixture import GeneratorFit, RelaxedFit, load_mixture
+from margrave.models.mixture import AnnealedFit, GeneratorFit, RelaxedFit, load_mixture
 from margrave.models.network import NetworkFit, load_network
 from margrave.models.no_model import load_absent
 from margrave.models.particles import ParticleFit
@@ -82,7 +83,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             kind="mixture",
             load=load_mixture,
-            fits={"generator": GeneratorFit, "relaxed": RelaxedFit},
+            fits={"generator": GeneratorFit, "relaxed": RelaxedFit, "annealed": AnnealedFit},
         ),
         Family(
             kind="latent-classes",
@@ -100,7 +101,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             kind="pseudo-marginals",
             load=load_pseudo_marginals,
-            fits={"ap-pgm": LocalConsistencyFit},
+            fits={"ap-pgm": LocalConsistencyFit, "grem": GReMFit},
             bootstrap=None,
         ),
         Family(kind="none", load=load_absent, bootstrap=None),

@@ -187,3 +187,18 @@ def load_mixture(
     if not ((weights >= 0) & (weights <= 1)).all() or not weights.any():
         raise ReleaseError("The release's model holds numbers that are not weights.")
     return MixtureModel(domain, total_of(facts), table, weights)
+
+
+def numbers_of(domain: Domain) -> tuple[Attribute, ...]:
+    """Return the columns with an order and three codes or more, without the state for missing.
+
+    Example:
+        >>> numbers_of(Domain(("age", "job", "sex"), (9, 5, 2), unordered=frozenset(["job"])))
+        ('age',)
+    """
+    min_codes = 3
+    return tuple(
+        a
+        for a in domain
+        if a not in domain.unordered and domain.size(a) - (a in domain.missing) >= min_codes
+    )

@@ -210,7 +210,7 @@ def _tiles(domain: Domain, terms: Sequence[Term]) -> tuple[Ints, Ints, Part]:
             for j in range(0, len(across), RIGHT):
                 part = (slice(i, i + LEFT), slice(j, j + RIGHT))
                 found.append((down[part[0]], across[part[1]], values[part], weights[part]))
-    many = _doubled(len(found), 4)
+    many = doubled(len(found), 4)
     lefts_of = np.full((many, LEFT, lefts), one, dtype=np.int32)
     rights_of = np.full((many, RIGHT, rights), one, dtype=np.int32)
     tiles = _part(many, LEFT, RIGHT)
@@ -246,7 +246,7 @@ def _queries(domain: Domain, known: Sequence[NoisyQuery]) -> tuple[Floats | None
     blocks, one = blocks_of(domain), _up(sum(domain.sizes), 32)
     numbers: dict[tuple[tuple[int, float], ...], int] = {}
     factors = np.full(
-        (_doubled(len(known), 16), max(3, *(len(k.clique) for k in known))),
+        (doubled(len(known), 16), max(3, *(len(k.clique) for k in known))),
         one,
         dtype=np.int32,
     )
@@ -261,7 +261,7 @@ def _queries(domain: Domain, known: Sequence[NoisyQuery]) -> tuple[Floats | None
                 factors[row, place] = one + 1 + numbers.setdefault(columns, len(numbers))
     if not numbers:
         return None, factors, part
-    sets = np.zeros((_doubled(len(numbers), 16), one), dtype=np.float32)
+    sets = np.zeros((doubled(len(numbers), 16), one), dtype=np.float32)
     for columns, number in numbers.items():
         for column, weight in columns:
             sets[number, column] = weight
@@ -276,5 +276,6 @@ def _up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _doubled(number: int, least: int) -> int:
+def doubled(number: int, least: int) -> int:
+    """Return the smallest of ``least``, twice as many, … that is at least a number."""
     return least << max(0, (-(-number // least) - 1).bit_length())

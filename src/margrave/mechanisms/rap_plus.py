@@ -1,0 +1,176 @@
+"""RAP++: marginals of categories, thresholds over numbers, and relaxed records (Vietri et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.marginal import TOTAL, HalfSpace
+from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
+from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.models import AnnealedFit, Answerer, Fit
+from margrave.models.entries import EntryKind
+from margrave.models.mixture.model import numbers_of
+from margrave.privacy import Gaussian, HalfSpaceGap, MarginalGap, Private
+from margrave.release import Release
+from margrave.types import Clique, Generator
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class RAPPlus(Mechanism):
+    """Rounds of marginals, then rounds of random thresholds: select what the records answer worst, measure it, train.
+
+    A random threshold asks for the rows with <h, x> > b in some numbers x, each in [0, 1]: h is normal with norm 1,
+    and the boundary goes through a uniform point. A number is a column with an order and three codes or more.
+
+    Args:
+        workload: The marginals; None means all pairs of the columns that are not numbers.
+        epochs: Rounds of thresholds. Those of marginals are as many as there are columns that are not numbers.
+        thresholds_per_epoch: Thresholds that a round selects and measures, one after the other.
+        candidates: Random thresholds that a round selects from.
+        columns: Numbers in a threshold at most.
+        fit: The records; ``AnnealedFit()`` trains numbers as points.
+
+    Privacy:
+        The gate's whole budget, to the last fraction, for its unit. The thresholds get the share of columns that are
+        numbers. Half of each round selects.
+
+    References:
+        Vietri, Archambeau, Aydore, Brown, Kearns, Roth, Siva, Tang, Wu (2022), Private synthetic data for multitask
+        learning and marginal queries.
+    """
+
+    workload: Workload | None = None
+    epochs: int = option(10, "Rounds of thresholds.", above=0)
+    thresholds_per_epoch: int = option(5, "Thresholds measured in a round.", above=0)
+    candidates: int = option(200, "Random thresholds a round selects from.", above=0)
+    columns: int = option(2, "Numbers in a threshold at most.", above=0)
+    fit: Fit = field(default_factory=AnnealedFit)
+
+    name = "rap-plus"
+    use = "numbers with many bins: random thresholds over several"
+    default_ways = None
+    weighs_marginals = False
+
+    def marginals(self, domain: Domain) -> list[Clique]:
+        """Return the workload, or all pairs of the columns that are not numbers."""
+        if self.workload is not None:
+            return list(self.workload_on(domain))
+        names = [a for a in domain if a not in numbers_of(domain)]
+        return list(combinations(names, min(2, len(names)))) if names else []
+
+    def spaces(self, domain: Domain) -> list[Clique]:
+        """Return the sets of numbers that thresholds are drawn on."""
+        numbers = numbers_of(domain)
+        sizes = range(1, min(self.columns, len(numbers)) + 1)
+        return [c for k in sizes for c in combinations(numbers, k)]
+
+    def rounds(self, domain: Domain) -> int:
+        """Return the number of rounds of marginals: their columns, or all marginals once."""
+        marginals = self.marginals(domain)
+        return min(len({a for r in marginals for a in r}), len(marginals))
+
+    def budgets(self, domain: Domain, rho: Fraction) -> tuple[Fraction, Fraction]:
+        """Return what the marginals and the thresholds get, in proportion to their columns."""
+        numbers = len(numbers_of(domain))
+        names = len({a for r in self.marginals(domain) for a in r})
+        thresholds = rho * Fraction(numbers, numbers + names)
+        return rho - thresholds, thresholds
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """Return the marginals, those in which thresholds are counted, and one that counts the rows."""
+        counted = TOTAL.counting_clique(domain)
+        return list(dict.fromkeys([*self.marginals(domain), *self.spaces(domain), counted]))
+
+    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
+        """Return the row count, if it is private, the rounds of marginals, and those of thresholds."""
+        found = total_steps(domain, rho, unit)
+        marginals, thresholds = self.budgets(domain, after_total(rho, unit))
+        if rounds := self.rounds(domain):
+            scale = Gaussian.scale_for(marginals / (2 * rounds), unit)
+            found.append(
+                PlannedMeasurement.rounds(self.marginals(domain), rounds, scale, at_most=False)
+            )
+        if spaces := self.spaces(domain):
+            measured = self.epochs * self.per_epoch
+            scale = Gaussian.scale_for(thresholds / (2 * measured), unit, TOTAL)
+            found.append(
+                PlannedMeasurement(
+                    "chosen thresholds", spaces, measured, scale, adaptive=True, single=True
+                )
+            )
+        return found
+
+    def check(self, domain: Domain, unit: Unit) -> None:
+        """Raise `InputError` if the run cannot succeed. Reads no data."""
+        kinds = {EntryKind.HALF_SPACE} if self.spaces(domain) else set()
+        marginals = [*one_way(domain), *self.marginals(domain)]
+        self.check_fit(domain, marginals, adaptive=True, kinds=kinds)
+
+    @property
+    def per_epoch(self) -> int:
+        """The number of thresholds that a round measures."""
+        return min(self.thresholds_per_epoch, self.candidates)
+
+    def run(
+        self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
+    ) -> Release:
+        """Measure marginals, then thresholds; train after each round."""
+        domain, rng, progress = self.begin(private, rng, progress)
+        measure_total(private)
+        for_marginals, for_thresholds = self.budgets(domain, private.remaining)
+        rounds, epochs = self.rounds(domain), self.epochs if self.spaces(domain) else 0
+        drawn, memory = [self._drawn(domain, rng) for _ in range(epochs)], SelectionLog()
+        state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
+        for t in range(rounds + epochs):
+            model = self.fit.model(state)
+            if t < rounds:
+                self._marginal(private, model, for_marginals / rounds, memory)
+            else:
+                self._thresholds(private, model, for_thresholds / epochs, drawn[t - rounds])
+            done = (t + 1) / (rounds + epochs)
+            state = self.fit.update(state, private.transcript, rng=rng, done=done)
+            progress("measuring", done)
+        return self.release(private, self.fit.finish(state, private.transcript, rng=rng), memory)
+
+    def _marginal(
+        self, private: Private, model: Answerer, rho: Fraction, memory: SelectionLog
+    ) -> None:
+        domain, scale = private.domain, Gaussian.scale_for(rho / 2, private.unit)
+        left = [r for r in self.marginals(domain) if r not in private.transcript.cliques]
+        estimates = model.answer(left)
+        noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
+        gap = MarginalGap(estimates, weights=dict.fromkeys(left, 1.0), penalties=noise)
+        chosen = private.select(left, gap, rho=rho / 2)
+        private.measure([chosen], Gaussian(rho=rho / 2))
+        memory.note(estimates, private.transcript)
+
+    def _thresholds(
+        self, private: Private, model: Answerer, rho: Fraction, drawn: list[HalfSpace]
+    ) -> None:
+        answers, left = model.answer({q.clique for q in drawn}), list(drawn)
+        chosen: list[HalfSpace] = []
+        for _ in range(self.per_epoch):
+            gap = HalfSpaceGap(np.array([float(q.count(answers[q.clique])) for q in left]))
+            chosen.append(private.select_half_space(left, gap, rho=rho / 2 / self.per_epoch).chosen)
+            left.remove(chosen[-1])
+        private.measure_queries(chosen, Gaussian(rho=rho / 2))
+
+    def _drawn(self, domain: Domain, rng: Generator) -> list[HalfSpace]:
+        spaces, found = self.spaces(domain), list[HalfSpace]()
+        for _ in range(self.candidates):
+            clique = spaces[rng.integers(len(spaces))]
+            normal, point = rng.standard_normal(len(clique)), rng.random(len(clique))
+            normal /= np.linalg.norm(normal)
+            coefficients = dict(zip(clique, normal.tolist(), strict=True))
+            found.append(HalfSpace.of(domain, coefficients, float(normal @ point)))
+        return found
