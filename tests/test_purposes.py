@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import margrave
-from margrave.accounting import Budget
+from margrave.accounting import AddRemoveRow, Budget
 from margrave.cli.main import run
 from margrave.domain import Domain
 from margrave.errors import InputError
+from margrave.inference import OLS, analyze
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
 from margrave.planning import plan
@@ -23,6 +24,7 @@ from margrave.purpose_widths import widths_of
 from margrave.purposes import Purpose, first_of, purposes_of, workload_for
 from margrave.release import Release
 from margrave.report import write_report
+from margrave.run import Run
 from margrave.types import Clique
 from margrave.workload import Workload
 
@@ -233,7 +235,9 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
         return [p.half_width for p in made.purposes]
 
     first = widths(5000, 1.0)
-    assert all(b < a for a, b in zip(first, widths(50_000, 1.0), strict=True))
+    more = widths(50_000, 1.0)
+    assert all(b < a for a, b in zip(first[:2], more[:2], strict=True))
+    assert first[2] == pytest.approx(more[2])  # the noise of a count
     assert all(b < a for a, b in zip(first, widths(5000, 3.0), strict=True))
     made = plan(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
                 budget=Budget.approx(1.0, 1e-9), unit="add-remove-row", rows=5000)  # fmt: skip
@@ -244,13 +248,13 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
 
 def test_a_width_below_what_sampling_allows_is_reached_by_no_epsilon() -> None:
     (counts,) = widths_of(
-        purposes_of(["count by type within 10"], DOMAIN), DOMAIN, rows=1000, scale=20.0,
+        purposes_of(["count by type within 10"], DOMAIN), DOMAIN, rows=1000, learned=(), scale_of=lambda _: 20.0,
         rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
     )  # fmt: skip
     assert (counts.half_width, counts.of) == (pytest.approx(39.2), "rows")
     assert counts.epsilon == pytest.approx(0.1 * 3.92**2)
     (found,) = widths_of(
-        purposes_of(["mean price by type within 0.001"], DOMAIN), DOMAIN, rows=1000, scale=5.0,
+        purposes_of(["mean price by type within 0.001"], DOMAIN), DOMAIN, rows=1000, learned=(), scale_of=lambda _: 5.0,
         rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
     )  # fmt: skip
     assert found.epsilon is None
@@ -260,8 +264,8 @@ def test_a_width_below_what_sampling_allows_is_reached_by_no_epsilon() -> None:
 def test_a_stated_half_width_is_that_of_simulated_means() -> None:
     """Groups of equal size, values spread evenly: as the plan assumes."""
     rng, rows, scale, codes, groups = np.random.default_rng(2), 20_000, 30.0, 20, 4
-    (stated,) = widths_of(purposes_of(["mean price by type"], DOMAIN), DOMAIN, rows=rows, scale=scale,
-                          rho=Fraction(1), epsilon_of=lambda rho: rho)  # fmt: skip
+    (stated,) = widths_of(purposes_of(["mean price by type"], DOMAIN), DOMAIN, rows=rows, learned=(),
+                          scale_of=lambda _: scale, rho=Fraction(1), epsilon_of=lambda rho: rho)  # fmt: skip
     values, errors = np.arange(codes), []
     for _ in range(600):
         counts = rng.multinomial(rows, np.full(codes * groups, 1 / (codes * groups))).reshape(
@@ -270,6 +274,26 @@ def test_a_stated_half_width_is_that_of_simulated_means() -> None:
         noisy = counts + rng.normal(0, scale, counts.shape)
         errors.append((noisy @ values / noisy.sum(axis=1) - values.mean()) / values.std())
     assert stated.half_width == pytest.approx(1.96 * np.std(errors), rel=0.1)
+
+
+def test_a_planned_half_width_is_within_half_of_that_of_a_release() -> None:
+    """Rows that are spread evenly, and a regression that is named before the run."""
+    rows, formula = 8000, "price ~ area + C(kind)"
+    rng = np.random.default_rng(3)
+    table = pa.table({
+        "price": rng.integers(0, 20, rows), "area": rng.integers(0, 10, rows),
+        "kind": rng.choice(["flat", "house", "hut"], rows),
+    })  # fmt: skip
+    schema, given = margrave.Schema.from_toml(SCHEMA), {"epsilon": 0.5, "delta": 1e-9}
+    release = margrave.synthesize(table, schema, purposes=[f"ols {formula}"], seed=1, **given)
+    found = analyze(release, OLS(formula), m=25, seed=2)
+    ends = [found[n].conf_int() for n in found.names if n.startswith("C(kind)")]
+    widest = max(high - low for low, high in ends) / 2 / float(np.std(table["price"].to_numpy()))
+    run = Run(schema=schema, budget=Budget.approx(**given), unit=AddRemoveRow(), mechanism=AIM(),
+              purposes=(f"ols {formula}",))  # fmt: skip
+    (planned,) = run.plan(rows).purposes
+    assert planned.groups == 3
+    assert widest / 1.5 < planned.half_width < widest * 1.5
 
 
 def test_the_command_line_takes_purposes(

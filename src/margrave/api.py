@@ -168,9 +168,3 @@ def read_public(
         " counts each once; other mechanisms count repeats as separate records."
     )
     return replace(public, notes=(*notes, expanded))
-
-
-def gives_records(mechanism: Mechanism) -> bool:
-    """Return whether its releases have records to draw: a fit that keeps the answers alone has none."""
-    fit = mechanism.estimator()
-    return fit is None or fit.gives_records

@@ -35,8 +35,6 @@ from margrave.types import Attribute, Clique
 from margrave.unit import unit_of
 from margrave.workload import Workload
 
-"""Up to how many kinds of noise are listed one by one."""
-
 
 @dataclass(frozen=True)
 class Noise:
@@ -91,9 +89,9 @@ class Plan:
     ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
     no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
-    posterior is sampled at the end; ``seconds`` does not include that. ``threshold_delta``: the part
-    of delta for thresholds. ``published_form``: the paper whose form the mechanism has; None if there
-    is none.
+    posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
+    release has answers alone. ``threshold_delta``: the part of delta for thresholds.
+    ``published_form``: the paper whose form the mechanism has; None if there is none.
 
     **Privacy:** a function of public inputs.
     """
@@ -117,6 +115,7 @@ class Plan:
     memory_mb: float
     seconds: float | None
     posterior: bool
+    models: bool = True
     lacks_public: bool = False
     threshold_delta: float = 0.0
     purposes: tuple[PurposeWidth, ...] = ()
@@ -204,6 +203,7 @@ def plan(
     likely = likely_domain(domain, learned)
     scale = max(((s.adaptive, s.scale / s.weight) for s in steps), default=(False, 0.0))[1]
     purposes = provenance.workload.purposes if isinstance(provenance.workload, Workload) else ()
+    typical = _typical(domain, learned, rows, scale)
     expected = mechanism.expected(domain, rho, max(rows, 1), unit)
     return Plan(
         mechanism=provenance.mechanism,
@@ -228,13 +228,15 @@ def plan(
         memory_mb=memory_mb,
         seconds=seconds,
         posterior=cost.samples_posterior,
+        models=mechanism.gives_records,
         lacks_public=lacks_public(mechanism),
         threshold_delta=budget.threshold_delta,
         purposes=widths_of(
             purposes_of(purposes if steps else (), domain),
-            _typical(domain, learned, rows, scale),
+            typical,
             rows=rows,
-            scale=scale,
+            learned={c.name for c in learned if c.is_number},
+            scale_of=lambda clique: _scale_of(clique, typical, steps, workload),
             rho=budget.rho,
             epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
         ),
@@ -243,12 +245,38 @@ def plan(
 
 
 def _typical(domain: Domain, learned: Sequence[Learn], rows: int, scale: float) -> Domain:
-    """Return the domain with the codes that columns to learn mostly get."""
-    # a few categories, and bins of four noise scales
-    few, bins = 6, max(4, min(Learn.max_bins, int(rows / (4.0 * scale)) if scale else 4)) + 1
+    """Return the domain with two categories for each column to learn, and bins of four noise scales."""
+    few, bins = 2, max(4, min(Learn.max_bins, int(rows / (4.0 * scale)) if scale else 4))
     sizes = {c.name: bins if c.is_number else few for c in learned}
     counts = tuple(sizes.get(a, domain.size(a)) for a in domain)
-    return Domain(domain.attributes, counts, unordered=domain.unordered)
+    categories = {c.name for c in learned if not c.is_number}
+    return Domain(domain.attributes, counts, unordered=domain.unordered | categories)
+
+
+def _scale_of(
+    clique: Clique,
+    domain: Domain,
+    steps: Sequence[PlannedMeasurement],
+    workload: Workload | None,
+) -> float:
+    """Return the noise scale of a marginal of a purpose by all its measurements together.
+
+    Rounds spend on the purposes what they weigh. Among these, precisions are in proportion to
+    (w · cells)^(2/3), which minimizes the weighted error Σ w · cells · scale.
+    """
+    share = 0.0
+    if workload is not None and clique in workload.first:
+        weights = {c: workload.weights[c] for c in workload.first}
+        parts = {c: (w * domain.cells(c)) ** (2 / 3) for c, w in weights.items()}
+        share = sum(weights.values()) / sum(workload.weights.values())
+        share *= parts[clique] / sum(parts.values())
+    precision = sum(
+        (s.marginals * share if s.adaptive else float(clique in s.cliques))
+        * (s.weight / s.scale) ** 2
+        for s in steps
+    )
+    largest = max((s.scale / s.weight for s in steps), default=0.0)
+    return 1.0 / math.sqrt(precision) if precision else largest
 
 
 def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tuple[Noise, ...]:

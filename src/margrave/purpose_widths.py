@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from margrave.domain import Domain
 from margrave.purposes import Purpose
+from margrave.types import Attribute, Clique
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class PurposeWidth:
         purpose: Its words.
         half_width: In ``of``; it includes the sampling of the rows.
         of: The unit in words, such as "standard deviations of price".
+        groups: The number of groups of equal size that are compared; 1 without groups.
         wanted: The half-width that the purpose states, if it does.
         epsilon: The epsilon that would reach it; None if none would, or none is wanted.
     """
@@ -27,6 +29,7 @@ class PurposeWidth:
     purpose: str
     half_width: float
     of: str
+    groups: int = 1
     wanted: float | None = None
     epsilon: float | None = None
 
@@ -38,6 +41,7 @@ class PurposeWidth:
     def words(self) -> str:
         """The half-width, and what would reach the one that is wanted, in a sentence."""
         said = f"about \N{PLUS-MINUS SIGN}{self.half_width:.2g} {self.of}"
+        said += f", for groups of 1/{self.groups:,} of the rows" if self.groups > 1 else ""
         if self.wanted is None:
             return said
         if self.epsilon is None:
@@ -49,21 +53,22 @@ class PurposeWidth:
 
 @dataclass(frozen=True)
 class _Variance:
-    """The variance of an estimate: ``sampling / rows + noise · (scale / rows)²``, in units of the outcome's own."""
+    """The variance of an estimate: ``sampling / rows + noise / rows²``, in units of the outcome's own."""
 
     sampling: float
     noise: float
+    groups: int = 1
 
     #: The 97.5 % quantile of the normal distribution.
     z: ClassVar[float] = 1.96
 
-    def half_width(self, rows: int, scale: float) -> float:
-        return self.z * math.sqrt(self.sampling / rows + self.noise * (scale / rows) ** 2)
+    def half_width(self, rows: int) -> float:
+        return self.z * math.sqrt(self.sampling / rows + self.noise / rows**2)
 
-    def scale_for(self, rows: int, half_width: float) -> float | None:
-        """Return the noise scale that reaches a half-width; None if sampling alone is wider."""
+    def budget_factor(self, rows: int, half_width: float) -> float | None:
+        """Return the multiple of the budget that reaches a half-width; None if sampling alone is wider."""
         left = (half_width / self.z) ** 2 - self.sampling / rows
-        return rows * math.sqrt(left / self.noise) if left > 0.0 else None
+        return self.noise / rows**2 / left if left > 0.0 else None
 
 
 def widths_of(
@@ -71,20 +76,22 @@ def widths_of(
     domain: Domain,
     *,
     rows: int,
-    scale: float,
+    learned: Collection[Attribute],
+    scale_of: Callable[[Clique], float],
     rho: Fraction,
     epsilon_of: Callable[[float], float | None],
 ) -> tuple[PurposeWidth, ...]:
     """Return the expected half-widths of purposes.
 
-    They are those of rows that are spread evenly over codes and groups, of columns without relation. Long tails are
-    wider, and pairs that an adaptive mechanism measures late, or twice, are narrower.
+    They are those of rows that are spread evenly over codes and groups, of columns without relation, and of
+    normal values in learned bins. Long tails are wider, and a group of half the size is twice as wide.
 
     Args:
         purposes: The purposes.
         domain: The columns.
         rows: The number of rows.
-        scale: The noise scale of a marginal that is chosen.
+        learned: The columns of numbers whose bins are learned.
+        scale_of: Returns the noise scale of a marginal by all its measurements.
         rho: The whole budget (zCDP).
         epsilon_of: Returns the epsilon of a budget (zCDP), or None if no epsilon has that budget.
 
@@ -93,43 +100,67 @@ def widths_of(
     """
     found = []
     for purpose in purposes:
-        variance, of = _variance(purpose, domain, max(rows, 1))
+        variance, of = _variance(purpose, domain, max(rows, 1), learned, scale_of)
         epsilon = None
         if purpose.width is not None:
-            wanted = variance.scale_for(max(rows, 1), purpose.width)
-            epsilon = None if wanted is None else epsilon_of(float(rho) * (scale / wanted) ** 2)
-        width = variance.half_width(max(rows, 1), scale)
-        found.append(PurposeWidth(purpose.text, width, of, purpose.width, epsilon))
+            factor = variance.budget_factor(max(rows, 1), purpose.width)
+            epsilon = None if factor is None else epsilon_of(float(rho) * factor)
+        width = variance.half_width(max(rows, 1))
+        found.append(PurposeWidth(purpose.text, width, of, variance.groups, purpose.width, epsilon))
     return tuple(found)
 
 
-def _variance(purpose: Purpose, domain: Domain, rows: int) -> tuple[_Variance, str]:
+def _variance(
+    purpose: Purpose,
+    domain: Domain,
+    rows: int,
+    learned: Collection[Attribute],
+    scale_of: Callable[[Clique], float],
+) -> tuple[_Variance, str]:
     largest = max(purpose.cliques, key=domain.cells)
+    noise = scale_of(largest) ** 2
     if purpose.kind == "count":
-        return _Variance(0.0, float(rows) ** 2), "rows"
+        return _Variance(0.0, noise * float(rows) ** 2), "rows"
     outcome = purpose.outcome
-    codes = domain.size(outcome)
+    of = f"standard deviations of {outcome}"
+    codes = _squares(domain, outcome, learned)
     groups = domain.cells([a for a in largest if a != outcome])
     if purpose.kind == "share":
-        return _Variance(0.25 * groups, float(groups**2)), "as a share of a group's rows"
+        return _Variance(0.25 * groups, noise * groups**2, groups), "as a share of a group's rows"
     if purpose.kind in ("mean", "total", "quantile"):
         per = " a row" if purpose.kind == "total" else ""
-        return _Variance(groups, codes * groups**2), f"standard deviations of {outcome}{per}"
+        return _Variance(groups, noise * codes * groups**2, groups), f"{of}{per}"
     if purpose.kind == "effect":
-        return _Variance(4.0, 4.0 * codes * groups), f"standard deviations of {outcome}"
-    slopes = [_slope(domain, outcome, c) for c in purpose.cliques if outcome in c]
-    widest = max(slopes, key=lambda v: v.noise)
+        return _Variance(4.0, noise * 4.0 * codes * groups), of
+    slopes = [
+        _slope(domain, outcome, c, learned, scale_of(c) ** 2)
+        for c in purpose.cliques
+        if outcome in c
+    ]
+    widest = max(slopes, key=lambda v: v.half_width(rows))
     if purpose.kind == "logistic":
-        return _Variance(4.0 * widest.sampling, 4.0 * widest.noise), "of a log-odds coefficient"
-    return widest, f"standard deviations of {outcome}"
+        return replace(
+            widest, sampling=4.0 * widest.sampling, noise=4.0 * widest.noise
+        ), "of a log-odds coefficient"
+    return widest, of
 
 
-def _slope(domain: Domain, outcome: str, clique: Sequence[str]) -> _Variance:
+def _slope(
+    domain: Domain, outcome: str, clique: Clique, learned: Collection[Attribute], noise: float
+) -> _Variance:
     """Return the variance of a coefficient: of a standard deviation of a number, or between two groups."""
     others = [a for a in clique if a != outcome]
-    codes = domain.size(outcome)
     groups = domain.cells([a for a in others if a in domain.unordered])
-    cells = domain.cells([a for a in others if a not in domain.unordered])
+    numbers = [outcome, *(a for a in others if a not in domain.unordered)]
+    noise *= math.prod(_squares(domain, a, learned) for a in numbers)
     if groups == 1:
-        return _Variance(1.0, float(codes * cells))
-    return _Variance(2.0 * groups, 2.0 * codes * cells * groups**2)
+        return _Variance(1.0, noise)
+    return _Variance(2.0 * groups, noise * 2.0 * groups**2, groups)
+
+
+def _squares(domain: Domain, column: Attribute, learned: Collection[Attribute]) -> float:
+    """Return the sum over codes of their squared distance from the mean, in variances of the column."""
+    # Learned bins have 0.6 of equal shares of the rows and 0.4 of equal shares of |z| times the root of them
+    # (``learning.bins``). For normal z the mean of z² is 1 over the first and 4 over the second.
+    mean_square_of_learned = 0.6 * 1.0 + 0.4 * 4.0
+    return domain.size(column) * (mean_square_of_learned if column in learned else 1.0)

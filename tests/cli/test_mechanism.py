@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 import margrave.cli.mechanism as cli_mechanism
-from margrave.api import gives_records
 from margrave.cli.catalog import CatalogName
 from margrave.cli.main import run
 from margrave.cli.mechanism import build_mechanism, mechanism_options, parameters_of
@@ -232,12 +231,12 @@ def test_a_plan_of_what_is_measured_is_that_of_the_workload_named(
 def test_who_gives_records(name: str) -> None:
     """Those whose fit keeps more than the answers: whichever mechanism it is of."""
     domain = Domain.of({"a": 2, "b": 3})
-    assert gives_records(plain(name, domain)) == (name not in NO_RECORDS)
+    assert plain(name, domain).gives_records == (name not in NO_RECORDS)
 
 
 def test_records_follow_from_the_fit() -> None:
-    assert gives_records(GaussianMechanism(fit=GraphicalFit()))
-    assert not gives_records(Independent(fit=AnswersFit()))
+    assert GaussianMechanism(fit=GraphicalFit()).gives_records
+    assert not Independent(fit=AnswersFit()).gives_records
 
 
 # The form of a paper, and the fit.

@@ -151,7 +151,9 @@ def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--contrast", "x", "Intercept"], "There is no estimate 'x'"),
     ]:
         assert run(["analyze", *ols, *wrong]) == 2
-        assert words in capsys.readouterr().err
+        printed = capsys.readouterr()
+        assert words in printed.err
+        assert "Intercept" in printed.out  # the estimates, all the same
 
 
 def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

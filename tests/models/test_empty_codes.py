@@ -1,7 +1,8 @@
-"""Codes that noisy counts leave empty: which are dropped, and a graphical model without them."""
+"""Codes that noisy counts leave empty: which are dropped, and models without them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,13 +15,25 @@ from numpy.testing import assert_allclose, assert_array_equal
 import margrave
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.data import MemoryTable
-from margrave.domain import Domain, StructuralZeros
+from margrave.domain import Codes, Domain, StructuralZeros
 from margrave.marginal import LinearMap, LinearQuery
 from margrave.mechanisms import MECHANISMS
 from margrave.mechanisms.published import PUBLISHED_FORMS
-from margrave.models import GraphicalFit, MergedCodesModel
+from margrave.models import (
+    EntropyProjectionFit,
+    Fit,
+    GeneticFit,
+    GraphicalFit,
+    GUMFit,
+    MergedCodesModel,
+    MultiplicativeWeightsFit,
+    ParticleFit,
+    RelaxedFit,
+)
 from margrave.models.empty_codes import kept_codes, non_empty
 from margrave.privacy import SeededRandomness
+from margrave.public_table import PublicTable
+from margrave.release.diagnostics import empty_codes
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.types import Clique
 from tests.support.conformance import run_on
@@ -111,7 +124,7 @@ def fitted(
 
 def test_later_marginals_do_not_fill_what_the_columns_leave_empty() -> None:
     model = fitted(ALL)
-    assert model.empty == {"age": (2, 3, 4), "sex": (2,)}
+    assert empty_codes(ORDERED, ALL, model) == {"age": (2, 3, 4), "sex": (2,)}
     pair = model.answer([("age", "sex")])[("age", "sex")]
     assert (pair[2:] == 0.0).all()
     assert (pair[:, 2] == 0.0).all()
@@ -193,14 +206,57 @@ def test_the_last_fit_looks_at_every_marginal_of_a_column() -> None:
     assert non_empty(ORDERED, known, 2.0)["age"].tolist() == [True, True, False, False, False]
     last = non_empty(ORDERED, known, 2.0, all_marginals=True)["age"]
     assert last.tolist() == [True, True, True, False, False]
-    assert fitted(known).empty["age"] == (3, 4)
+    assert empty_codes(ORDERED, known, fitted(known))["age"] == (3, 4)
 
 
 def test_the_papers_forms_leave_nothing_out() -> None:
-    fits = [form.parameters.get("fit") for forms in PUBLISHED_FORMS.values() for form in forms]
-    graphical = [fit for fit in fits if isinstance(fit, GraphicalFit)]
-    assert len(graphical) >= 5
-    assert all(fit.empty_below == 0.0 for fit in graphical)
+    """Those of a default fit ask for single queries alone, whose columns keep all codes."""
+    forms = [form.parameters for forms in PUBLISHED_FORMS.values() for form in forms]
+    fits = [form["fit"] for form in forms if "fit" in form]
+    assert len(fits) >= 15
+    assert all(fit.empty_below == 0.0 for fit in fits)
+    for name in ("mwem", "pep", "pmw-pub", "pep-pub"):
+        assert all(form.parameters["granularity"] == "query" for form in PUBLISHED_FORMS[name])
+
+
+FITS = (
+    ParticleFit(particles=9000, epochs=20),
+    GeneticFit(generations=20),
+    GUMFit(),
+    MultiplicativeWeightsFit(passes=20),
+    EntropyProjectionFit(),
+    RelaxedFit(components=50, cold_steps=100),
+)
+
+
+@pytest.mark.parametrize("fit", FITS, ids=lambda fit: type(fit).__name__)
+def test_no_fit_gives_rows_to_codes_that_are_empty(fit: Fit) -> None:
+    if isinstance(fit, RelaxedFit):
+        pytest.importorskip("optax")
+    model = fit(ORDERED, ALL, rng=np.random.default_rng(0))
+    pair = model.answer([("age", "sex")])[("age", "sex")]
+    assert pair[2:].sum() == pair[:, 2].sum() == 0.0
+    assert_allclose(pair.sum(), model.total)
+    whole = replace(fit, empty_below=0.0)(ORDERED, ALL, rng=np.random.default_rng(0))  # type: ignore[type-var]
+    other = whole.answer([("age", "sex")])[("age", "sex")]
+    assert other[2:].sum() + other[:, 2].sum() > 1.0
+    assert_allclose(pair[:2, :2] / pair.sum(), other[:2, :2] / other[:2, :2].sum(), rtol=1e-3)
+
+
+def test_a_model_with_rows_of_empty_codes_alone_keeps_them() -> None:
+    public = PublicTable(
+        Codes.of(ORDERED, {"age": np.array([3]), "sex": np.array([0])}), "a census"
+    )
+    fit = MultiplicativeWeightsFit(public=public)
+    model = fit(ORDERED, Transcript((AGE,)), rng=np.random.default_rng(0))
+    assert model.answer([("age",)])[("age",)][3] == pytest.approx(model.total)
+
+
+def test_a_column_that_was_never_measured_alone_is_judged_by_its_marginals() -> None:
+    alone = Transcript((PAIR,))
+    assert non_empty(ORDERED, alone, 2.0) == {}
+    last = non_empty(ORDERED, alone, 2.0, all_marginals=True)
+    assert np.flatnonzero(last["age"]).tolist() == [0, 1, 2]
 
 
 def tailed(rows: int = 40_000) -> pa.Table:
@@ -231,7 +287,7 @@ high = 3
 """
 
 
-@pytest.mark.parametrize("mechanism", ["aim", "mst", "mwem-pgm", "independent"])
+@pytest.mark.parametrize("mechanism", ["aim", "mst", "mwem-pgm", "independent", "mwem", "pep"])
 def test_a_long_tail_does_not_move_the_mean_of_a_release(mechanism: str) -> None:
     schema = margrave.Schema.from_toml(SCHEMA)
     source, budget = MemoryTable(schema, schema.encode(tailed())), Budget.approx(0.5, 1e-9)

@@ -21,7 +21,7 @@ from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
 from margrave.release.number import ColumnNumber
-from margrave.release.numbers import numbers_of
+from margrave.release.numbers import clipping_words, numbers_of
 from margrave.schema import Categorical, Date, Integer, Real, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
@@ -245,6 +245,8 @@ def test_clipped_values_are_stated_apart() -> None:
     assert mean.clipping == pytest.approx(4_000 / 16_400)
     assert not mean.reliable
     assert top.clipping == mean.clipping
+    (sentence,) = clipping_words(list(found.values()))
+    assert "of the records are in an end bin" in sentence
     assert not top.reliable
     assert low.clipping == 0.0
     assert low.reliable

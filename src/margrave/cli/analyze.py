@@ -13,6 +13,7 @@ from margrave.cli.analyze_commands import (
     SHARED,
     AnalysisRequest,
     answers,
+    raise_faults,
     request_of,
     show,
 )
@@ -244,10 +245,10 @@ def several_command(
     answered = answers(release_path, requests, quiet=as_json, **options)
     if as_json:
         echo_json({"analyses": [{"analysis": a.request.title, **a.to_dict()} for a in answered]})
-        return
-    for i, a in enumerate(answered):
+    for i, a in enumerate(() if as_json else answered):
         console().print(f"{chr(10) if i else ''}[bold]{escape(a.request.title)}[/]")
         show(a)
+    raise_faults(answered)
 
 
 def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisRequest:
@@ -296,7 +297,8 @@ def run_one(name: str, options: dict[str, Any]) -> None:
         answer.found.plot(plot, overwrite=overwrite)
     if as_json:
         echo_json({**answer.to_dict(), "plot": plot})
-        return
-    show(answer)
-    if plot is not None:
-        echo(f"Plot: {plot}")
+    else:
+        show(answer)
+        if plot is not None:
+            echo(f"Plot: {plot}")
+    raise_faults([answer])

@@ -49,18 +49,30 @@ class AnalysisRequest:
 
 @dataclass(frozen=True)
 class AnalysisAnswer:
-    """An analysis with its test and contrasts."""
+    """An analysis with its test and contrasts.
+
+    Attributes:
+        request: The words that asked for it.
+        found: The estimates.
+        test: The test of its names; None if there are none, or it is not possible.
+        contrasts: The differences of its pairs.
+        fault: The error of a test or contrast that is not possible. The estimates are shown all the same.
+    """
 
     request: AnalysisRequest
     found: Analysis
     test: WaldTest | None
     contrasts: tuple[Estimate, ...]
+    fault: InputError | None = None
 
     @staticmethod
     def of(request: AnalysisRequest, found: Analysis) -> AnalysisAnswer:
         """Return an analysis with the test and contrasts of its request."""
-        test = found.test(request.tests) if request.tests else None
-        contrasts = tuple(found.contrast({a: 1, b: -1}) for a, b in request.contrasts)
+        try:
+            test = found.test(request.tests) if request.tests else None
+            contrasts = tuple(found.contrast({a: 1, b: -1}) for a, b in request.contrasts)
+        except InputError as error:
+            return AnalysisAnswer(request, found, None, (), error)
         return AnalysisAnswer(request, found, test, contrasts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,6 +157,13 @@ def answers(
             **options,
         )
     return [AnalysisAnswer.of(r, f) for r, f in zip(requests, found, strict=True)]
+
+
+def raise_faults(answered: Sequence[AnalysisAnswer]) -> None:
+    """Raise the first error of a test or contrast, once the estimates are printed."""
+    for answer in answered:
+        if answer.fault is not None:
+            raise answer.fault
 
 
 def show(answer: AnalysisAnswer) -> None:

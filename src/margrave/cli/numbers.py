@@ -12,7 +12,7 @@ from margrave.cli.output import console, escape
 from margrave.errors import InputError
 from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
-from margrave.release.numbers import headlines, numbers_of
+from margrave.release.numbers import clipping_words, headlines, numbers_of
 
 
 @click.command("numbers")
@@ -76,7 +76,7 @@ def show_headlines(release: Release) -> None:
 
 
 def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
-    """Print one line per number, with a mark if it is not reliable."""
+    """Print one line per number, with a mark if it is not reliable, and what clipping may bias."""
     console().print(f"[bold]{escape(title)}[/]")
     table = Table(box=None, pad_edge=False)
     for heading in ("column", "statistic", "estimate and interval", ""):
@@ -85,3 +85,5 @@ def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
         mark = "" if n.reliable else "[bold]not reliable[/]"
         table.add_row(escape(n.column), escape(n.statistic), escape(n.words), mark)
     console().print(table)
+    for sentence in clipping_words(numbers):
+        console().print(escape(sentence))

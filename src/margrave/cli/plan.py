@@ -134,11 +134,9 @@ def show_plan(planned: Plan) -> None:
     time = "unknown: the search for records takes an unpredictable time"
     if planned.seconds is not None:
         time = f"{planned.seconds:,.0f} s of processor time with {planned.rows:,} rows, on two cores{more}"
-    model = (
-        "set by its marginals"
-        if planned.max_model_mb is None
-        else f"at most {planned.max_model_mb:g} MB"
-    )
+    model = f"at most {planned.max_model_mb or 0.0:g} MB"
+    if planned.max_model_mb is None:
+        model = "set by its marginals" if planned.models else "none: the noisy answers alone"
     out.print(
         facts_table(
             "Plan",
@@ -197,7 +195,8 @@ def show_plan(planned: Plan) -> None:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:
         out.print(
-            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider.",
+            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider, and a"
+            " group of half the size is twice as wide.",
             style="dim",
         )
     if planned.unasked:
@@ -207,8 +206,9 @@ def show_plan(planned: Plan) -> None:
         out.print(unasked, markup=False)
     if planned.lacks_public:
         out.print("A run needs a public table: --public FILE --attestation TEXT.", markup=False)
-    out.print(
-        "The error is that of the noisy counts of a typical marginal; the model averages over many and ends well below."
-        " Adaptive mechanisms choose marginals whose error the count reduces.",
-        style="dim",
-    )
+    footer = "The error is that of the noisy counts of a typical marginal."
+    if planned.models:
+        footer += " The model averages over many and ends well below."
+    if any(n.chosen for n in planned.noise):
+        footer += " The mechanism selects marginals whose error the count reduces."
+    out.print(footer, style="dim")

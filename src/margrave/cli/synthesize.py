@@ -11,7 +11,6 @@ import click
 from margrave._io import check_ending, same_file
 from margrave.accounting import parse_unit
 from margrave.accounting.strength import check_strength
-from margrave.api import gives_records
 from margrave.cli.catalog import CatalogName
 from margrave.cli.mechanism import (
     Sectioned,
@@ -283,7 +282,7 @@ def _journal_of(journal: str | None, others: dict[str, str | None]) -> str | Non
 
 
 def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:
-    if output is not None and not gives_records(mechanism):
+    if output is not None and not mechanism.gives_records:
         raise InputError(
             f"The {mechanism.config()['name']} mechanism gives noisy answers only: there are no rows to write to -o.",
             remedy="Leave -o out and keep the --release, or choose another --mechanism.",

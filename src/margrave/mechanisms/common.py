@@ -274,6 +274,12 @@ class Mechanism(ABC):
         """
         return
 
+    @property
+    def gives_records(self) -> bool:
+        """False if its releases have no records to draw: its fit keeps the answers alone."""
+        fit = self.estimator()
+        return fit is None or fit.gives_records
+
     def estimator(self) -> Fit | None:
         """Return the fit that it uses, or None if it fits nothing."""
         return self.fit

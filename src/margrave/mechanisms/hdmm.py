@@ -55,9 +55,8 @@ class HDMM(PlannedNoise):
         if self.fit.cells(domain, plan.cliques) <= capacity.cells():
             return plan
         weight = dict(zip(plan.cliques, plan.weights, strict=True))
-        others = sorted(
-            set(below) - set(columns), key=lambda r: (-weight.get(r, 0.0), below.index(r))
-        )
+        wider = [r for r in below if len(r) > 1]
+        others = sorted(wider, key=lambda r: -weight.get(r, 0.0))
         fitting = [*columns, *capacity.beside(others, columns, 1.0)]
         return NoisePlan.of(domain, workload.weights, marginals(fitting), unit, VARIANCE)
 

@@ -51,7 +51,12 @@ class PublishedForm:
 
 PGM = GraphicalFit(steps=16, empty_below=0.0)
 NETWORK = GeneratorFit(
-    hidden=(512, 1024, 1024), rate=1e-4, active_threshold=0.5, resample=True, kl_weight=0.0
+    hidden=(512, 1024, 1024),
+    rate=1e-4,
+    active_threshold=0.5,
+    resample=True,
+    kl_weight=0.0,
+    empty_below=0.0,
 )
 SEARCH = GeneticFit(
     population=2,
@@ -61,6 +66,7 @@ SEARCH = GeneticFit(
     tolerance=1e-4,
     one_way_weight=0.0,
     init_from_columns=False,
+    empty_below=0.0,
 )
 QUERIES = {"granularity": "query"}
 TEN_BY_TEN = {**QUERIES, "rounds": 10, "queries_per_round": 10}
@@ -135,7 +141,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {
                 "measure_one_way": False,
                 "max_model_mb": None,
-                "fit": RelaxedFit(active_threshold=0.0, steps=1000),
+                "fit": RelaxedFit(active_threshold=0.0, steps=1000, empty_below=0.0),
             },
             "the number of rounds is the number of columns (paper: the best of several)",
             tuned=("rounds",),
@@ -188,7 +194,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "rap": (
         PublishedForm(
             "Aydore et al. 2021",
-            {**TEN_BY_TEN, "fit": RelaxedFit(clip=True, active_threshold=0.0)},
+            {**TEN_BY_TEN, "fit": RelaxedFit(clip=True, active_threshold=0.0, empty_below=0.0)},
             "queries are selected one after the other by the exponential mechanism (equal to "
             "report-noisy-max with Gumbel noise); the release has a distribution, not the relaxed"
             " records",
@@ -196,7 +202,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
         ),
         PublishedForm(
             "Liu, Vietri, Wu 2021 (RAP^softmax)",
-            {**TEN_BY_TEN, "fit": RelaxedFit(active_threshold=0.0, steps=1000)},
+            {**TEN_BY_TEN, "fit": RelaxedFit(active_threshold=0.0, steps=1000, empty_below=0.0)},
             "as above, except that the records are distributions already; the steps are those of "
             "the authors' code, which stops earlier if the loss is constant",
             tuned=("rounds", "queries_per_round"),
@@ -345,7 +351,7 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "privsyn": (
         PublishedForm(
             "Zhang, Wang, Li, Honorio, Backes, He, Chen, Zhang 2021",
-            {"clique_columns": 3, "fit": GUMFit(passes=100, period=20)},
+            {"clique_columns": 3, "fit": GUMFit(passes=100, period=20, empty_below=0.0)},
             "cliques of at most three columns; half of the moved records are copies in every pass "
             "(the authors' code: in every second pass, else all); columns of one marginal are "
             "left out repeatedly; the search ends when no pair lowers the error (their code: by "

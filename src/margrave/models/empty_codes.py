@@ -109,7 +109,7 @@ def non_empty(
 
     They follow from measurements of the column alone, between rounds; at the end from every marginal that has it.
     Columns with structural zeros keep all, and so do those of public marginals, of single answers, and of maps with
-    weights; and columns that were never measured alone.
+    weights; and columns of no such measurement.
     """
     if likely <= 0.0:
         return {}
@@ -117,14 +117,13 @@ def non_empty(
     whole.update(a for e in transcript.answers for a in e.query.clique)
     whole.update(a for e in transcript.readings for a in e.clique)
     whole.update(a for m in transcript.measurements for a in m.query.matrices if a in m.clique)
-    alone = dict.fromkeys(
-        m.clique[0] for m in transcript.measurements if len(m.clique) == 1 and m.query.is_identity
-    )
+    known = [m for m in transcript.measurements if all_marginals or len(m.clique) == 1]
+    columns = dict.fromkeys(a for m in known for a in m.clique if a not in m.query.groups)
     found = {}
-    for a in (a for a in alone if a not in whole):
+    for a in (a for a in columns if a not in whole):
         means = PrecisionMeans[Attribute]()
-        for m in transcript.measurements:
-            if a in m.clique and a not in m.query.groups and (all_marginals or len(m.clique) == 1):
+        for m in known:
+            if a in m.clique and a not in m.query.groups:
                 precision = m.values.shape[m.clique.index(a)] / (m.values.size * m.scale**2)
                 others = tuple(i for i, b in enumerate(m.clique) if b != a)
                 means.add(a, m.values.sum(axis=others) * precision, np.asarray(precision))
@@ -147,6 +146,9 @@ class WithoutEmpty:
     """
 
     kept: Mapping[Attribute, Mask] = field(default_factory=dict)
+
+    #: The default threshold of fits, in noise scales.
+    below: ClassVar[float] = 2.0
 
     def domain(self, domain: Domain) -> Domain:
         """Return the domain of the codes that are kept."""

@@ -77,12 +77,6 @@ class MergedCodesModel(Model):
         """The number of records it stands for."""
         return self.coarse.total
 
-    @property
-    def empty(self) -> Mapping[Attribute, tuple[int, ...]]:
-        """The codes without a share of their group, by column."""
-        found = {a: tuple(np.flatnonzero(s == 0.0).tolist()) for a, s in self.shares.items()}
-        return {a: codes for a, codes in found.items() if codes}
-
     def _spread(self, clique: Clique, values: FloatArray) -> FloatArray:
         shared = {a: self.shares[a] for a in clique if a in self.shares and a not in self._only}
         for axis, attribute in enumerate(clique):

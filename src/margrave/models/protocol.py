@@ -14,6 +14,7 @@ from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad, calibration_cost
+from margrave.models.empty_codes import non_empty
 from margrave.models.entries import EntryKind
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.public_table import PublicTable
@@ -86,11 +87,6 @@ class FittedAnswers(Answerer):
 
     #: The reason for having no answers, in words; empty unless the model is missing.
     absent: str = ""
-
-    @property
-    def empty(self) -> Mapping[Attribute, tuple[int, ...]]:
-        """The codes that no record has by the fit's rule, by column."""
-        return {}
 
     @abstractmethod
     def state(self) -> ModelState:
@@ -226,6 +222,9 @@ class Fit(ABC):
     #: Penalties on records beside the answers, for fits that support them.
     penalties: tuple[Any, ...] = ()
 
+    #: Threshold in noise scales: codes with smaller counts may be left out as empty. 0 leaves none out.
+    empty_below: float = 0.0
+
     @abstractmethod
     def init(self, domain: Domain, *, rng: np.random.Generator) -> State:
         """Return the state before any answer."""
@@ -320,6 +319,18 @@ class Fit(ABC):
             remedy="Fit by ParticleFit, or leave the constraints out.",
         )
 
+    def without_empty(self, model: Model, transcript: Transcript) -> Model:
+        """Return a model given that no record has an empty code (``empty_codes.non_empty``).
+
+        It is the model itself if all its records have such codes.
+        """
+        kept = non_empty(model.domain, transcript, self.empty_below, all_marginals=True)
+        try:
+            found = {a: np.flatnonzero(mask).tolist() for a, mask in kept.items()}
+            return model.condition(found) if found else model
+        except (InputError, ReleaseError):
+            return model
+
     def __call__(
         self,
         domain: Domain,
@@ -387,10 +398,10 @@ class SimpleFit(Fit):
         progress: ShareProgress = no_progress,
     ) -> FittedAnswers:
         """Return an estimate of the whole transcript from the start, or the last round's."""
-        if state.model is None or self.finishes_anew:
-            return self.estimate(state.domain, transcript, rng=rng)
         found: FittedAnswers = state.model
-        return found
+        if found is None or self.finishes_anew:
+            found = self.estimate(state.domain, transcript, rng=rng)
+        return self.without_empty(found, transcript) if isinstance(found, Model) else found
 
 
 def _refuse_size(domain: Domain, needs: Needs, cells: int, limit: float) -> NoReturn:

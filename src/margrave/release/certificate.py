@@ -100,7 +100,7 @@ def build_certificate(
         facts["vouched"] = vouched
     if purposes := supports_of(schema.domain, transcript, provenance):
         facts["purposes"] = [p.to_dict() for p in purposes]
-    if empty := empty_words(schema, model):
+    if empty := empty_words(schema, transcript, model):
         facts["empty_codes"] = empty
     if account.left_out:
         facts["left_out"] = account.left_out

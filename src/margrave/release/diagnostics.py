@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from margrave.domain import Domain
+from margrave.errors import ReleaseError
 from margrave.marginal import maximal
 from margrave.models import FittedAnswers
+from margrave.models.empty_codes import WithoutEmpty, non_empty
 from margrave.models.protocol import Answerer
 from margrave.provenance import Provenance
 from margrave.schema import Schema
@@ -75,11 +77,24 @@ def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...
     return ", ".join(words)
 
 
-def empty_words(schema: Schema, model: FittedAnswers) -> str:
-    """Return a sentence that lists the codes which the model leaves out as empty; no text if there are none."""
-    if not model.empty:
+def empty_codes(
+    domain: Domain, transcript: Transcript, model: FittedAnswers
+) -> dict[Attribute, tuple[int, ...]]:
+    """Return the codes without mass in the model whose noisy counts noise alone explains, by column."""
+    kept = non_empty(domain, transcript, WithoutEmpty.below, all_marginals=True)
+    try:
+        answers = model.distribution().answer([(a,) for a in kept]) if kept else {}
+    except ReleaseError:
+        return {}
+    found = {a: np.flatnonzero(~kept[a] & (answers[(a,)] == 0.0)) for a in kept}
+    return {a: tuple(codes.tolist()) for a, codes in found.items() if len(codes)}
+
+
+def empty_words(schema: Schema, transcript: Transcript, model: FittedAnswers) -> str:
+    """Return a sentence that lists the ``empty_codes`` of a model; no text if there are none."""
+    empty = {a: (codes,) for a, codes in empty_codes(schema.domain, transcript, model).items()}
+    if not empty:
         return ""
-    empty = {a: (codes,) for a, codes in model.empty.items()}
     return (
         "No synthetic row has these values. Noise alone explains their noisy counts:"
         f" {merged_words(schema, empty)}."

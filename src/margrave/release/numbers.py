@@ -69,6 +69,21 @@ def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
     return list(found.values())
 
 
+def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
+    """Return a sentence for each column whose mean or quantiles clipping may bias."""
+    largest: dict[Attribute, ColumnNumber] = {}
+    for n in numbers:
+        if (n.clipping or 0.0) > (
+            largest[n.column].clipping or 0.0 if n.column in largest else 0.0
+        ):
+            largest[n.column] = n
+    return [
+        f"{name}: {percent_text(n.clipping or 0.0)} of the records are in an end bin, far more than the bins beside it"
+        " lead to expect. Values beyond the bounds were counted there. Intervals cover the noise, not this bias."
+        for name, n in largest.items()
+    ]
+
+
 def _expected(schema: Schema, model: FittedAnswers) -> Mapping[Attribute, FloatArray]:
     try:
         answers = model.distribution().answer([(c.name,) for c in schema.columns])

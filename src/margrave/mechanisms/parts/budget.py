@@ -20,7 +20,8 @@ def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
     """Return shares of rho in proportion to the weights. They sum to rho exactly."""
     scale = 2.0**40 / max(weights)
     parts = [max(1, round(w * scale)) for w in weights]
-    return [rho * Fraction(p, sum(parts)) for p in parts]
+    total = sum(parts)
+    return [rho * Fraction(p, total) for p in parts]
 
 
 def after_total(rho: Fraction, unit: Unit) -> Fraction:

@@ -49,9 +49,13 @@ class Capacity:
         self, candidates: Collection[Clique], measured: Collection[Clique], share: float
     ) -> list[Clique]:
         """Return the candidates, in their order, that a share of the largest model holds together."""
+        # Candidates that are sized at once: those that do not fit yet never will.
+        block = 256
         found: list[Clique] = []
-        for r in candidates:
-            found += self.up_to(self.cells(share), [r], [*measured, *found])
+        for start in range(0, len(ordered := tuple(candidates)), block):
+            some = ordered[start : start + block]
+            for r in self.up_to(self.cells(share), some, [*measured, *found]):
+                found += self.up_to(self.cells(share), [r], [*measured, *found])
         return found
 
     def some(self, candidates: Collection[Clique], measured: Collection[Clique]) -> list[Clique]:

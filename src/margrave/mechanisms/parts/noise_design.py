@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from margrave.accounting import Unit, size_is_public
-from margrave.accounting.sensitivities import sensitivity
+from margrave.accounting.sensitivities import Sensitivity, sensitivity
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import IDENTITY, TOTAL, LinearMap, closure
@@ -60,7 +60,8 @@ class MarginalQuestion(NamedTuple):
         if not self.clique:
             scale, counted = Gaussian.scale_for(rho, unit, TOTAL), TOTAL.counting_clique(domain)
             return PlannedMeasurement("the number of records", [counted], 1, scale, single=True)
-        moved = sensitivity(unit, self.query(domain), domain.project(self.clique))
+        sizes = tuple(sorted(domain.shape(self.clique))) if self.interactions else ()
+        moved = _sensitivity_of(sizes, unit)
         scale, columns = Gaussian(rho=rho).price(moved, 1).scale, ", ".join(self.clique)
         what = f"interactions of {columns}" if self.interactions else columns
         weight = domain.cells(self.clique) if self.interactions else 1
@@ -79,10 +80,16 @@ class MarginalQuestion(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _price_of_interactions(sizes: tuple[int, ...], unit: Unit) -> float:
+def _sensitivity_of(sizes: tuple[int, ...], unit: Unit) -> Sensitivity:
+    """Return that of the interactions of columns of these sizes; without sizes, of a whole marginal."""
+    if not sizes:
+        return sensitivity(unit)
     domain = Domain.of({str(i): n for i, n in enumerate(sizes)})
-    query = LinearMap.residual(domain, domain.attributes)
-    return sensitivity(unit, query, domain).l2_squared / prod(sizes) ** 2
+    return sensitivity(unit, LinearMap.residual(domain, domain.attributes), domain)
+
+
+def _price_of_interactions(sizes: tuple[int, ...], unit: Unit) -> float:
+    return _sensitivity_of(sizes, unit).l2_squared / prod(sizes) ** 2
 
 
 def marginals(cliques: Iterable[Clique]) -> tuple[MarginalQuestion, ...]:
@@ -100,19 +107,21 @@ def interactions(
     """
     below = closure(cliques)
     own = [MarginalQuestion(a, interactions=True) for a in below if min(domain.shape(a)) > 1]
-    exact = [q for q in own if _is_exact(domain, q.clique)]
+    exact = [q for q in own if _is_exact(tuple(sorted(domain.shape(q.clique))))]
     total = () if size_is_public(unit) else (MarginalQuestion(()),)
     more = marginals(below) if replaces_rows(unit) or len(exact) < len(own) else ()
     return (*total, *exact, *more)
 
 
-def _is_exact(domain: Domain, clique: Clique) -> bool:
+@lru_cache(maxsize=4096)
+def _is_exact(sizes: tuple[int, ...]) -> bool:
     # A matrix of a column of many codes is large, and gains a share of 1 / codes over the marginal.
     max_codes = 256
-    if max(domain.shape(clique)) > max_codes:
+    if sizes[-1] > max_codes:
         return False
+    domain = Domain.of({str(i): n for i, n in enumerate(sizes)})
     try:
-        LinearMap.residual(domain, clique).check(domain)
+        LinearMap.residual(domain, domain.attributes).check(domain)
     except InputError:
         return False
     return True

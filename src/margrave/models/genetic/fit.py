@@ -14,6 +14,7 @@ from margrave.domain import Codes, Domain
 from margrave.errors import InputError
 from margrave.models.best_response.blocks import Block, Blocks
 from margrave.models.cost import Cost, FitLoad, calibration_cost
+from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.genetic.search import Limits, evolve, evolve_queries
 from margrave.models.genetic.statistics import Statistics, columns_of
@@ -48,10 +49,11 @@ class GeneticFit(SimpleFit):
     are too flat. The mean of all marginals of a column has no such bias. After the search, a second
     one adds these means as answers, with this multiple of a cell's weight. ``init_from_columns``:
     the first records follow the means, each column independently, instead of being random. Columns
-    joined by structural zeros are one entry, whose codes are the possible combinations.
+    joined by structural zeros are one entry, whose codes are the possible combinations. ``empty_below``:
+    as in ``GraphicalFit``.
 
     The paper's: ``GeneticFit(population=2, records=2000, generations=200_000, window=1000,
-    tolerance=1e-4, one_way_weight=0.0, init_from_columns=False)``.
+    tolerance=1e-4, one_way_weight=0.0, init_from_columns=False, empty_below=0.0)``.
 
     Raises:
         InputError: Constraints join columns into over a million combinations, or leave none.
@@ -80,6 +82,7 @@ class GeneticFit(SimpleFit):
     population: int | None = None
     mutations: int = 50
     crossovers: int = 50
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)

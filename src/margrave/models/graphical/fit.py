@@ -78,7 +78,7 @@ class GraphicalFit(Fit):
 
     shrinkage: float = 1.0
     tolerance: float = 3e-3
-    empty_below: float = 2.0
+    empty_below: float = WithoutEmpty.below
     max_calibrations: int = 1000
     steps: int = 3
     weights: Literal["variance", "scale"] = "variance"

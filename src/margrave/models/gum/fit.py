@@ -13,6 +13,7 @@ from margrave.domain import Codes, Domain
 from margrave.errors import InputError
 from margrave.models.best_response.blocks import Blocks
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
+from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import EntryKind
 from margrave.models.genetic.fit import FEWEST, MOST
 from margrave.models.gum.consistency import consistent
@@ -47,6 +48,7 @@ class GUMFit(SimpleFit):
         decay: The factor of alpha after each ``period`` passes.
         period: The number of passes with the same alpha.
         consistency_rounds: How often agreement and non-negativity alternate at most.
+        empty_below: Threshold in noise scales of empty codes, as in ``GraphicalFit``.
 
     Raises:
         InputError: Constraints join columns into over a million combinations, or leave none.
@@ -55,7 +57,7 @@ class GUMFit(SimpleFit):
         None spent; post-processing of noisy answers.
 
     References:
-        Zhang et al. (2021), PrivSyn, with ``passes=100, period=20``.
+        Zhang et al. (2021), PrivSyn, with ``passes=100, period=20, empty_below=0``.
         Departure: the default alpha falls faster.
     """
 
@@ -67,6 +69,7 @@ class GUMFit(SimpleFit):
     decay: float = 0.84
     period: int = 5
     consistency_rounds: int = 30
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)

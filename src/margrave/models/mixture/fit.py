@@ -15,6 +15,7 @@ from margrave._fields import check_fields
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.models.cost import Cost, FitLoad, calibration_cost
+from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.mixture.config import MixtureConfig
 from margrave.models.progress import ShareProgress, no_progress
@@ -78,7 +79,7 @@ class MixtureFit(Fit):
 
         if state.training is None or state.seen < len(transcript):
             state = self.update(state, transcript, rng=rng, done=1.0)
-        return released(self.config, state)
+        return self.without_empty(released(self.config, state), transcript)
 
     def check(self, domain: Domain, needs: Needs) -> None:
         """Raise if a library is missing, or the domain has structural zeros."""
@@ -135,10 +136,11 @@ class GeneratorFit(MixtureFit):
     every step and round, as the paper does; else one z serves throughout, so that the trained
     mixture is the released one. ``ema_decay``: beta of the average of weights (``averaged``).
     ``weighted``: weigh answers by 1 / scale of their noise. ``public``: pretrain without privacy on
-    this table's three-way marginals, for ``pretraining`` steps; it may lack columns.
+    this table's three-way marginals, for ``pretraining`` steps; it may lack columns. ``empty_below``:
+    as in ``GraphicalFit``.
 
     The paper's: ``GeneratorFit(hidden=(512, 1024, 1024), rate=1e-4, active_threshold=0.5,
-    resample=True, kl_weight=0)``. The defaults were more accurate in a fraction of its time.
+    resample=True, kl_weight=0, empty_below=0)``. The defaults were more accurate in a fraction of its time.
 
     Raises:
         InputError: JAX or Optax is missing, the public table has another domain, or the domain has
@@ -166,6 +168,7 @@ class GeneratorFit(MixtureFit):
     cold_steps: int = 1000
     public: PublicTable | None = None
     pretraining: int = 2000
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -248,6 +251,7 @@ class RelaxedFit(MixtureFit):
     cold_steps: int = 1000
     public: PublicTable | None = None
     pretraining: int = 2000
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -13,6 +13,7 @@ from margrave._fields import check_fields
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
+from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.particles.constraints import ConstraintPenalty, check_targets, with_targets
 from margrave.models.particles.descent import Descent, Schedule
@@ -56,7 +57,7 @@ class ParticleFit(SimpleFit):
     ``penalties``: what else the records should be like; ``margrave.models.particles`` has ready ones, of which
     ``KeepShare``, ``HideShare`` and ``HideMean`` look up their targets among the answers. Answers on half-spaces
     serve as these targets alone; one that no penalty is about is kept, as by ``KeepShare``. ``warm_epochs``: those of
-    a round, which goes on from the records of the round before.
+    a round, which goes on from the records of the round before. ``empty_below``: as in ``GraphicalFit``.
 
     The paper's form is ``ParticleFit.of_paper()``: 1000 epochs of batches of 5 with 10 lines, by Adam. The
     defaults come within a tenth of its errors in a tenth of its time. Time grows with marginals · epochs · lines ·
@@ -92,6 +93,7 @@ class ParticleFit(SimpleFit):
     projection: Literal["quick", "published"] = "quick"
     penalties: tuple[Penalty | ConstraintPenalty, ...] = ()
     warm_epochs: int = 50
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -112,6 +114,7 @@ class ParticleFit(SimpleFit):
             "particles": MANY, "epochs": 1000, "optimizer": "adam", "batch": 5, "n_projections": 10,
             "update_fraction": 0.2, "rate": 0.1, "decay": 0.75, "weighted": False, "make_consistent": False,
             "projection": "published",
+            "empty_below": 0.0,
         }  # fmt: skip
         return ParticleFit(**{**paper, **changed})
 

@@ -15,9 +15,10 @@ from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import TOTAL
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad, calibration_cost
+from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.progress import ShareProgress, no_progress
-from margrave.models.protocol import Fit, Needs
+from margrave.models.protocol import Fit, Model, Needs
 from margrave.models.weights import kernels
 from margrave.models.weights.empirical_bayes import Spreads, shrunk
 from margrave.models.weights.entropy_projection import project
@@ -90,11 +91,11 @@ class WeightsFit(Fit):
         *,
         rng: np.random.Generator,
         progress: ShareProgress = no_progress,
-    ) -> WeightsModel:
+    ) -> Model:
         """Return the last model, or with ``average`` the one of the average weights."""
         if state.places is None or state.seen < len(transcript):
             state = self.update(state, transcript, rng=rng)
-        return state.averaged()
+        return self.without_empty(state.averaged(), transcript)
 
     def check(self, domain: Domain, needs: Needs) -> None:
         """Raise if the domain leaves no record possible, or the weights are too many."""
@@ -138,6 +139,7 @@ class MultiplicativeWeightsFit(WeightsFit):
     answer twice); it takes neither ``passes`` nor a ``threshold``. ``average``:
     release the average over the weights after each round; it takes as much memory again. ``shrink``:
     answers are drawn towards the start first, as far as the answers so far bear it out; there is no threshold then.
+    ``empty_below``: as in ``GraphicalFit``.
 
     A round goes on from the weights of the round before. A transcript that is fitted at once is played again, one
     round for each answer. Memory: twice the weights, with ``average`` four times.
@@ -155,6 +157,7 @@ class MultiplicativeWeightsFit(WeightsFit):
     average: bool = False
     shrink: bool = False
     at_once: bool = False
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -236,7 +239,7 @@ class EntropyProjectionFit(WeightsFit):
     noise of all answers at once, and grows with their number: ``gamma_of_paper``.
     ``max_iterations``: steps in a round at most (25 is the paper's). ``shrink``: weigh the answers
     against D_0 by empirical Bayes and meet them half-way (``project_penalized``, in at most
-    ``max_iterations`` sweeps); gamma is then unused.
+    ``max_iterations`` sweeps); gamma is then unused. ``empty_below``: as in ``GraphicalFit``.
 
     A round continues from the weights of the round before. A transcript that is fitted at once
     starts anew, with ``max_iterations`` for each of its answers, and so does every round with
@@ -253,6 +256,7 @@ class EntropyProjectionFit(WeightsFit):
     gamma: float = 1.0
     max_iterations: int = 25
     shrink: bool = False
+    empty_below: float = WithoutEmpty.below
 
     def __post_init__(self) -> None:
         check_fields(self)
