@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from margrave.errors import InputError
 
@@ -85,6 +89,48 @@ def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
 def path_of(table: Any) -> Path | None:
     """Return the path that a table is read from; None for a frame."""
     return Path(table) if isinstance(table, str | PathLike) else None
+
+
+def files_of(table: Any) -> tuple[Path, ...]:
+    """Return the files that a table is read from: one, those of a folder or a pattern, or a DuckDB database.
+
+    A frame has none, nor has a pattern that no file matches.
+
+    >>> files_of("duckdb:visits.db?table=visits")
+    (PosixPath('visits.db'),)
+    """
+    path = path_of(table)
+    if path is None:
+        return ()
+    if (address := database_of(table)) is not None:
+        return (Path(address[0]),)
+    if os.path.isdir(path):
+        return tuple(sorted(p for p in path.iterdir() if not p.name.startswith((".", "_"))))
+    if not os.path.lexists(path) and glob.has_magic(str(path)):
+        return tuple(map(Path, sorted(glob.glob(str(path)))))
+    return (path,)
+
+
+def database_of(table: Any) -> tuple[str, str] | None:
+    """Return the file and the table of an address of DuckDB; None for anything else.
+
+    >>> database_of("duckdb:visits.db?table=all%20visits"), database_of("visits.db")
+    (('visits.db', 'all visits'), None)
+    """
+    found = re.fullmatch(r"duckdb:(.+)\?table=([^&]+)", table) if isinstance(table, str) else None
+    return None if found is None else (found[1], unquote(found[2]))
+
+
+def is_part_of(path: str | PathLike[str], table: Any) -> bool:
+    """Return True if a file is one that a table is read from, or would be once it exists."""
+    source = path_of(table)
+    if source is None:
+        return False
+    if any(same_file(path, file) for file in files_of(table)):
+        return True
+    if os.path.isdir(source):
+        return same_file(Path(path).parent, source)
+    return glob.has_magic(str(source)) and fnmatch(os.path.abspath(path), os.path.abspath(source))
 
 
 def _check_replaceable(target: Path) -> None:

@@ -10,19 +10,22 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from margrave.errors import DataError
+from margrave.errors import DataError, MargraveError
 from margrave.schema.parsing import arrow_of, chunks
 
 T = TypeVar("T")
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 """So many columns of a query are held at a time where each is looked at by itself: it is run once for all of these."""
 
-STREAM = "A stream can be read once only. Read it first: reader.read_all()."
+STREAM = (
+    "A stream can be read once only. Read it first: reader.read_all(). Or give a function that opens it anew:"
+    " margrave.data.StreamSource(open)."
+)
 #: Remedies by the name of a type that holds a table but is not a data frame.
 NOT_YET = {
     "RecordBatchReader": STREAM,
     "RecordBatch": "Make it a table: pyarrow.Table.from_batches([batch]).",
-    "Dataset": "Read it first: dataset.to_table().",
+    "Dataset": "Give a function that scans it: margrave.data.StreamSource(lambda: dataset.scanner().to_reader()).",
     "Scanner": "Read it first: scanner.to_table().",
     "DuckDBPyConnection": 'Name a table or a query of it: connection.table("visits") or connection.sql("...").',
     "SparkSession": 'Name a table or a query of it: spark.table("visits") or spark.sql("...").',
@@ -31,7 +34,7 @@ NOT_YET = {
 
 def names_of(frame: Any) -> list[str]:
     """Return the names of a frame's columns, each of which is there once."""
-    return _sealed(lambda: _names(_wrapped(frame)), frame)
+    return run_engine(lambda: _names(_wrapped(frame)), frame)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
@@ -43,7 +46,7 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
             f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
             remedy="Add it to the table, or take it out of the schema.",
         )
-    return _sealed(lambda: _read(_wrapped(frame), names), frame)
+    return run_engine(lambda: _read(_wrapped(frame), names), frame)
 
 
 def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa.Array]]]:
@@ -52,7 +55,9 @@ def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa
     """
     columns_at_once = 16
     size = (
-        columns_at_once if _sealed(lambda: isinstance(_wrapped(frame), nw.LazyFrame), frame) else 1
+        columns_at_once
+        if run_engine(lambda: isinstance(_wrapped(frame), nw.LazyFrame), frame)
+        else 1
     )
     for start in range(0, len(names), size):
         yield from columns_of(frame, names[start : start + size]).items()
@@ -64,6 +69,13 @@ def collected(frame: Any, names: Sequence[str]) -> pa.Table:
     """
     pieces = columns_of(frame, names)
     return pa.Table.from_arrays([pa.chunked_array(p) for p in pieces.values()], names=list(pieces))
+
+
+def reopened(frame: Any) -> Callable[[Sequence[str]], Any] | None:
+    """Return a function that runs a lazy frame of Polars anew and gives its batches; None for another frame."""
+    if not (nw.dependencies.is_polars_lazyframe(frame) and hasattr(frame, "collect_batches")):
+        return None
+    return lambda columns: frame.select(list(columns)).collect_batches()
 
 
 def _wrapped(frame: Any) -> Frame:
@@ -145,9 +157,12 @@ class _NoFrame(Exception):
     """The argument is not a table."""
 
 
-def _sealed(work: Callable[[], T], frame: Any) -> T:
+def run_engine(work: Callable[[], T], frame: Any = None) -> T:
+    """Return the result of work by an engine. Its own error may quote rows, so none is passed on."""
     try:
         return work()
+    except (MargraveError, MemoryError):
+        raise
     except DuplicateError:
         failure = _duplicate(_twice(frame))
     except _NoFrame:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
-from margrave._io import same_file
+from margrave._io import files_of, same_file
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError
 from margrave.provenance import PublicFacts
@@ -123,8 +123,8 @@ class PublicTable:
                 remedy=f"Use {other}, which takes public tables that lack columns, or leave the column out.",
             )
 
-    def check_apart(self, table: str | PathLike[str] | None, domain: Domain) -> None:
-        """Raise ``InputError`` if it was read from the private table's own file, by the file's place.
+    def check_apart(self, files: Sequence[Path], domain: Domain) -> None:
+        """Raise ``InputError`` if it was read from one of the private table's own files, by their places.
 
         With ``same_records`` its columns come from there, but they must not be all columns.
         """
@@ -135,8 +135,8 @@ class PublicTable:
             )
         if (
             not self.same_records
-            and None not in (self.source, table)
-            and same_file(str(self.source), str(table))
+            and self.source is not None
+            and any(same_file(own, file) for own in files_of(self.source) for file in files)
         ):
             raise InputError(
                 f"The public table and the private one are the same file, {self.source}: nobody in it would be"

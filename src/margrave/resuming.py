@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from margrave._io import path_of
+from margrave._io import database_of, files_of, path_of
 from margrave.data import TableSource
 from margrave.error_sanitizer import reveal_table
 from margrave.errors import LedgerError
@@ -52,7 +52,11 @@ def _place(table: Any) -> str | None:
     given, path = reveal_table(table), path_of(table)
     if type(given) is TableSource:
         return f"{given.kind}:{given.location}"
-    return None if path is None else os.path.realpath(path)
+    if path is None:
+        return None
+    database = database_of(table)
+    places = [*map(os.path.realpath, files_of(table)), *([] if database is None else database[1:])]
+    return "\n".join(places)
 
 
 def _salted(place: str | None, salt: str) -> str | None:

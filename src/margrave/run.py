@@ -14,7 +14,14 @@ from margrave.accounting import Budget, Ledger, Policy
 from margrave.accounting.policy import load_policy
 from margrave.accounting.run_log import check_books
 from margrave.accounting.strength import check_strength
-from margrave.data import MemoryTable, Table, TableSource, categories_in_rows, read_table
+from margrave.data import (
+    BatchTable,
+    MemoryTable,
+    Table,
+    TableSource,
+    categories_in_rows,
+    read_table,
+)
 from margrave.domain import Domain
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
 from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
@@ -166,8 +173,8 @@ class Run:
         """Return a release of a sensitive table.
 
         Args:
-            table: A path to a CSV or Parquet file, a data frame, any ``Table`` with this run's schema, or
-                the ``TableSource`` of one.
+            table: A path, folder or pattern of CSV or Parquet files, the address of a table in a DuckDB database, a
+                data frame, a ``StreamSource``, any ``Table`` with this run's schema, or the ``TableSource`` of one.
             progress: Callback ``(stage, fraction)``; both depend on public values only.
             on_custodian: Callback for sentences about the rows, which are for the custodian alone: that every category
                 of a column occurs, that a constraint on learned columns was left out, and in a sealed run what went
@@ -273,7 +280,7 @@ class Run:
 
     def _preflight_of(self, table: Any, source: Table) -> str:
         """Return who checked the rows: a table that was read before was read by the custodian."""
-        if not isinstance(source, MemoryTable):
+        if not isinstance(source, MemoryTable | BatchTable):
             return "source"
         read_here = not isinstance(reveal_table(table), Table)
         return "sealed" if self._sealed and read_here else "custodian"
@@ -409,7 +416,7 @@ def _check_rows(source: Table, mechanism: Mechanism) -> None:
             remedy="Is it the right file?",
         )
     for public in publics_of(mechanism):
-        if not isinstance(source, MemoryTable):
+        if not isinstance(source, MemoryTable | BatchTable):
             raise InputError(
                 "A public table is compared with the rows, and this table only counts them.",
                 remedy="Give the rows themselves, or a mechanism without a public table.",
@@ -433,7 +440,7 @@ def _opened(table: Table | TableSource, schema: Schema) -> Table:
 
 
 def _compare_categories(source: Table, on_custodian: Tell | None) -> None:
-    if on_custodian is None or not isinstance(source, MemoryTable):
+    if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
         return
     if sentence := categories_in_rows(source):
         on_custodian(sentence)

@@ -200,7 +200,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", str(tmp_path / "none.parquet")):
         with pytest.raises(DataError, match="cannot be read: No such file"):
             read_table(path, SCHEMA)
-    with pytest.raises(DataError, match="is a folder"):
+    with pytest.raises(DataError, match="is a folder without files"):
         read_table(tmp_path, SCHEMA)
     with pytest.raises(DataError, match="not a path"):
         read_table("a\0b", SCHEMA)
@@ -261,7 +261,7 @@ def test_columns_that_an_engine_takes_for_one_are_told() -> None:
     [
         (lambda t: t.to_reader(), r"RecordBatchReader.*reader\.read_all\(\)"),
         (lambda t: t.to_batches()[0], r"RecordBatch\..*from_batches"),
-        (lambda t: pyarrow.dataset.dataset(t), r"dataset\.to_table\(\)"),
+        (lambda t: pyarrow.dataset.dataset(t), r"StreamSource\(lambda: dataset"),
         (lambda t: duckdb.connect(), r'connection\.table\("visits"\)'),
     ],
 )
@@ -273,9 +273,7 @@ def test_what_holds_a_table_says_how_to_get_it(make: Any, told: str) -> None:
 def test_databases_say_how_to_get_a_table(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute("CREATE TABLE visits AS SELECT 'York' AS town, 1 AS age")
-    with pytest.raises(
-        DataError, match=r"DuckDB database.*\.table\(name\).*COPY name TO 'name.parquet'"
-    ):
+    with pytest.raises(DataError, match=r"DuckDB database.*duckdb:.*t\.duckdb\?table=NAME"):
         read_table(tmp_path / "t.duckdb", SCHEMA)
     with duckdb.connect(str(tmp_path / "t.duckdb"), read_only=True) as connection:
         assert read_table(connection.table("visits"), SCHEMA).rows() == 1

@@ -19,7 +19,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.data import MemoryTable, read_codes, read_table, synthetic_codes
+from margrave.data import BatchTable, MemoryTable, read_codes, read_table, synthetic_codes
 from margrave.domain import Codes
 from margrave.errors import InputError
 from margrave.evaluation import (
@@ -107,7 +107,7 @@ def evaluate_command(
     )
     found = replace(
         evaluate(table, MemoryTable(schema, other), wanted),
-        note=note_on_persons(schema, release),
+        note=" ".join(filter(None, (note_on_persons(schema, release), _note_on_sample(table)))),
         numbers=number_summaries(real, synthetic if release is None else other, schema, seed=seed),
     )
     further: GeometryErrors | None = None
@@ -128,6 +128,11 @@ def evaluate_command(
             console().print(
                 facts_table("Measures for ordered codes (0 is identical)", _lines(further))
             )
+
+
+def _note_on_sample(table: MemoryTable | BatchTable) -> str:
+    sampled = "The real means and quartiles are those of about a million rows."
+    return sampled if isinstance(table, BatchTable) else ""
 
 
 def _release(

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 
-from margrave._io import check_output, same_file, written_whole
+from margrave._io import check_output, is_part_of, same_file, written_whole
 from margrave.cli.terminal import STEERING_IN_LINES, echo, visible
 from margrave.errors import InputError
 from margrave.schema import Schema, Timestamp
@@ -47,7 +47,7 @@ def check_outputs(
         if path is None:
             continue
         for name, read in (inputs or {}).items():
-            if read is not None and same_file(path, read):
+            if read is not None and is_part_of(path, read):
                 raise InputError(
                     f"{option} and {name} name the same file ({path}), which would be lost.",
                     remedy="Name another output; --overwrite is for outputs of earlier runs.",

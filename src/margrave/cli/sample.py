@@ -14,8 +14,8 @@ from margrave.cli.output import (
 )
 from margrave.cli.terminal import echo
 from margrave.cli.where import conditions, written
+from margrave.data import read_frame
 from margrave.data.loading import public_codes
-from margrave.data.readers import read_frame
 from margrave.errors import InputError
 from margrave.release import Release
 from margrave.release.conditions import widened

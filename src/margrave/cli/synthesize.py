@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from margrave._io import check_ending, same_file
+from margrave._io import check_ending, is_part_of
 from margrave.accounting import parse_unit
 from margrave.accounting.strength import check_strength
 from margrave.cli.catalog import CatalogName
@@ -151,7 +151,8 @@ def synthesize_command(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Make a private synthetic copy of FILE (CSV or Parquet). Spends what epsilon and delta allow, once.
+    """Make a private synthetic copy of FILE: CSV or Parquet, a folder or pattern of such files, or
+    duckdb:FILE?table=NAME. Spends what epsilon and delta allow, once.
 
     With a ledger, several runs can never exceed the data set's cap together. Answers are kept in a journal until all
     outputs are written: a run that was interrupted or failed goes on from it with --resume and all else as it was, and
@@ -276,7 +277,7 @@ def _journal_of(journal: str | None, others: dict[str, str | None]) -> str | Non
     if journal is None:
         journal = default_journal(others)
     for option, path in others.items():
-        if journal is not None and path is not None and same_file(path, journal):
+        if journal is not None and path is not None and is_part_of(journal, path):
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
     return journal
 

@@ -1,4 +1,4 @@
-"""The library's only use of DuckDB: a connection that reads one file, and the reader calls.
+"""The library's only use of DuckDB: a connection that reads one file or database, and queries of users.
 
 The path of a file says nothing about its rows: names of folders such as ``sex=F`` are not read as columns. The
 connection opens the named file alone, loads no extension, writes no temporary file and prints no progress.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -48,10 +49,56 @@ def csv_call(columns: Sequence[str], separator: str, *, compressed: bool) -> str
 
 def batches(path: Path, call: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some columns of a file, some rows at a time."""
-    batch_rows = 131_072
     query = f"SELECT {', '.join(map(identifier, columns))} FROM {call}"
     with connected(path) as connection:
-        yield from connection.sql(query, params=[_plain_path(path)]).to_arrow_reader(batch_rows)
+        yield from _batches(connection.sql(query, params=[_plain_path(path)]))
+
+
+def parquet_rows(path: Path) -> int:
+    """Return the number of rows that the end of a Parquet file states."""
+    with connected(path) as connection:
+        found = connection.execute(
+            "SELECT sum(num_rows) FROM parquet_file_metadata(?)", [_plain_path(path)]
+        )
+        return int((found.fetchone() or (0,))[0])
+
+
+def table_columns(path: Path, table: str) -> list[str] | None:
+    """Return the columns of a table or view in a database; None if there is none of that name."""
+    with connected(path, database=True) as connection:
+        names = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        return connection.table(identifier(table)).columns if (table,) in names else None
+
+
+def table_batches(path: Path, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a table in a database, some rows at a time."""
+    query = f"SELECT {', '.join(map(identifier, columns))} FROM {identifier(table)}"
+    with connected(path, database=True) as connection:
+        yield from _batches(connection.sql(query))
+
+
+def table_rows(path: Path, table: str) -> int:
+    """Return the number of rows of a table in a database."""
+    with connected(path, database=True) as connection:
+        found = connection.execute(f"SELECT count(*) FROM {identifier(table)}").fetchone()
+        return int((found or (0,))[0])
+
+
+def is_query(frame: object) -> bool:
+    """Return True for a query or table of a connection of the user's."""
+    return isinstance(frame, duckdb.DuckDBPyRelation)
+
+
+def query_batches(relation: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Run a query in its own connection, and read some of its columns, some rows at a time."""
+    if len({name.lower() for name in relation.columns}) < len(relation.columns):
+        raise ValueError("columns of one name but for case, of which the first is given for both")
+    yield from _batches(relation.select(*map(duckdb.ColumnExpression, columns)))
+
+
+def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
+    batch_rows = 131_072
+    yield from relation.to_arrow_reader(batch_rows)
 
 
 def parquet_columns(path: Path) -> tuple[list[str], list[str]]:
@@ -70,8 +117,8 @@ def identifier(name: str) -> str:
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection that can read this file, and do nothing else."""
+def connected(path: Path, *, database: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection that can read this file, or the tables of this database, and do nothing else."""
     # Set once the connection is open, in this order: nothing can be set after the last.
     locks = (
         "enable_progress_bar = false",
@@ -79,9 +126,11 @@ def connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         "lock_configuration = true",
     )
     try:
-        with duckdb.connect(config=SETTINGS) as connection:
-            allowed = [str(path.absolute()), _plain_path(path)]
-            connection.execute("SET allowed_paths = ?", [allowed])
+        opened = (str(path), True) if database else (":memory:", False)
+        with duckdb.connect(*opened, config=SETTINGS) as connection:
+            if not database:
+                allowed = [str(path.absolute()), _plain_path(path)]
+                connection.execute("SET allowed_paths = ?", [allowed])
             for lock in locks:
                 connection.execute(f"SET {lock}")
             yield connection

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from margrave.data.persons import Persons
+from margrave.data.batch_checks import Checks
+from margrave.data.batch_codes import Reading
+from margrave.data.batch_scans import Scans
+from margrave.data.batch_sources import BatchSource, open_source, sampled_frame
+from margrave.data.batch_table import BatchTable
+from margrave.data.persons import Persons, warn_of_persons
 from margrave.data.raw_columns import RawColumns
-from margrave.data.readers import open_file
-from margrave.data.table import MemoryTable
-from margrave.domain import Codes
+from margrave.data.readers import File
+from margrave.data.row_hash import RowKey
+from margrave.data.table import MemoryTable, Table
+from margrave.domain import Codes, code_dtype
 from margrave.error_sanitizer import hide_rows, reveal_table
-from margrave.errors import DataError
+from margrave.errors import DataError, InputError
 from margrave.frames import collected, columns_of, names_of
 from margrave.schema import (
     Categorical,
@@ -32,13 +37,14 @@ from margrave.types import FloatArray, IntArray
 
 
 @hide_rows
-def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTable:
-    """Return the table of a CSV or Parquet file (a path), or of a frame of pandas, Polars, PyArrow
-    or DuckDB.
+def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTable | BatchTable:
+    """Return the table of CSV or Parquet files (a path, a folder or a pattern), of a DuckDB database
+    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow or DuckDB.
 
     A table that was read with this schema is returned as it is. Values are read by the schema's
     types, never by types seen in rows. With ``total``, no value raises an error or a warning: each
-    has the code that the schema gives it, and rows without a person are left out.
+    has the code that the schema gives it, and rows without a person are left out. A source whose
+    codes need more than ``MemoryTable.max_code_bytes`` becomes a ``BatchTable``, which reads it again for every count.
 
     Raises:
         DataError: Before anything is spent: the file is not clean, the columns are not those of the
@@ -53,7 +59,7 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
     """
     check_schema_given(schema)
     source = reveal_table(source)
-    if isinstance(source, MemoryTable):
+    if isinstance(source, MemoryTable | BatchTable):
         if source.schema != schema:
             raise DataError(
                 "The table was read with another schema.",
@@ -61,9 +67,20 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
             )
         return source
     schema.check_apart(source)
+    opened = open_source(source, _wanted(schema)) or source
+    table = None if is_large(opened, schema) else _in_memory(opened, schema, total)
+    return table or BatchTable.read(batches_of(opened, schema), schema, total=total)
+
+
+def _in_memory(source: Any, schema: Schema, total: bool) -> MemoryTable | None:
     numbering = numbering_of(schema)
     raws: list[RawColumns] = []
-    pieces, persons, found = read_pieces(source, schema, numbering, raws=raws)
+    try:
+        pieces, persons, found = read_pieces(
+            source, schema, numbering, raws=raws, limit=MemoryTable.max_code_bytes
+        )
+    except _TooLarge:
+        return None
     values = np.concatenate([p.values for p in pieces], axis=1)
     raw = RawColumns.joined(raws) if schema.to_learn else None
     if total and persons is not None:
@@ -73,11 +90,46 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
     if not total:
         found.require()
         if persons is not None and numbering is not None:
-            numbering.warn(persons, schema.accepted)
+            warn_of_persons(numbering.check(persons), schema.accepted)
     return MemoryTable(schema, Codes(schema.domain, values), persons, raw)
 
 
-def categories_in_rows(table: MemoryTable) -> str:
+@hide_rows
+def check_rows(source: Any, schema: Schema) -> Preflight:
+    """Return the counts of values outside the schema and of persons, with guesses at lost values; for the custodian."""
+    numbering = numbering_of(schema)
+    opened = open_source(source, _wanted(schema)) or source
+    if not is_large(opened, schema):
+        try:
+            _, persons, found = read_pieces(
+                opened, schema, numbering, causes=True, limit=MemoryTable.max_code_bytes
+            )
+            known = None if persons is None or numbering is None else numbering.check(persons)
+            return replace(found, persons=known)
+        except _TooLarge:
+            pass
+    reading = Reading(schema, RowKey(), causes=True)
+    checks = Checks(schema, reading.key)
+    Scans(batches_of(opened, schema)).run(reading, checks)
+    return checks.preflight()
+
+
+class _TooLarge(Exception):
+    """The codes of a source need more memory than a table in memory may have."""
+
+
+def is_large(source: Any, schema: Schema) -> bool:
+    """Return True if a source states more rows than a table in memory has; others show it when they are read."""
+    batches = open_source(source, _wanted(schema))
+    rows = None if batches is None else batches.rows()
+    return rows is not None and _code_bytes(rows, schema) > MemoryTable.max_code_bytes
+
+
+def _code_bytes(rows: int, schema: Schema) -> int:
+    return rows * len(schema.columns) * np.dtype(code_dtype(schema.domain.sizes)).itemsize
+
+
+def categories_in_rows(table: Table) -> str:
     """Return a sentence that names the columns whose listed categories all occur, with none beside them; "" if none.
 
     **Privacy:** NOT private: a fact about the rows, for the custodian alone.
@@ -94,8 +146,8 @@ def categories_in_rows(table: MemoryTable) -> str:
     )
 
 
-def _all_occur(table: MemoryTable, column: Categorical | Ordinal) -> bool:
-    occurring, listed = table.occurring(column.name), len(column.categories)
+def _all_occur(table: Table, column: Categorical | Ordinal) -> bool:
+    occurring, listed = table.count([(column.name,)])[column.name,] > 0, len(column.categories)
     return bool(
         occurring[:listed].all() and not occurring[listed : column.size - column.missing].any()
     )
@@ -162,11 +214,13 @@ def public_codes(
 
 
 def _found(source: Any, schema: Schema) -> Sequence[str]:
-    return (
-        open_file(source, [c.name for c in schema.columns]).columns
-        if is_path(source)
-        else names_of(source)
-    )
+    return columns_in(source, [c.name for c in schema.columns])
+
+
+def columns_in(source: Any, expected: Sequence[str] = ()) -> Sequence[str]:
+    """Return the names of a table's columns."""
+    batches = open_source(source, expected)
+    return names_of(source) if batches is None else batches.columns
 
 
 def _beside(schema: Schema) -> list[str]:
@@ -209,18 +263,32 @@ def synthetic_codes(source: Any, schema: Schema) -> Codes:
 def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     """Return the numbers of integer and real columns as written, also beyond the bounds.
 
-    Empty values and those that the policy turns into missing ones are left out.
+    Empty values and those that the policy turns into missing ones are left out. A source too large for
+    memory is sampled: about a million rows are read.
 
     Privacy:
         NOT private; these are values of the rows, for evaluation.
     """
     numeric = [c for c in schema.columns if isinstance(c, Integer | Real)]
-    pieces: dict[str, list[FloatArray]] = {c.name: [np.empty(0)] for c in numeric}
     if not numeric:
         return {}
+    names = [c.name for c in numeric]
     person = [] if schema.person is None else [schema.person]
-    aside = [n for n in (*schema.ignore, *person, *schema.domain) if n not in pieces]
-    for frame in _frames(source, replace(schema.select(pieces), ignore=tuple(aside))):
+    aside = [n for n in (*schema.ignore, *person, *schema.domain) if n not in names]
+    known = replace(schema.select(names), ignore=tuple(aside))
+    try:
+        if not is_large(source, schema):
+            return _numbers(_frames(source, known, MemoryTable.max_code_bytes), numeric)
+    except _TooLarge:
+        pass
+    return _numbers([sampled_frame(source, names)], numeric)
+
+
+def _numbers(
+    frames: Iterable[pa.Table], numeric: Sequence[Integer | Real]
+) -> dict[str, FloatArray]:
+    pieces: dict[str, list[FloatArray]] = {c.name: [np.empty(0)] for c in numeric}
+    for frame in frames:
         found = columns_of(frame, list(pieces))
         for column in numeric:
             for piece in found[column.name]:
@@ -237,12 +305,13 @@ def read_pieces(
     *,
     causes: bool = False,
     raws: list[RawColumns] | None = None,
+    limit: int | None = None,
 ) -> tuple[list[Codes], IntArray | None, Preflight]:
     numbering = numbering_of(schema) if numbering is None else numbering
     pieces: list[Codes] = []
     ids: list[IntArray] = []
     found: Preflight | None = None
-    for frame in _frames(source, schema):
+    for frame in _frames(source, schema, limit):
         codes, seen = schema.read(frame, causes=causes)
         if schema.person is not None and numbering is not None:
             numbered, nameless = numbering.number(columns_of(frame, [schema.person])[schema.person])
@@ -269,28 +338,47 @@ def _empty(schema: Schema) -> pa.Table:
     return pa.table({c.name: pa.nulls(0, pa.string()) for c in schema.columns})
 
 
-def _frames(source: Any, schema: Schema) -> Iterator[Any]:
-    wanted = [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
-    if is_path(source):
-        file = open_file(source, wanted)
-        if (
-            file.separator is not None
-            and len(file.columns) == 1 < len(wanted)
-            and file.columns[0] not in wanted
-        ):
-            raise DataError(  # not by its text, which may be a row
-                f"The first line of {file.path} is a single field, and the schema has {len(wanted)} columns.",
-                remedy="Is the separator another than comma, semicolon, tab or bar? Write the file with one of these.",
-            )
-        match_columns(file.columns, wanted, schema.ignore)
-        yield from (pa.Table.from_batches([b]) for b in file.batches(wanted))
-    else:
+def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a source in pieces. Raise ``_TooLarge`` if it can be read again and exceeds the limit."""
+    wanted, rows = _wanted(schema), 0
+    opened = open_source(source, wanted)
+    if opened is None:
         match_columns(names_of(source), wanted, schema.ignore)
         yield collected(source, wanted)
+        return
+    for batch in batches_of(opened, schema)(wanted):
+        rows += batch.num_rows
+        if limit is not None and _code_bytes(rows, schema) > limit:
+            raise _TooLarge
+        yield pa.Table.from_batches([batch])
 
 
-def is_path(source: Any) -> bool:
-    return isinstance(source, str | PathLike)
+def batches_of(source: Any, schema: Schema) -> Callable[[Sequence[str]], Iterator[pa.RecordBatch]]:
+    """Return the function that reads the batches of a source, whose columns are those of the schema."""
+    batches = open_source(source, _wanted(schema))
+    if batches is None:
+        raise InputError("This table is in memory.", remedy="Give read_table the frame.")
+    _match(batches, schema)
+    return batches.batches
+
+
+def _match(batches: BatchSource, schema: Schema) -> None:
+    wanted = _wanted(schema)
+    if (
+        isinstance(batches, File)
+        and batches.separator is not None
+        and len(batches.columns) == 1 < len(wanted)
+        and batches.columns[0] not in wanted
+    ):
+        raise DataError(  # not by its text, which may be a row
+            f"The first line of {batches.path} is a single field, and the schema has {len(wanted)} columns.",
+            remedy="Is the separator another than comma, semicolon, tab or bar? Write the file with one of these.",
+        )
+    match_columns(batches.columns, wanted, schema.ignore)
+
+
+def _wanted(schema: Schema) -> list[str]:
+    return [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
 
 
 def match_columns(

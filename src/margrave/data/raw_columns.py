@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from margrave.data.row_hash import RowKey
+from margrave.domain import Codes
 from margrave.frames import columns_of
 from margrave.schema import Column, Schema
 from margrave.types import AnyArray, FloatArray, IntArray
@@ -61,6 +63,31 @@ class RawColumns:
         texts = np.array(found.field(0).to_pylist(), dtype=np.object_)
         counts = found.field(1).to_numpy(zero_copy_only=False)
         return texts, np.append(counts, self.texts[name].null_count).astype(np.int64)
+
+    def value_points(self, name: str) -> tuple[FloatArray, IntArray]:
+        """Return the distinct points of a column, NaN for missing values, and their counts."""
+        return np.unique(self.points[name], return_counts=True)
+
+    def words(self, key: RowKey) -> list[AnyArray]:
+        """Return words of 64 bits in which rows of different values differ, each of one word per row."""
+        found: list[AnyArray] = []
+        for values in self.points.values():
+            alike = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+            found.append(alike.view(np.uint64))
+        for texts in self.texts.values():
+            hashes = key.of_texts(texts)
+            hashes[texts.is_null().to_numpy(zero_copy_only=False)] = 0
+            found += [hashes[:, 0], hashes[:, 1]]
+        return found
+
+    def recoded(self, codes: Codes, before: Schema, after: Schema) -> Codes:
+        """Return the codes of the schema ``after``, which declares columns that ``before`` leaves to learn."""
+        learned = {c.name for c in before.to_learn}
+        both = {
+            c.name: self.codes(c) if c.name in learned else codes.column(c.name)
+            for c in after.columns
+        }
+        return Codes.of(after.domain, both)
 
     def codes(self, column: Column) -> IntArray:
         """Return the codes of a learned column."""

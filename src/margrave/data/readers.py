@@ -20,7 +20,6 @@ import pyarrow as pa
 from margrave.data import duckdb_reader
 from margrave.data.csv_records import count_records
 from margrave.data.duckdb_reader import MemoryLimitError
-from margrave.error_sanitizer import hide_rows
 from margrave.errors import DataError
 
 DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
@@ -56,6 +55,10 @@ class File:
             failure = _told(self.path, str(error))
         raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
 
+    def rows(self) -> int | None:
+        """Return the number of rows that a Parquet file states; None for CSV, which has to be read."""
+        return duckdb_reader.parquet_rows(self.path) if self.separator is None else None
+
     @property
     def _call(self) -> str:
         if self.separator is None:
@@ -76,16 +79,6 @@ class File:
             raise _unclosed(self.path, f"line {records.unclosed}")
         return records.rows(len(self.columns))
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return some or all of its columns at once."""
-        wanted = self.columns if columns is None else columns
-        batches = list(self.batches(wanted))
-        return (
-            pa.Table.from_batches(batches)
-            if batches
-            else pa.table({c: pa.nulls(0, pa.string()) for c in wanted})
-        )
-
 
 def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File:
     """Return a file by its path. ``expected`` column names decide the separator of an ambiguous CSV
@@ -93,12 +86,6 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
     """
     path = Path(source)
     try:
-        if path.is_dir():
-            raise DataError(
-                f"{path} is a folder.",
-                remedy="Name a CSV or Parquet file. For several Parquet files, in Python:"
-                " duckdb.read_parquet('folder/*.parquet', hive_partitioning=False).",
-            )
         if path.exists() and not path.is_file():
             raise DataError(
                 f"{path} is a pipe or a device, and a table is read more than once.",
@@ -138,8 +125,7 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
     if magic[8:12] == DUCKDB and b"\0" in magic[12:20]:  # a version, where a header of CSV has text
         return DataError(
             f"{path} is a DuckDB database, and no single table.",
-            remedy="In Python: duckdb.connect(file, read_only=True).table(name) is one."
-            " For the command line: COPY name TO 'name.parquet' in DuckDB.",
+            remedy=f"Name one of its tables: duckdb:{path}?table=NAME.",
         )
     if magic[:16] == SQLITE:
         return DataError(
@@ -163,17 +149,6 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
             remedy="Unpack it, or compress it with gzip.",
         )
     return None
-
-
-@hide_rows
-def read_frame(path: str | PathLike[str]) -> pa.Table:
-    """Return a whole CSV (all text) or Parquet file as an Arrow table, for drafting and for
-    evaluation.
-
-    Privacy:
-        NOT private; these are the rows.
-    """
-    return open_file(path).read()
 
 
 def _parquet(path: Path) -> File:

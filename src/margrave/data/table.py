@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import NoReturn, Protocol, final, runtime_checkable
+from typing import ClassVar, NoReturn, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
 from margrave.schema import Schema
-from margrave.types import AnyArray, Attribute, Clique, IntArray
+from margrave.schema.column_queries import ColumnQuery
+from margrave.types import AnyArray, Clique, IntArray
 
 
 @runtime_checkable
@@ -48,6 +49,29 @@ class Table(Protocol):
         ...
 
 
+@runtime_checkable
+class LearnableTable(Table, Protocol):
+    """A table whose open columns can be learned: it also counts raw values.
+
+    The columns are those of ``schema.to_learn``. Values are points of a line (``Learn.points``) or texts
+    (``Learn.texts``).
+    """
+
+    def tally_column(self, column: str, query: ColumnQuery) -> IntArray:
+        """Return the true answer of a query about a number, date or time. For the gate only."""
+        ...
+
+    def value_counts(self, column: str) -> tuple[AnyArray, IntArray]:
+        """Return the distinct texts of a column of categories and their counts, and behind these the count of missing
+        values. For the gate only.
+        """
+        ...
+
+    def recoded(self, schema: Schema) -> Table:
+        """Return the table with the codes of a schema in which the columns are declared or left out."""
+        ...
+
+
 @final
 class MemoryTable:
     """A table as codes in memory. It shows nothing of its rows, and cannot be copied or pickled.
@@ -62,6 +86,8 @@ class MemoryTable:
     [1, 2]
     """
 
+    #: Bytes of codes up to which a source is read into memory; a larger one is read again for every count.
+    max_code_bytes: ClassVar[int] = 1 << 30
     __slots__ = ("_codes", "_persons", "_schema", "raw")
 
     def __init__(
@@ -108,12 +134,6 @@ class MemoryTable:
         """Return the true number of rows, for the gate and the custodian only."""
         return len(self._codes)
 
-    def occurring(self, attribute: Attribute) -> AnyArray:
-        """Return True for each code of a column that some row has; for the custodian alone."""
-        return np.asarray(
-            np.bincount(self._codes.column(attribute), minlength=self.domain.size(attribute)) > 0
-        )
-
     def holds(self, codes: Codes) -> bool:
         """Return True if these are its own records, in any order, on the columns of both; for the
         custodian only.
@@ -151,18 +171,26 @@ class MemoryTable:
         raw = None if self.raw is None else self.raw.take(kept)
         return MemoryTable(self._schema, self._codes.take(kept), self._persons[kept], raw)
 
-    def recoded(self, schema: Schema) -> MemoryTable:
-        """Return the table with the codes of a schema whose learned columns are declared, for the gate only."""
+    def tally_column(self, column: str, query: ColumnQuery) -> IntArray:
+        """Return the true answer of a query about a number, date or time to learn, for the gate only."""
+        return query.tally(self._raw.points[column])
+
+    def value_counts(self, column: str) -> tuple[AnyArray, IntArray]:
+        """Return the distinct texts of a column to learn and their counts, the last of nulls; for the gate only."""
+        return self._raw.value_counts(column)
+
+    @property
+    def _raw(self) -> RawColumns:
         if self.raw is None:
             raise DataError(
                 "The table has no values to encode.", remedy="Give the rows themselves."
             )
-        learned = {c.name for c in self._schema.to_learn}
-        codes = {
-            c.name: self.raw.codes(c) if c.name in learned else self._codes.column(c.name)
-            for c in schema.columns
-        }
-        return MemoryTable(schema, Codes.of(schema.domain, codes), self._persons)
+        return self.raw
+
+    def recoded(self, schema: Schema) -> MemoryTable:
+        """Return the table with the codes of a schema whose learned columns are declared, for the gate only."""
+        codes = self._raw.recoded(self._codes, self._schema, schema)
+        return MemoryTable(schema, codes, self._persons)
 
     def __repr__(self) -> str:
         n = len(self._schema.columns)

@@ -40,17 +40,33 @@ def count_cliques(codes: Codes, cliques: Iterable[Clique]) -> dict[Clique, IntAr
     >>> counts["age",].tolist()
     [1, 0, 2]
     """
-    wanted = list(dict.fromkeys(cliques))
-    tops = maximal(wanted)
-    _refuse_large(codes.domain, tops)
-    counts = {c: np.zeros(codes.domain.shape(c), dtype=np.int64) for c in tops}
-    if len(codes) * len(tops) <= MAX_NUMPY_PAIRS:
-        for clique, out in counts.items():
-            _tally_numpy(codes, clique, out)
-    else:
-        _tally_threads(codes, counts)
-    counts |= marginals_of(counts, [c for c in wanted if c not in counts])
-    return {c: counts[c] for c in wanted}
+    tally = Tally(codes.domain, cliques)
+    tally.add(codes)
+    return tally.counts()
+
+
+class Tally:
+    """Counts of records in the cells of cliques, added up over the pieces of a table."""
+
+    def __init__(self, domain: Domain, cliques: Iterable[Clique]) -> None:
+        self._wanted = list(dict.fromkeys(cliques))
+        tops = maximal(self._wanted)
+        _refuse_large(domain, tops)
+        self._counts = {c: np.zeros(domain.shape(c), dtype=np.int64) for c in tops}
+
+    def add(self, codes: Codes) -> None:
+        """Count some more records."""
+        if len(codes) * len(self._counts) <= MAX_NUMPY_PAIRS:
+            for clique, out in self._counts.items():
+                _tally_numpy(codes, clique, out)
+        else:
+            _tally_threads(codes, self._counts)
+
+    def counts(self) -> dict[Clique, IntArray]:
+        """Return the counts of all cliques so far."""
+        smaller = [c for c in self._wanted if c not in self._counts]
+        counts = self._counts | marginals_of(self._counts, smaller)
+        return {c: counts[c] for c in self._wanted}
 
 
 def _refuse_large(domain: Domain, cliques: Iterable[Clique]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from margrave.data import LearnableTable, Table
 from margrave.domain import Domain
 from margrave.errors import DataError, InputError
 from margrave.privacy.requests.discover import Discover
@@ -14,7 +15,6 @@ from margrave.schema.column_queries import ColumnQuery
 from margrave.types import AnyArray, Clique, IntArray
 
 if TYPE_CHECKING:
-    from margrave.data import Table
     from margrave.schema import Schema
 
 
@@ -49,16 +49,15 @@ def check_adoption(schema: Schema, learned: Schema) -> Schema:
 
 def tally(table: Table | None, column: str, query: ColumnQuery | None) -> dict[Clique, AnyArray]:
     """Return the true answers of a query about a raw column, or all its values and their counts. For the gate only."""
-    raw = getattr(table, "raw", None)
-    if raw is None:
+    if not isinstance(table, LearnableTable):
         raise DataError(
             "The table counts codes only, so its columns cannot be learned.",
             remedy="Give the rows themselves, as a file or a frame, or declare the columns.",
         )
     if query is None:
-        values, counts = raw.value_counts(column)
+        values, counts = table.value_counts(column)
         return {Discover.values_key: values, Discover.counts_key: counts}
-    answers: IntArray = query.tally(raw.points[column])
+    answers = table.tally_column(column, query)
     if answers.dtype != np.int64 or answers.shape != (query.size,):
         raise DataError("The column is tallied in the wrong shape or type.")
     return {(column,): answers}
@@ -66,8 +65,8 @@ def tally(table: Table | None, column: str, query: ColumnQuery | None) -> dict[C
 
 def adopted(table: Table | None, schema: Schema) -> Table:
     """Return the table with the codes of another schema. For the gate only."""
-    recoded: Callable[[Schema], Table] = getattr(table, "recoded")  # noqa: B009
-    return recoded(schema)
+    assert isinstance(table, LearnableTable)
+    return table.recoded(schema)
 
 
 def scan(table: Table | None, cliques: Sequence[Clique], domain: Domain) -> dict[Clique, IntArray]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from margrave.data.loading import is_path, numbering_of, read_pieces
-from margrave.data.readers import open_file
+from margrave.data.batch_sources import open_source, sampled_frame
+from margrave.data.loading import check_rows, columns_in
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import MargraveError
-from margrave.frames import each_column, names_of
+from margrave.frames import each_column
 from margrave.profiling.draft import draft_schema
 from margrave.profiling.header_check import columns_named_like_values, question
 from margrave.profiling.identifiers import best_identifier, of_persons
@@ -43,15 +43,14 @@ def check_table(source: Any, schema: Schema) -> Preflight:
     max_rows = 1_000_000
     check_schema_given(schema)
     schema.check_apart(source)
-    numbering = numbering_of(schema)
-    _, persons, found = read_pieces(source, schema, numbering, causes=True)
+    found = check_rows(source, schema)
     names = [c.name for c in schema.columns]
     odd = columns_named_like_values(schema.columns)
     further = [Alarm("header", question(names, odd))] if odd else []
     found = replace(found, drafted=() if found.rows > max_rows else _drafted(source, schema))
-    if persons is None or numbering is None:
-        return replace(found, further=(*further, *_overlooked(source, schema)))
-    return replace(found, further=tuple(further), persons=numbering.check(persons))
+    if schema.person is None:
+        further += _overlooked(source, schema)
+    return replace(found, further=tuple(further))
 
 
 def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
@@ -75,14 +74,10 @@ def _declared(column: Column) -> object:
 
 
 def _overlooked(source: Any, schema: Schema) -> tuple[Alarm, ...]:
-    ignored = [
-        n
-        for n in (open_file(source).columns if is_path(source) else names_of(source))
-        if n in schema.ignore
-    ]
+    ignored = [n for n in columns_in(source) if n in schema.ignore]
     if not ignored:
         return ()
-    frame = open_file(source).read(ignored) if is_path(source) else source
+    frame = source if open_source(source) is None else sampled_frame(source, ignored)
     person = best_identifier(
         [
             e

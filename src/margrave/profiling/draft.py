@@ -7,10 +7,10 @@ categories are to be learned; or they are those of the rows, and then the gate r
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
-from margrave.data.loading import is_path
-from margrave.data.readers import read_frame
+from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
 from margrave.frames import each_column, names_of
@@ -140,7 +140,8 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
     """Return a draft schema of a file or frame, for a person to check. See ``draft``.
 
     Args:
-        source: A path to a CSV or Parquet file, or a frame.
+        source: A table as ``read_table`` takes it. Of files, databases and streams about a million rows at most are
+            read.
         read: Whether bounds and categories are read off the rows in place of ``learn = true``.
             Each such key is marked, and the gate refuses the schema until a person has replaced it.
 
@@ -160,4 +161,12 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         >>> [(c.name, c.kind) for c in schema.to_learn]
         [('age', 'integer'), ('fee', 'real')]
     """
-    return draft(read_frame(source) if is_path(source) else source, read=read)
+    if open_source(source) is None:
+        return draft(source, read=read)
+    max_rows = 1_000_000
+    sample = sampled_frame(source, rows=max_rows)
+    drafted = draft(sample, read=read)
+    if sample.num_rows < max_rows:
+        return drafted
+    head = f"{drafted.remarks.get('', '')}\nDrafted from a sample of {sample.num_rows:,} rows."
+    return replace(drafted, remarks={**drafted.remarks, "": head})

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave.data.loading import is_path
-from margrave.data.readers import read_frame
+from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.frames import each_column
 from margrave.schema.categorical import Categorical
@@ -84,7 +83,7 @@ def constraint_questions(source: Any, schema: Schema) -> tuple[ConstraintQuestio
         [('start', 'end')]
     """
     most = 10
-    frame = read_frame(source) if is_path(source) else source
+    frame = source if open_source(source) is None else sampled_frame(source)
     points: dict[str, FloatArray] = {}
     codes: dict[str, IntArray] = {}
     for name, pieces in each_column(frame, [c.name for c in schema.columns]):

@@ -85,8 +85,17 @@ def with_missing_code(
 
 
 def encode_each_once(column: Column, values: pa.Array) -> Encoded:
-    """Return ``column.encode`` of the values, reading each repeated text once."""
+    """Return ``column.encode`` of the values, reading each repeated text, and each of few whole numbers, once."""
     values = plain(values)
+    if pa.types.is_integer(values.type) and values.type != pa.uint64():
+        least, most = (b.as_py() for b in pc.min_max(values).values())
+        if least is not None and most - least < min(len(values) // 4, 1 << 16):
+            once = column.encode(pa.array([*range(least, most + 1), None], values.type))
+            filled = pc.fill_null(values, least).to_numpy(zero_copy_only=False)
+            rows = filled.astype(np.int64) - least
+            if values.null_count:
+                rows[values.is_null().to_numpy(zero_copy_only=False)] = most - least + 1
+            return _taken(once, rows)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         coded = values.dictionary_encode()
         if len(coded.dictionary) < len(values) // 2:
@@ -94,9 +103,16 @@ def encode_each_once(column: Column, values: pa.Array) -> Encoded:
                 pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
             )
             rows = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy(zero_copy_only=False)
-            masks = (once.empty[rows], once.outside[rows], once.unreadable[rows])
-            return Encoded(once.codes[rows], *masks, once.home)
+            return _taken(once, rows)
     return column.encode(values)
+
+
+def _taken(once: Encoded, rows: IntArray) -> Encoded:
+    masks = (once.empty, once.outside, once.unreadable)
+    empty, outside, unreadable = (
+        m[rows] if m.any() else np.zeros(len(rows), np.bool_) for m in masks
+    )
+    return Encoded(once.codes[rows], empty, outside, unreadable, once.home)
 
 
 def with_missing(labels: list[str], missing: bool) -> list[str]:

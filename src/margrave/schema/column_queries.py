@@ -49,11 +49,11 @@ class LineCells:
     def _edges(self) -> FloatArray:
         return np.array(self.edges)
 
-    def tally(self, values: FloatArray) -> IntArray:
-        """Return the true counts. For the gate only."""
+    def tally(self, values: FloatArray, counts: IntArray | None = None) -> IntArray:
+        """Return the true counts of values that occur once each, or ``counts`` times. For the gate only."""
         cells = np.searchsorted(self._edges, values, side="right")
         cells[np.isnan(values)] = self.size - 1
-        return np.bincount(cells, minlength=self.size).astype(np.int64)
+        return _in_cells(cells, counts, self.size)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as plain data."""
@@ -77,13 +77,13 @@ class DecimalCells:
         """The number of answers."""
         return self.max_decimals + 3
 
-    def tally(self, values: FloatArray) -> IntArray:
-        """Return the true counts. For the gate only."""
+    def tally(self, values: FloatArray, counts: IntArray | None = None) -> IntArray:
+        """Return the true counts of values that occur once each, or ``counts`` times. For the gate only."""
         cells = np.full(len(values), self.max_decimals + 1, dtype=np.int64)
         for k in reversed(range(self.max_decimals + 1)):
             cells[np.rint(values * 10**k) / 10**k == values] = k
         cells[np.isnan(values)] = self.size - 1
-        return np.bincount(cells, minlength=self.size).astype(np.int64)
+        return _in_cells(cells, counts, self.size)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as plain data."""
@@ -136,9 +136,10 @@ class ClippedSum:
         least, greatest = self._steps(np.array([self.low, self.high]))
         return int(greatest - least)
 
-    def tally(self, values: FloatArray) -> IntArray:
-        """Return the true sum, in steps. For the gate only."""
-        return np.array([self._steps(values).sum()], dtype=np.int64)
+    def tally(self, values: FloatArray, counts: IntArray | None = None) -> IntArray:
+        """Return the true sum, in steps, of values that occur once each, or ``counts`` times. For the gate only."""
+        steps = self._steps(values)
+        return np.array([(steps if counts is None else steps * counts).sum()], dtype=np.int64)
 
     def _steps(self, values: FloatArray) -> IntArray:
         steps = np.rint((np.clip(values, self.low, self.high) - self.center) / self.step)
@@ -150,6 +151,14 @@ class ClippedSum:
     def to_dict(self) -> dict[str, Any]:
         """Return the query as plain data."""
         return {"kind": "clipped-sum", "low": self.low, "high": self.high, "center": self.center}
+
+
+def _in_cells(cells: IntArray, counts: IntArray | None, size: int) -> IntArray:
+    if counts is None:
+        return np.bincount(cells, minlength=size).astype(np.int64)
+    found = np.zeros(size, dtype=np.int64)
+    np.add.at(found, cells, counts)
+    return found
 
 
 ColumnQuery = LineCells | DecimalCells | ClippedSum

@@ -55,13 +55,17 @@ class PersonCheck:
     @staticmethod
     def of(persons: AnyArray, names: Iterable[str] = ()) -> PersonCheck:
         """Return the counts for one person number per row; numbers below 0 mean no person."""
-        # Row bounds per person whose effect is reported.
-        kept_row_bounds = (1, 2, 3, 5, 10, 20)
-        each = np.bincount(persons[persons >= 0])
-        rows = int(each.sum())
-        kept = {k: float(np.minimum(each, k).sum() / rows) for k in kept_row_bounds if rows}
         often = Counter(map(normalize_identifier, names))
         alike = sum(n for n in often.values() if n > 1)
+        return PersonCheck.of_counts(np.bincount(persons[persons >= 0]), alike)
+
+    @staticmethod
+    def of_counts(each: AnyArray, alike: int) -> PersonCheck:
+        """Return the counts for the number of rows of each person."""
+        # Row bounds per person whose effect is reported.
+        kept_row_bounds = (1, 2, 3, 5, 10, 20)
+        rows = int(each.sum())
+        kept = {k: float(np.minimum(each, k).sum() / rows) for k in kept_row_bounds if rows}
         others = np.sort(each)[:-1]
         usual = (
             int(others[min(int(PERSON_QUANTILE * len(others)), len(others) - 1)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
-from margrave._io import path_of, same_file
+from margrave._io import files_of, same_file
 from margrave.errors import SchemaError
 from margrave.schema.toml_text import quoted
 
@@ -146,11 +146,11 @@ def _outside(named: str) -> SchemaError:
 def check_apart(files: Sequence[ReferencedFile], table: Any) -> None:
     """Raise ``SchemaError`` if one of the files is the table, which all who see the schema would see.
 
-    ``table`` is a path; a data frame has no file to compare.
+    ``table`` is a path, a folder, a pattern or an address; a data frame has no file to compare.
     """
-    path = path_of(table)
+    tables = files_of(table)
     for file in files:
-        if path is not None and file.holds(path):
+        if any(map(file.holds, tables)):
             raise SchemaError(
                 f"The schema was read from {quoted(file.name)}, which is the private table: its values would be"
                 " published as they are.",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from margrave import frames
 from margrave._io import read_input, written_whole
 from margrave.domain import Codes, Domain, code_dtype
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError, SchemaError
-from margrave.frames import columns_of
 from margrave.schema import toml, validators
 from margrave.schema.alarms import check_accepted_alarms
 from margrave.schema.categorical import Categorical, Coded
@@ -291,7 +291,7 @@ class Schema:
         """Return the codes and the counts for the custodian; with ``causes`` also guesses at lost
         values.
         """
-        pieces = columns_of(frame, [c.name for c in self.columns])
+        pieces = frames.columns_of(frame, [c.name for c in self.columns])
         rows = [sum(map(len, p)) for p in pieces.values()]
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
         found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from margrave._io import path_of
+from margrave._io import files_of
 from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError
@@ -93,7 +93,7 @@ def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> Non
     """
     if takes_public(mechanism):
         check_public_table(mechanism.public, domain, own_columns=mechanism.own_columns)
-    private = path_of(table)
+    private = files_of(table)
     for known in publics_of(mechanism):
         if known is not mechanism.public:
             check_public_table(known, domain)
