@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from margrave import NAPSUMQ
+from margrave.mechanisms import NAPSUMQ
 from tests.support.conformance import Estimated
 
 NAPSUMQ()  # what its parameters may be is read from its annotations once, and not when the name below stands for less

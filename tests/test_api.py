@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import margrave
-from margrave import MST, Schema
+from margrave import Schema
 from margrave.accounting import Budget, Ledger, ReplaceRow
 from margrave.data import read_table
 from margrave.errors import DataError, InputError
-from margrave.mechanisms import MECHANISMS, Mechanism
-from margrave.planning import plan
+from margrave.mechanisms import MECHANISMS, MST, Mechanism
+from margrave.planning import plan_of
 from margrave.privacy import protect
 from margrave.provenance import Provenance
 from tests.support.conformance import ALONE
@@ -79,7 +79,9 @@ def test_a_unit_by_its_name(tmp_path: Path) -> None:
     budget = Budget.approx(1.0, 1e-6)
     with protect(read_table(TABLE, SCHEMA), unit="replace-row", budget=budget) as private:
         assert private.unit == ReplaceRow()
-    assert plan(SCHEMA.domain, MST(), budget=budget, unit="replace-row").unit == str(ReplaceRow())
+    assert plan_of(SCHEMA.domain, MST(), budget=budget, unit="replace-row").unit == str(
+        ReplaceRow()
+    )
     made = Ledger(tmp_path / "l").init("d", unit="add-remove-person:5", cap=budget)
     assert made.unit == "add-remove-person:5"
     for wrong, told in (("person", "'person' is not a unit"), (5, r"AddRemovePerson\(K\)")):

@@ -9,24 +9,15 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 
-import margrave
-from margrave import (
-    AIM,
-    GEM,
-    MST,
-    MWEM,
-    NAPSUMQ,
-    PEP,
-    GraphicalFit,
-    MaxEntropyFit,
-    ParticleFit,
-    PrivPGD,
-)
+from margrave import models
 from margrave.errors import InputError
-from margrave.mechanisms import MECHANISMS
+from margrave.mechanisms import AIM, GEM, MECHANISMS, MST, MWEM, NAPSUMQ, PEP, PrivPGD
+from margrave.models import GraphicalFit, MaxEntropyFit, ParticleFit
 
 FITS = [
-    getattr(margrave, name) for name in margrave.__all__ if name.endswith("Fit") and name != "Fit"
+    getattr(models, name)
+    for name in models.__all__
+    if name.endswith("Fit") and name not in ("Fit", "SimpleFit")
 ]
 MADE = [*MECHANISMS.values(), *FITS]
 
@@ -58,8 +49,8 @@ def test_defaults_are_of_their_kind(kind: Any) -> None:
         (lambda: MWEM(rounds=2.5), r"MWEM: rounds is 2.5. Give a whole number or None"),  # type: ignore[arg-type]
         (lambda: AIM(fit="graphical"), r"fit is 'graphical'. Give a fit"),  # type: ignore[arg-type]
         (lambda: AIM(fit=GraphicalFit), "fit is a type. Give a fit"),  # type: ignore[arg-type]
-        (lambda: NAPSUMQ(fit="graphical"), "Give a fit, such as margrave.GraphicalFit()"),  # type: ignore[arg-type]
-        (lambda: AIM(workload=[("a", "b")]), "workload is a list. Give a margrave.Workload"),  # type: ignore[arg-type]
+        (lambda: NAPSUMQ(fit="graphical"), "Give a fit, such as margrave.models.GraphicalFit()"),  # type: ignore[arg-type]
+        (lambda: AIM(workload=[("a", "b")]), "workload is a list. Give a Workload"),  # type: ignore[arg-type]
         (lambda: MST(rare_threshold="a"), "rare_threshold is 'a'. Give a number"),  # type: ignore[arg-type]
         (lambda: AIM(max_model_mb=-1), "max_model_mb is -1. It is above 0"),
         (lambda: MST(rare_threshold=-1), "rare_threshold is -1. It is at least 0"),

@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_opened_costs_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is compared with the rows"):
         margrave.synthesize(
             TableSource("duck", location), SCHEMA, epsilon=1.0, delta=1e-6,
-            mechanism=margrave.AIMPub(public=public),
+            mechanism=margrave.mechanisms.AIMPub(public=public),
         )  # fmt: skip
 
 

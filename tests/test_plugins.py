@@ -55,7 +55,7 @@ SCHEMA = Schema.coded({"a": 2, "b": 3})
 
 
 def test_nothing_is_imported_for_built_in_names_and_lists(outside: Path) -> None:
-    assert MECHANISM_CATALOG.get("aim") is margrave.AIM
+    assert MECHANISM_CATALOG.get("aim") is margrave.mechanisms.AIM
     assert MECHANISM_CATALOG.names()[-2:] == ["broken", "star"]
     assert (
         "'aim' of the distribution margrave-star 0.3 is refused" in MECHANISM_CATALOG.collisions()

@@ -346,7 +346,7 @@ def test_columns_of_the_private_records_do_not_get_in_by_a_fit(here: Path) -> No
     with pytest.raises(InputError, match="makes no use of"):
         check_public(schema.domain, Independent(fit=MultiplicativeWeightsFit(public=some)))
     with pytest.raises(InputError, match="All columns"):
-        check_public(schema.domain, margrave.AIMPub(public=whole))
+        check_public(schema.domain, margrave.mechanisms.AIMPub(public=whole))
 
 
 def test_public_columns_of_the_private_records_may_be_in_its_file(here: Path) -> None:
@@ -355,13 +355,13 @@ def test_public_columns_of_the_private_records_may_be_in_its_file(here: Path) ->
         "private.csv", schema, attestation=WORD, columns=["sex"], same_records=True
     )
     assert some.select(["sex"]).source == "private.csv"
-    unit, jam = margrave.ReplaceRow(), margrave.AIMPub(public=some)
+    unit, jam = margrave.ReplaceRow(), margrave.mechanisms.AIMPub(public=some)
     release = margrave.synthesize(
         "private.csv", schema, epsilon=1.0, delta=1e-6, unit=unit, mechanism=jam
     )
     assert release.certificate()["mechanism"]["public"]["same_records"] is True
     whole = margrave.read_public("private.csv", schema, attestation=WORD, same_records=True)
-    jam = margrave.AIMPub(public=whole)
+    jam = margrave.mechanisms.AIMPub(public=whole)
     with pytest.raises(InputError, match="All columns of the private table"):
         api.synthesize("private.csv", schema, epsilon=1.0, delta=1e-6, unit=unit, mechanism=jam)
 

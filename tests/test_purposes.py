@@ -19,7 +19,7 @@ from margrave.errors import InputError
 from margrave.inference import OLS, analyze
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.purpose_widths import widths_of
 from margrave.purposes import Purpose, first_of, purposes_of, workload_for
 from margrave.release import Release
@@ -230,7 +230,7 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
 
     def widths(rows: int, epsilon: float) -> list[float]:
         budget = Budget.approx(epsilon, 1e-9)
-        made = plan(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
+        made = plan_of(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
                     budget=budget, unit="add-remove-row", rows=rows)  # fmt: skip
         return [p.half_width for p in made.purposes]
 
@@ -239,7 +239,7 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
     assert all(b < a for a, b in zip(first[:2], more[:2], strict=True))
     assert first[2] == pytest.approx(more[2])  # the noise of a count
     assert all(b < a for a, b in zip(first, widths(5000, 3.0), strict=True))
-    made = plan(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
+    made = plan_of(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
                 budget=Budget.approx(1.0, 1e-9), unit="add-remove-row", rows=5000)  # fmt: skip
     epsilon = made.purposes[0].epsilon
     assert epsilon is not None

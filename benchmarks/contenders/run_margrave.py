@@ -21,24 +21,13 @@ import pyarrow.parquet as pq
 from job import Job, checksum, closure, main
 
 import margrave
-from margrave import (
-    AIM,
-    MST,
-    Budget,
-    Domain,
-    GraphicalFit,
-    MemoryTable,
-    ReplaceRow,
-    Schema,
-    Transcript,
-    Workload,
-    protect,
-    read_table,
-)
-from margrave.domain import Codes
+from margrave import Budget, ReplaceRow, Schema, Workload, protect, read_table
+from margrave.data import MemoryTable
+from margrave.domain import Codes, Domain
 from margrave.marginal import LinearQuery
-from margrave.mechanisms import MWEM, PEP
-from margrave.transcript import Answer, Measurement, PublicTotal
+from margrave.mechanisms import AIM, MST, MWEM, PEP
+from margrave.models import GraphicalFit
+from margrave.transcript import Answer, Measurement, PublicTotal, Transcript
 
 RECORDS, CODES, KINDS, ANSWERS = 50_000, 10, 30, 100
 Moment = tuple[float, float]

@@ -10,7 +10,6 @@ import margrave
 from margrave import (
     AddRemoveRow,
     Budget,
-    MemoryTable,
     PublicTable,
     Release,
     ReplaceRow,
@@ -23,7 +22,7 @@ from margrave import (
 from margrave.account import Account, Debit
 from margrave.accounting import Unit
 from margrave.bounds import Bound
-from margrave.data import Table
+from margrave.data import MemoryTable, Table
 from margrave.domain import Codes, Domain
 from margrave.errors import MargraveError, ModelTooLargeError
 from margrave.evaluation import evaluate, geometry_errors

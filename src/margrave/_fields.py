@@ -123,7 +123,7 @@ def _words(kind: Any) -> str:
         return "None"
     fit = kind.__name__ == "Fit"
     return names.get(
-        kind, "a fit, such as margrave.GraphicalFit()" if fit else f"a margrave.{kind.__name__}"
+        kind, "a fit, such as margrave.models.GraphicalFit()" if fit else f"a {kind.__name__}"
     )
 
 

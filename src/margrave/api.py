@@ -1,4 +1,4 @@
-"""The main job in one call."""
+"""The main jobs in one call each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from typing import Any, Literal
 from margrave._io import path_of
 from margrave.accounting import Policy, Unit
 from margrave.data import public_codes
-from margrave.error_sanitizer import hide_table
+from margrave.error_sanitizer import hide_table, short_errors
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
+from margrave.planning import Plan
 from margrave.privacy import Score
 from margrave.public_table import PublicTable
 from margrave.release import Release
 from margrave.run import Run
 from margrave.schema import Schema, schema_of
+from margrave.workload import Workload
 
 
+@short_errors
 def synthesize(
     table: Any,
     schema: Schema | str | Path,
@@ -29,7 +32,7 @@ def synthesize(
     unit: Unit | str | None = None,
     mechanism: Mechanism | str | None = None,
     seed: int | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Callable[[str, float], None] | bool | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     policy: Policy | str | Path | None = None,
@@ -60,7 +63,7 @@ def synthesize(
         mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
             default.
         seed: Makes fitting repeatable; the noise always comes from the operating system.
-        progress: Callback (stage, fraction).
+        progress: Callback (stage, fraction). By default a bar in a terminal or a notebook; False for none.
         ledger: The ledger file that bounds what all runs on ``dataset`` spend together.
         dataset: The data set's name in the ledger.
         policy: A policy, or its file.
@@ -119,6 +122,63 @@ def synthesize(
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)
 
 
+@short_errors
+def plan(
+    schema: Schema | str | Path,
+    *,
+    epsilon: float,
+    delta: float,
+    unit: Unit | str | None = None,
+    mechanism: Mechanism | str | None = None,
+    rows: int = 100_000,
+    workload: Workload | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    policy: Policy | str | Path | None = None,
+    vouched: Iterable[type[Score]] = (),
+    purposes: Sequence[str] = (),
+) -> Plan:
+    """Return the plan of a run: noise, expected errors, memory and time.
+
+    Args:
+        schema: The confirmed schema, or its file.
+        epsilon: At most 10,000.
+        delta: At most 0.01.
+        unit: As in ``synthesize``.
+        mechanism: As in ``synthesize``.
+        rows: A guess of the number of rows, for memory and time.
+        workload: Marginals to count in the plan, if the mechanism names none.
+        ledger: The ledger file that must leave room for the run.
+        dataset: The data set's name in the ledger.
+        policy: A policy, or its file, which must allow the run.
+        vouched: As in ``synthesize``.
+        purposes: As in ``synthesize``; the plan states about how wide their intervals will be.
+
+    Raises:
+        MargraveError: As ``synthesize`` raises before it reads a row.
+
+    Privacy:
+        None spent. No row is read.
+
+    >>> plan(Schema.coded({"age": 10, "sex": 2}), epsilon=1.0, delta=1e-9, mechanism="mst").columns
+    2
+    """
+    confirmed = schema_of(schema)
+    run = Run(
+        schema=confirmed,
+        budget=budget_for(confirmed, epsilon, delta),
+        unit=unit,
+        mechanism=mechanism,
+        policy=policy,
+        ledger=ledger,
+        dataset=dataset,
+        vouched=vouched,
+        purposes=purposes,
+    )
+    return run.plan(rows, workload=workload)
+
+
+@short_errors
 def read_public(
     source: Any,
     schema: Schema | str | Path,

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from margrave.errors import DataError, InputError
+from margrave.errors import DataError, InputError, did_you_mean
 from margrave.structural_zeros import StructuralZeros, count_possible
 from margrave.types import AnyArray, Attribute, Clique
 
@@ -175,7 +175,7 @@ class Domain:
         except KeyError:
             raise InputError(
                 f"There is no column {attribute!r}.",
-                remedy=f"The columns are: {', '.join(self.attributes)}.",
+                remedy=f"{did_you_mean(attribute, self.attributes)}The columns are: {', '.join(self.attributes)}.",
             ) from None
 
     def size(self, attribute: Attribute) -> int:

@@ -97,6 +97,39 @@ def _without_frames(error: BaseException) -> BaseException:
     return InternalError(f"margrave failed while it read the table ({failure_of(error).words}).")
 
 
+class _Call:
+    """The arguments of a call, which do not show where a traceback shows the locals of its frames."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, args: Any, kwargs: Any) -> None:
+        self.args, self.kwargs = args, kwargs
+
+
+def short_errors(verb: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function for users: margrave's own errors leave it without the frames below it.
+
+    ``MARGRAVE_TRACEBACK=1`` lets all frames through.
+    """
+
+    @wraps(verb)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        given = _Call(args, kwargs)
+        del args, kwargs
+        try:
+            return verb(*given.args, **given.kwargs)
+        except MargraveError as error:
+            if os.environ.get("MARGRAVE_TRACEBACK") == "1":
+                raise
+            if isinstance(error.__cause__, MargraveError):  # which says the same
+                error.__cause__ = None
+            error.__suppress_context__ = True
+            failure = error.with_traceback(None)
+        raise failure
+
+    return call
+
+
 class HiddenFrame:
     """A data frame that does not show its rows where a traceback shows the locals of its frames."""
 

@@ -5,6 +5,8 @@ No message holds a value read from the rows: messages are built from the schema,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -22,19 +24,30 @@ class MargraveError(Exception):
         self.remedy = remedy
 
 
-class InputError(MargraveError):
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a question that proposes the known name most like a misspelt one; "" if none is like it.
+
+    >>> did_you_mean("Agee", ["age", "sex"]), did_you_mean("x", ["age"])
+    ("Did you mean 'age'? ", '')
+    """
+    folded = {k.lower(): k for k in reversed([*known])}
+    found = get_close_matches(str(name).strip().lower(), folded, 1, 0.6)
+    return f"Did you mean {folded[found[0]]!r}? " if found else ""
+
+
+class InputError(MargraveError, ValueError):
     """An argument or option is wrong: an unknown name, a budget outside its range, an output that exists."""
 
     exit_code = 2
 
 
-class SchemaError(MargraveError):
+class SchemaError(MargraveError, ValueError):
     """The schema is missing, malformed, a draft, or does not fit what is asked of it."""
 
     exit_code = 3
 
 
-class DataError(MargraveError):
+class DataError(MargraveError, ValueError):
     """The table cannot be read, or its columns are not those of the schema."""
 
     exit_code = 4

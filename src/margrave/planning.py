@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from margrave._card import Card, Facts
 from margrave._fields import is_whole
 from margrave.accounting import Budget, Unit
 from margrave.accounting.budget import epsilon_for
@@ -28,6 +29,7 @@ from margrave.privacy import Gaussian
 from margrave.provenance import Provenance
 from margrave.purpose_widths import PurposeWidth, widths_of
 from margrave.purposes import purposes_of
+from margrave.ratios import percent
 from margrave.release.diagnostics import left_out
 from margrave.schema import Learn
 from margrave.schema.learn import likely_domain
@@ -72,6 +74,11 @@ class Noise:
     def _fewer(self) -> float:
         return 1.0 if self.expected is None else math.sqrt(self.expected / self.marginals)
 
+    def words(self, rows: int) -> str:
+        """Return the noise and the error of a typical marginal of so many rows as text."""
+        share = percent(self.expected_error / max(rows, 1), ".3g")
+        return f"{'at most ' * self.at_most}{self.marginals:,}, noise {self.scale:,.4g} a cell, error {share}"
+
     def verdict(self, rows: int) -> str | None:
         """Return a warning if the noise in a cell exceeds the mean count of a cell, else None."""
         more = "fewer or coarser bins, or more budget"
@@ -82,8 +89,8 @@ class Noise:
         return f"{self.what}: too noisy to be of use with {rows:,} rows: {more}."
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Card):
     """The plan of a run.
 
     ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
@@ -135,6 +142,27 @@ class Plan:
             "risk": self.risk.to_dict(),
         }
 
+    def _facts(self) -> Facts:
+        line = (
+            f"{self.mechanism}, epsilon={self.epsilon:g}, delta={self.delta:g}, {self.columns} columns,"
+            f" {self.rows:,} rows"
+        )
+        time = "unknown" if self.seconds is None else f"{self.seconds:,.0f} s of processor time"
+        facts = [
+            ("protected", self.unit),
+            ("budget", f"rho {float(self.rho):.6g}"),
+            ("domain", f"{self.cells:.3g} cells"),
+            ("memory, about", f"{self.memory_mb:,.0f} MB"),
+            ("time, at most about", time),
+            *((n.what, n.words(self.rows)) for n in self.noise),
+            *((p.purpose, p.words) for p in self.purposes),
+        ]
+        unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
+        verdicts = [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
+        return Facts(
+            line, facts, [*verdicts, *([unasked] if unasked else []), self.risk.sentence()]
+        )
+
     @property
     def risk(self) -> AttackRisk:
         """The risk that the budget leaves."""
@@ -149,7 +177,7 @@ class Plan:
         return max((n for n in self.noise), key=lambda n: (n.chosen, n.error)).expected_error
 
 
-def plan(
+def plan_of(
     domain: Domain,
     mechanism: Mechanism,
     *,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class Catalog(Generic[T]):
         if not points:
             raise InputError(
                 f"{name!r} is not a {self.noun}.",
-                remedy=" ".join([self.advice(), self.collisions()]).strip(),
+                remedy=f"{did_you_mean(name, self.names())}{self.advice()} {self.collisions()}".strip(),
             )
         if len(points) > 1:
             raise InputError(

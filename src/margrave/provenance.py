@@ -133,7 +133,7 @@ class Provenance:
         name = rest.pop("name", None)
         workload, fit, public = (rest.pop(key, None) for key in ("workload", "fit", "public"))
         for value, kinds, remedy in (
-            (workload, Workload | AllKWay | None, "a margrave.Workload"),
+            (workload, Workload | AllKWay | None, "a Workload"),
             (fit, FitSpec | None, "**fit_config(fit)"),
             (public, PublicFacts | None, "public.facts()"),
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -24,14 +24,16 @@ from margrave.data import (
 )
 from margrave.domain import Domain
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
-from margrave.errors import DataError, InputError, SchemaError, UnfinishedError
+from margrave.errors import DataError, InputError, SchemaError, UnfinishedError, did_you_mean
+from margrave.frame_kinds import kind_of
 from margrave.learning_stage import check_thresholds, learn_columns
 from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism
 from margrave.mechanisms.parts.checks import check_domain, check_run, on_learned, publics_of
 from margrave.mechanisms.parts.serving import serving
-from margrave.planning import Plan, plan
+from margrave.planning import Plan, plan_of
 from margrave.privacy import Private, Score, protect
 from margrave.privacy.copies import check_vouched
+from margrave.progress import reporting
 from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.release.sampling import check_seed
@@ -131,11 +133,13 @@ class Run:
         )
         if self.preflight not in ("custodian", "sealed"):
             raise InputError(
-                f"preflight is {self.preflight!r}.", remedy='It is "custodian" or "sealed".'
+                f"preflight is {self.preflight!r}.",
+                remedy=f'{did_you_mean(self.preflight, ("custodian", "sealed"))}It is "custodian" or "sealed".',
             )
         if self.unlearnable not in ("stop", "drop"):
             raise InputError(
-                f"unlearnable is {self.unlearnable!r}.", remedy='It is "stop" or "drop".'
+                f"unlearnable is {self.unlearnable!r}.",
+                remedy=f'{did_you_mean(self.unlearnable, ("stop", "drop"))}It is "stop" or "drop".',
             )
         if self.schema.to_learn and publics_of(self._mechanism):
             raise InputError(
@@ -157,7 +161,7 @@ class Run:
         Privacy:
             None spent. No row is read.
         """
-        return plan(
+        return plan_of(
             self.schema.domain,
             self._mechanism,
             budget=self.budget,
@@ -168,14 +172,19 @@ class Run:
         )
 
     def synthesize(
-        self, table: Any, *, progress: Progress | None = None, on_custodian: Tell | None = None
+        self,
+        table: Any,
+        *,
+        progress: Progress | bool | None = None,
+        on_custodian: Tell | None = None,
     ) -> Release:
         """Return a release of a sensitive table.
 
         Args:
             table: A path, folder or pattern of CSV or Parquet files, the address of a table in a DuckDB database, a
                 data frame, a ``StreamSource``, any ``Table`` with this run's schema, or the ``TableSource`` of one.
-            progress: Callback ``(stage, fraction)``; both depend on public values only.
+            progress: Callback ``(stage, fraction)``; both depend on public values only. By default a
+                bar in a terminal or a notebook; False for none.
             on_custodian: Callback for sentences about the rows, which are for the custodian alone: that every category
                 of a column occurs, that a constraint on learned columns was left out, and in a sealed run what went
                 wrong. Without it nothing is compared.
@@ -189,9 +198,10 @@ class Run:
         """
         table = hide_table(table)
         attempt = Attempt(Provenance.of(self._mechanism.config()))
-        if self._sealed:
-            return self._sealed_synthesis(table, attempt, progress, on_custodian)
-        return self._synthesis(table, attempt, progress, on_custodian)
+        run = self._sealed_synthesis if self._sealed else self._synthesis
+        kind = kind_of(reveal_table(table))
+        with reporting(progress) as callback:
+            return replace(run(table, attempt, callback, on_custodian), frames=kind)
 
     def _synthesis(
         self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None

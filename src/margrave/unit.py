@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 
 NAMES = ("add-remove-row", "replace-row", "add-remove-person:K", "replace-person:K")
 
@@ -98,7 +98,8 @@ def parse_unit(text: str) -> Unit:
         )
     raise InputError(
         f"{text[:60]!r} is not a unit of privacy.",
-        remedy=f"Write one of: {', '.join(NAMES)}, with K the most rows a person may contribute.",
+        remedy=f"{did_you_mean(name, NAMES)}Write one of: {', '.join(NAMES)}, with K the most rows a person may"
+        " contribute.",
     )
 
 

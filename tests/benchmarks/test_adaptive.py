@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from margrave import Domain, PublicTable
-from margrave.domain import Codes
+from margrave import PublicTable
+from margrave.domain import Codes, Domain
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not part of this copy")
 

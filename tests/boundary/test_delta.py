@@ -18,7 +18,7 @@ from margrave.cli.main import run
 from margrave.data import read_table
 from margrave.errors import InputError
 from margrave.mechanisms import Independent
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import protect
 from margrave.report.page import render
 from margrave.schema import Integer, Schema
@@ -47,7 +47,7 @@ def test_absurd_budgets_are_refused_everywhere(epsilon: float, delta: float, all
     with pytest.raises(InputError, match="Nothing was spent"):
         synthesized(epsilon=epsilon, delta=delta, allow_large_delta=allow)
     with pytest.raises(InputError, match="Nothing was spent"):
-        plan(SCHEMA.domain, Independent(), budget=budget, unit="add-remove-row")
+        plan_of(SCHEMA.domain, Independent(), budget=budget, unit="add-remove-row")
     with pytest.raises(InputError, match="Nothing was spent"):
         protect(
             read_table(ROWS, SCHEMA), unit=AddRemoveRow(), budget=budget, allow_large_delta=allow

@@ -20,7 +20,7 @@ from margrave.errors import DataError, InputError, LedgerError
 from margrave.evaluation import best_mixture_error, downstream_error, evaluate, geometry_errors
 from margrave.marginal import QueryFamily
 from margrave.mechanisms import RAP
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import protect
 from margrave.privacy.scores import QueryGap
 from margrave.public_table import PublicTable
@@ -100,7 +100,7 @@ GUARDS: Mapping[str, Callable[[Schema], object]] = {
         codes_of(s), rng=np.random.default_rng(0)
     ),
     "a choice of queries": choose,
-    "a plan with queries": lambda s: plan(
+    "a plan with queries": lambda s: plan_of(
         MINE.domain, RAP(queries=queries_of(s)), budget=BUDGET, unit=AddRemoveRow()
     ),
     "a run with queries": lambda s: margrave.synthesize(
@@ -111,11 +111,11 @@ GUARDS: Mapping[str, Callable[[Schema], object]] = {
         MINE,
         epsilon=5.0,
         delta=1e-9,
-        mechanism=margrave.AIMPub(public=PublicTable(codes_of(s), "a survey")),
+        mechanism=margrave.mechanisms.AIMPub(public=PublicTable(codes_of(s), "a survey")),
     ),
-    "a plan with a public table": lambda s: plan(
+    "a plan with a public table": lambda s: plan_of(
         MINE.domain,
-        margrave.AIMPub(public=PublicTable(codes_of(s), "a survey")),
+        margrave.mechanisms.AIMPub(public=PublicTable(codes_of(s), "a survey")),
         budget=BUDGET,
         unit=AddRemoveRow(),
     ),

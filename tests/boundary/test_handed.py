@@ -552,7 +552,7 @@ def test_a_run_is_resumed_with_the_score_that_it_was_begun_with(tmp_path: Path) 
     with pytest.raises(KeyboardInterrupt):
         begun()
     with (
-        pytest.raises(margrave.LedgerError, match="vouched differs"),
+        pytest.raises(margrave.errors.LedgerError, match="vouched differs"),
         opened(**where, resume=True) as private,
     ):
         private.select([A, B], Other(), rho=Fraction(1))

@@ -11,16 +11,8 @@ import pyarrow as pa
 import pytest
 
 import margrave
-from margrave import (
-    Budget,
-    DataError,
-    InputError,
-    Ledger,
-    Release,
-    Run,
-    SchemaError,
-    UnfinishedError,
-)
+from margrave import Budget, Ledger, Release, Run, UnfinishedError
+from margrave.errors import DataError, InputError, SchemaError
 from margrave.mechanisms import AIMPub, Independent
 from margrave.privacy import SystemRandomness
 from margrave.report.wording import conditions

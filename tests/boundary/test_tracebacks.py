@@ -19,6 +19,7 @@ import pytest
 import margrave
 from margrave import Budget, Run
 from margrave.cli.main import run
+from margrave.contrib import Synthesizer
 from margrave.data import (
     read_codes,
     read_frame,
@@ -33,6 +34,7 @@ from margrave.error_sanitizer import InternalError
 from margrave.errors import DataError
 from margrave.evaluation import evaluate
 from margrave.profiling import check_table, draft_schema
+from margrave.release.display import Display
 from margrave.schema import Categorical, Impossible, Integer, Schema
 from tests.support.conformance import memory_table
 
@@ -173,6 +175,14 @@ def test_a_row_of_nobody_shows_no_row(
 
 
 REFUSING = REFUSED["a value outside"]
+
+
+class Compared(Display):
+    """A release, as far as a comparison looks at it before it reads rows."""
+
+    schema = REFUSING
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "read_codes": lambda t: read_codes(t, REFUSING),
     "public_codes": lambda t: public_codes(t, REFUSING),
@@ -183,6 +193,11 @@ READERS: dict[str, Callable[[Any], Any]] = {
     ),
     "check_table": lambda t: check_table(t, REFUSED["another column"]),
     "evaluate": lambda t: evaluate(t, memory_table({"job": 2, "age": 11}, [(0, 0)])),
+    "compare": lambda t: Compared().compare(t),
+    "fit": lambda t: Synthesizer(REFUSING, epsilon=1.0, delta=1e-9, unit="add-remove-row").fit(t),
+    "synthesize": lambda t: margrave.synthesize(
+        t, REFUSING, epsilon=1.0, delta=1e-9, unit="add-remove-row"
+    ),
     "encode": lambda t: REFUSED["another column"].encode(t),
     "check": lambda t: REFUSING.check(t),
     "preflight": lambda t: REFUSED["another column"].preflight(t),
@@ -300,7 +315,7 @@ def test_a_fault_near_rows_ends_the_command_line(
         run(["schema", "check", "t.csv", "--schema", "schema.toml"])
 
 
-class Failing(margrave.Independent):
+class Failing(margrave.mechanisms.Independent):
     """A mechanism whose code is somebody else's, and fails."""
 
     def run(self, private: Any, **more: Any) -> Any:

@@ -13,20 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from margrave import (
-    AIM,
-    MST,
-    AddRemoveRow,
-    GaussianMechanism,
-    Ledger,
-    UnfinishedError,
-    synthesize,
-)
+from margrave import AddRemoveRow, Ledger, UnfinishedError, synthesize
 from margrave.accounting import Budget
 from margrave.cli import synthesize as command
 from margrave.cli.main import run
 from margrave.errors import DataError, LedgerError, ReleaseError
-from margrave.mechanisms import MECHANISMS
+from margrave.mechanisms import AIM, MECHANISMS, MST, GaussianMechanism
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import Gaussian
 from margrave.release import Release

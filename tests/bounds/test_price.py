@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import margrave
-from margrave import AIM, GaussianMechanism, MemoryTable, Schema, Workload
+from margrave import Schema, Workload
 from margrave.bounds.matching_subsample import Subsampling
+from margrave.data import MemoryTable
 from margrave.domain import Codes
 from margrave.errors import ReleaseError
 from margrave.marginal.counting import count_cliques
+from margrave.mechanisms import AIM, GaussianMechanism
 from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.report import render

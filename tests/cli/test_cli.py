@@ -16,16 +16,16 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from margrave.cli import output
+from margrave import progress as progress_module
 from margrave.cli.bounds import show_bounds
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.options import parse_workload
-from margrave.cli.output import progress_bar
 from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.mechanisms import MECHANISMS
 from margrave.models import FITS, GraphicalFit
 from margrave.models.specs import fit_spec
+from margrave.progress import reporting
 from margrave.release import Release
 from margrave.schema import Schema
 from tests.support.conformance import ALONE
@@ -465,13 +465,13 @@ def test_a_workload_too_long_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "quiet"), [(output.FIRST, False), (0.02, True)], ids=["short", "quiet"]
+    ("first", "quiet"), [(progress_module.FIRST, False), (0.02, True)], ids=["short", "quiet"]
 )
 def test_progress_is_silent_without_a_terminal_in_short_runs_and_where_asked(
     first: float, quiet: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(output, "FIRST", first)
-    with progress_bar(quiet=quiet) as progress:
+    monkeypatch.setattr(progress_module, "FIRST", first)
+    with reporting(not quiet) as progress:
         progress("measuring", 0.5)
         time.sleep(0.1)
     said: Any = capsys.readouterr()
@@ -482,10 +482,10 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The stage and the share done, also where a fit tells nothing for long; none after the end."""
-    monkeypatch.setattr(output, "FIRST", 0.02)
-    monkeypatch.setattr(output, "EVERY", 0.02)
+    monkeypatch.setattr(progress_module, "FIRST", 0.02)
+    monkeypatch.setattr(progress_module, "EVERY", 0.02)
     err, patience = "", time.monotonic() + 30
-    with progress_bar(quiet=False) as progress:
+    with reporting(True) as progress:
         while "reading, 0% done" not in err and time.monotonic() < patience:
             time.sleep(0.02)
             err += capsys.readouterr().err

@@ -15,7 +15,7 @@ from margrave.accounting import AddRemoveRow, Budget, ReplaceRow
 from margrave.cli.main import run
 from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import protect
 from margrave.schema import Schema
 from margrave.workload import Workload
@@ -31,13 +31,15 @@ def frame(rows: int, schema: Schema = SCHEMA) -> pa.Table:
 
 
 def test_the_figures_of_a_plan() -> None:
-    made = plan(SCHEMA.domain, MECHANISMS["aim"](), budget=BUDGET, unit=AddRemoveRow(), rows=1000)
+    made = plan_of(
+        SCHEMA.domain, MECHANISMS["aim"](), budget=BUDGET, unit=AddRemoveRow(), rows=1000
+    )
     assert (made.columns, made.cells, made.workload, made.counted) == (3, 24, 1, 7)
     assert (made.largest, made.largest_cells) == (("a", "b", "c"), 24)
     assert made.counted_cells == 2 + 3 + 4 + 6 + 8 + 12 + 24
     assert made.noise[-1].error == pytest.approx(np.sqrt(2 / np.pi) * made.noise[-1].scale * 24)
     assert made.noise[-1].at_most
-    more = plan(
+    more = plan_of(
         SCHEMA.domain, MECHANISMS["aim"](), budget=BUDGET, unit=AddRemoveRow(), rows=10_000_000
     )
     assert more.memory_mb > made.memory_mb
@@ -46,7 +48,7 @@ def test_the_figures_of_a_plan() -> None:
 
 def test_replacing_a_row_takes_more_noise() -> None:
     one, two = (
-        plan(SCHEMA.domain, MECHANISMS["independent"](), budget=BUDGET, unit=u).noise[0].scale
+        plan_of(SCHEMA.domain, MECHANISMS["independent"](), budget=BUDGET, unit=u).noise[0].scale
         for u in (AddRemoveRow(), ReplaceRow())
     )
     assert two / one == pytest.approx(np.sqrt(2))
@@ -54,7 +56,7 @@ def test_replacing_a_row_takes_more_noise() -> None:
 
 def test_a_smaller_workload_is_planned_as_such() -> None:
     workload = Workload.of(SCHEMA.domain, [("a", "b")])
-    made = plan(SCHEMA.domain, MECHANISMS["gaussian"](workload=workload), budget=BUDGET, unit=AddRemoveRow(),
+    made = plan_of(SCHEMA.domain, MECHANISMS["gaussian"](workload=workload), budget=BUDGET, unit=AddRemoveRow(),
                 workload=workload)  # fmt: skip
     assert (made.counted, made.workload) == (1, 1)
 
@@ -64,7 +66,7 @@ def test_a_smaller_workload_is_planned_as_such() -> None:
 )
 def test_the_workload_planned_is_the_mechanism_s_own(name: str, marginals: int | None) -> None:
     assert (
-        plan(SCHEMA.domain, MECHANISMS[name](), budget=BUDGET, unit=AddRemoveRow()).workload
+        plan_of(SCHEMA.domain, MECHANISMS[name](), budget=BUDGET, unit=AddRemoveRow()).workload
         == marginals
     )
 
@@ -80,9 +82,9 @@ def test_columns_that_nothing_will_be_asked_of_are_named(name: str) -> None:
     made = MECHANISMS[name]
     told = "workload" in {f.name for f in fields(made)}  # type: ignore[arg-type]
     workload = {"workload": Workload.of(schema.domain, [("a", "b")])} if told else {}
-    planned = plan(schema.domain, made(**workload), budget=BUDGET, unit=AddRemoveRow())
+    planned = plan_of(schema.domain, made(**workload), budget=BUDGET, unit=AddRemoveRow())
     assert planned.unasked == (("few", "d") if told and name not in ASKS_ALL else ())
-    assert plan(schema.domain, made(), budget=BUDGET, unit=AddRemoveRow()).unasked == ()
+    assert plan_of(schema.domain, made(), budget=BUDGET, unit=AddRemoveRow()).unasked == ()
 
 
 def test_the_plan_says_what_nothing_will_be_asked_of(
@@ -181,7 +183,7 @@ def test_the_rounds_that_an_estimate_rests_on_are_those_of_the_run(
 
 
 def estimate(name: str, rows: int = 1000, schema: Schema = SCHEMA, **given: Any) -> Any:
-    return plan(
+    return plan_of(
         schema.domain, MECHANISMS[name](**given), budget=BUDGET, unit=AddRemoveRow(), rows=rows
     )
 
@@ -244,7 +246,7 @@ def test_a_plan_says_how_many_rounds_so_many_records_are_worth() -> None:
     wider = Schema.coded(dict.fromkeys("abcdefgh", 2)).domain
     mechanism = MECHANISMS["rap"](workload=Workload.all_kway(wider, 3))
     few, many = (
-        plan(wider, mechanism, budget=BUDGET, unit=ReplaceRow(), rows=n).noise[-1]
+        plan_of(wider, mechanism, budget=BUDGET, unit=ReplaceRow(), rows=n).noise[-1]
         for n in (100, 10**9)
     )
     assert (few.at_most, few.marginals, few.expected, many.expected) == (True, 56, 8, 56)

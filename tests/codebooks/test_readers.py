@@ -10,7 +10,7 @@ import pytest
 
 from margrave.codebooks import read_code_book
 from margrave.errors import InputError, MargraveError, SchemaError
-from margrave.schema import Boolean, Categorical, Date, Integer, Learn, Ordinal, Real, Schema
+from margrave.schema import Boolean, Categorical, Date, Integer, Learn, Ordinal, Schema
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <codeBook xmlns="ddi:codebook:2_5"><dataDscr>
@@ -138,18 +138,19 @@ def test_csvw(tmp_path: Path) -> None:
     assert schema.ignore == ("ID",)
 
 
-def test_ranges_of_sdv_are_read_off_the_rows_unless_they_are_public(tmp_path: Path) -> None:
+def test_ranges_of_sdv_are_learned_unless_they_are_public(tmp_path: Path) -> None:
     book = written(tmp_path, SDV)
     schema = read_code_book(book)
-    assert schema.draft
-    assert schema.sources["rate"].read == ("low", "high")
-    assert schema.sources["room"].read == ("categories",)
-    with pytest.raises(SchemaError, match="read off the rows"):
-        schema.check_not_read()
+    assert not schema.sources
+    assert columns(schema) == {
+        "rate": Learn("rate", "real"),
+        "nights": Learn("nights", "integer"),
+        "room": Learn("room", "categorical"),
+        "in": Learn("in", "date", format="%d %b %Y"),
+    }
     public = read_code_book(book, ranges_public=True)
-    assert not public.draft
     assert columns(public) == {
-        "rate": Real("rate", 10.5, 99.0, missing=True),
+        "rate": Learn("rate", "real", low=10.5, high=99.0),
         "nights": Learn("nights", "integer"),
         "room": Categorical("room", ["A", "B"], missing=True),
         "in": Learn("in", "date", format="%d %b %Y"),
@@ -163,7 +164,7 @@ def test_redcap(tmp_path: Path) -> None:
         "sex": Categorical("sex", ["1", "2"], missing=True),
         "race___1": Boolean("race___1", missing=True),
         "race____2": Boolean("race____2", missing=True),
-        "weight": Real("weight", 20, 300, missing=True),
+        "weight": Learn("weight", "real", low=20.0, high=300.0),
         "smoker": Boolean("smoker", missing=True),
         "pain": Integer("pain", 0, 100, missing=True),
     }
@@ -231,7 +232,7 @@ WRONG = {
     "only identifiers": ('{"primaryKey": "a", "fields": [{"name": "a"}]}', "states no column"),
     "two tables": (
         '{"METADATA_SPEC_VERSION": "V2", "tables": {"a": {}, "b": {}}}',
-        "describe 2 tables",
+        "is of 2 tables",
     ),
     "a table": ("a,b\n1,2\n", "is not a code book"),
     "a duplicate": ('{"fields": [{"name": "a"}, {"name": "a"}]}', "occurs twice"),

@@ -23,7 +23,7 @@ from margrave.accounting import AddRemoveRow, Budget
 from margrave.accounting.budget import epsilon_for
 from margrave.cli.options import parse_workload
 from margrave.models import FAMILIES
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import protect
 from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
 from tests.support.pages import GUIDES, ROOT, blocks
@@ -77,7 +77,7 @@ def test_the_rounds_of_the_guide_run() -> None:
     rows = margrave.read_table(pa.table({"a": [0, 1, 1], "b": [0, 1, 2], "c": [0, 0, 1]}), schema)
     workload, fit, rng = (
         margrave.Workload.all_kway(schema.domain, 2),
-        margrave.GraphicalFit(),
+        margrave.models.GraphicalFit(),
         np.random.default_rng(0),
     )
     own = types.SimpleNamespace(fit=fit, rounds=2, alpha=Fraction(1, 2))
@@ -122,11 +122,11 @@ def test_the_fit_of_the_guide_is_a_stranger_that_can_do_everything(
         rows = pa.table({"a": rng.integers(2, size=400), "b": rng.integers(3, size=400)})
         schema = Schema.coded({"a": 2, "b": 3})
         for mechanism in (
-            margrave.AIM(fit=stranger, rounds=6),
-            margrave.GEM(fit=stranger, rounds=3),
-            margrave.RAP(fit=stranger, rounds=3),
-            margrave.NAPSUMQ(fit=stranger),
-            margrave.MST(fit=stranger, rare_threshold=0.0),
+            margrave.mechanisms.AIM(fit=stranger, rounds=6),
+            margrave.mechanisms.GEM(fit=stranger, rounds=3),
+            margrave.mechanisms.RAP(fit=stranger, rounds=3),
+            margrave.mechanisms.NAPSUMQ(fit=stranger),
+            margrave.mechanisms.MST(fit=stranger, rare_threshold=0.0),
         ):
             release = margrave.synthesize(
                 rows, schema, epsilon=3.0, delta=1e-6, mechanism=mechanism, seed=0
@@ -140,13 +140,13 @@ def test_the_fit_of_the_guide_is_a_stranger_that_can_do_everything(
         found = margrave.analyze(draws, margrave.inference.Mean("a"))
         assert 0 < found.params.iloc[0] < 1
         quick, slow = (
-            plan(
+            plan_of(
                 schema.domain,
-                margrave.AIM(fit=fit),
+                margrave.mechanisms.AIM(fit=fit),
                 budget=Budget.approx(1.0, 1e-6),
                 unit=AddRemoveRow(),
             )
-            for fit in (stranger, margrave.GraphicalFit())
+            for fit in (stranger, margrave.models.GraphicalFit())
         )
         assert quick.seconds is not None
         assert slow.seconds is not None

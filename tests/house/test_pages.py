@@ -25,7 +25,7 @@ def test_every_mechanism_is_in_the_guide() -> None:
         for names, classes in rows
         for name, cls in zip(re.findall(r"`(.+?)`", names), re.findall(r"`(.+?)`", classes))
     }
-    assert listed == {name: kind.__name__ for name, kind in margrave.MECHANISMS.items()}
+    assert listed == {name: kind.__name__ for name, kind in margrave.mechanisms.MECHANISMS.items()}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -32,7 +32,7 @@ from margrave.mechanisms import (
     PrivateGSD,
 )
 from margrave.models import AnswersFit, MaxEntropyFit, ParticleFit, RelaxedFit
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import SeededRandomness, protect
 from margrave.profiling import check_table
 from margrave.public_table import PublicTable
@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[Schema, Mechanism, Unit, type[MargraveError], str]] = {
 def test_a_plan_refuses_what_a_run_refuses_before_it_reads_a_row(case: str) -> None:
     schema, mechanism, unit, kind, words = REFUSED[case]
     with pytest.raises(kind, match=words) as planned:
-        plan(schema.domain, mechanism, budget=BUDGET, unit=unit)
+        plan_of(schema.domain, mechanism, budget=BUDGET, unit=unit)
     with pytest.raises(kind) as refused:
         margrave.synthesize(
             "nowhere.csv", schema, epsilon=1.0, delta=1e-9, unit=unit, mechanism=mechanism
@@ -198,7 +198,7 @@ def test_what_is_no_schema_is_an_input_error(given: Any) -> None:
 @pytest.mark.parametrize("given", [*NO_SCHEMAS[:4], FREE], ids=repr)
 def test_what_is_no_domain_is_an_input_error(given: Any) -> None:
     with pytest.raises(InputError, match=r"Give schema\.domain"):
-        plan(given, MECHANISMS["mst"](), budget=BUDGET, unit=AddRemoveRow())
+        plan_of(given, MECHANISMS["mst"](), budget=BUDGET, unit=AddRemoveRow())
 
 
 @pytest.mark.parametrize("given", NO_SCHEMAS[:4], ids=repr)

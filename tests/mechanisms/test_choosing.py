@@ -32,7 +32,7 @@ from margrave.mechanisms.parts.default_rounds import MAX_ROUNDS
 from margrave.mechanisms.parts.growing_rounds import uniform
 from margrave.models import BestResponse
 from margrave.models.best_response import milp
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import SeededRandomness, protect
 from margrave.privacy.exponential import epsilon_of, price_of
 from margrave.release import Release
@@ -359,7 +359,7 @@ def test_a_release_without_measurements_says_so_everywhere(mechanism: Any, unit:
     assert [(s.marginals, s.single) for s in steps] == (
         [] if isinstance(unit, ReplaceRow) else [(1, True)]
     )
-    made = plan(TABLE.domain, mechanism, budget=BUDGET, unit=unit)
+    made = plan_of(TABLE.domain, mechanism, budget=BUDGET, unit=unit)
     assert made.counted == 2
 
 

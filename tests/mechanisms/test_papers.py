@@ -43,7 +43,8 @@ def calls() -> list[list[str]]:
 
 def test_what_the_page_says_can_be_called() -> None:
     """Both calls of a form make the same mechanism, and there is a line for every mechanism."""
-    known = {name: getattr(margrave, name) for name in margrave.__all__}
+    parts = margrave, margrave.mechanisms, margrave.models, margrave.marginal
+    known = {name: getattr(part, name) for part in parts for name in part.__all__}
     known |= {**GIVEN, "Fraction": Fraction, "release": fake_model.release()}
     named = set()
     for row in calls():

@@ -243,13 +243,13 @@ class CommandLine:
             patch.setattr(SystemRandomness, "_tested", True)
             for draw in ("token_hex", "token_bytes", "randbits"):
                 patch.setattr(f"secrets.{draw}", getattr(same, draw))
-            patch.setattr("margrave.cli.synthesize.progress_bar", told_progress)
+            patch.setattr("margrave.cli.synthesize.reporting", told_progress)
             self.patch = patch
             yield
 
 
 @contextmanager
-def told_progress(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
+def told_progress(progress: bool) -> Iterator[Callable[[str, float], None]]:
     """Every stage and fraction in a line on standard error."""
     yield lambda stage, done: click.echo(f"{stage} {done!r}", err=True)
 

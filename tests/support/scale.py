@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import margrave
-from margrave import MST, AddRemoveRow, Budget
-from margrave.planning import plan
+from margrave import AddRemoveRow, Budget
+from margrave.mechanisms import MST
+from margrave.planning import plan_of
 from margrave.schema import Boolean, Categorical, Integer, Real, Schema
 
 SCHEMA = Schema(
@@ -88,7 +89,7 @@ def measured(rows: int) -> dict[str, float]:
         data_mb = write(path, rows)
         command = [sys.executable, __file__, "--child", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = plan(SCHEMA.domain, MST(), budget=BUDGET, unit=AddRemoveRow(), rows=rows)
+    said = plan_of(SCHEMA.domain, MST(), budget=BUDGET, unit=AddRemoveRow(), rows=rows)
     return {
         "rows": rows,
         "data_mb": data_mb,

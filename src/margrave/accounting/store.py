@@ -105,6 +105,8 @@ class ChainedFile:
                     )
                 self._create()
             plain = stat.S_ISREG(os.stat(self.path).st_mode)
+        except InputError:
+            raise
         except FileNotFoundError:
             if self.path.is_symlink():
                 raise LedgerError(

@@ -1,6 +1,6 @@
 """Error bounds of marginals, and the equivalent sample size, from a transcript alone."""
 
 from margrave.bounds.equivalent_sample import EquivalentSample
-from margrave.bounds.error_bounds import Bound, Intervals
+from margrave.bounds.error_bounds import Bound, BoundTable, Intervals
 
-__all__ = ["Bound", "Intervals", "EquivalentSample"]
+__all__ = ["Bound", "BoundTable", "Intervals", "EquivalentSample"]

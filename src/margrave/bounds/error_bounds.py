@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import html_card
 from margrave._fields import check_level
 from margrave.bounds import tail_bounds
 from margrave.bounds.gls import GLSEstimate, Unbiased
@@ -64,6 +65,23 @@ class Bound:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
         return {**vars(self), "clique": list(self.clique)}
+
+
+class BoundTable(tuple[Bound, ...]):
+    """Bounds in their order, shown as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        useful = sum(b.tells for b in self)
+        return f"BoundTable({len(self)} marginals, {useful} with a bound below 2)"
+
+    def _repr_html_(self) -> str:
+        max_rows = 20
+        rows = [(", ".join(b.clique), *b.words, b.how) for b in self[:max_rows]]
+        more = [f"And {len(self) - max_rows:,} more."] if len(self) > max_rows else []
+        head = ("marginal", "records", "of all", "how")
+        return html_card(repr(self), [head, *rows], more, head=True)
 
 
 @dataclass(frozen=True, eq=False)

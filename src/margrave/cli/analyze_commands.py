@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from margrave.cli.estimate_table import show_estimates
-from margrave.cli.output import console, escape, progress_bar
+from margrave.cli.output import console, escape
 from margrave.cli.where import conditions
 from margrave.errors import InputError
 from margrave.inference import (
@@ -27,6 +27,7 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.datasets import Source
+from margrave.progress import reporting
 from margrave.release import Release
 
 
@@ -147,7 +148,7 @@ def answers(
 ) -> list[AnalysisAnswer]:
     """Return all analyses, of data sets that are drawn once."""
     release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
-    with progress_bar(quiet=quiet) as progress:
+    with reporting(not quiet) as progress:
         found = analyze_several(
             release,
             [r.fit for r in requests],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import click
 from rich.table import Table
@@ -19,8 +18,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.data import BatchTable, MemoryTable, read_codes, read_table, synthetic_codes
-from margrave.domain import Codes
+from margrave.data import read_codes, read_table, synthetic_codes
 from margrave.errors import InputError
 from margrave.evaluation import (
     WARNING,
@@ -30,9 +28,8 @@ from margrave.evaluation import (
     Spread,
     evaluate,
     geometry_errors,
-    number_summaries,
 )
-from margrave.evaluation.comparison import note_on_persons
+from margrave.evaluation.inputs import common_schema
 from margrave.ratios import percent
 from margrave.release import Release
 from margrave.schema import Schema
@@ -99,21 +96,18 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
-    table = read_table(real, schema)
-    other = (
-        synthetic_codes(synthetic, schema)
-        if release is None
-        else _drawn(release, rows, seed, table.rows())
-    )
-    found = replace(
-        evaluate(table, MemoryTable(schema, other), wanted),
-        note=" ".join(filter(None, (note_on_persons(schema, release), _note_on_sample(table)))),
-        numbers=number_summaries(real, synthetic if release is None else other, schema, seed=seed),
-    )
+    other = synthetic if release is None else release
+    found = evaluate(real, other, wanted, schema=schema, rows=rows, seed=seed)
     further: GeometryErrors | None = None
     if geometry or target is not None:
+        table = read_table(real, schema)
+        codes = (
+            synthetic_codes(synthetic, schema)
+            if release is None
+            else release.codes(found.synthetic_rows, seed=seed)
+        )
         test = None if test_path is None else read_codes(test_path, schema, list(schema.domain))
-        further = geometry_errors(table, other, target=target, test=test, regression=regression)
+        further = geometry_errors(table, codes, target=target, test=test, regression=regression)
     if as_json:
         echo(WARNING, err=True)
         echo_json(
@@ -128,11 +122,6 @@ def evaluate_command(
             console().print(
                 facts_table("Measures for ordered codes (0 is identical)", _lines(further))
             )
-
-
-def _note_on_sample(table: MemoryTable | BatchTable) -> str:
-    sampled = "The real means and quartiles are those of about a million rows."
-    return sampled if isinstance(table, BatchTable) else ""
 
 
 def _release(
@@ -153,32 +142,9 @@ def _schema(path: str | None, release: Release | None, real: str) -> Schema:
     if path is None and release is None:
         raise InputError("A table SYNTHETIC needs a schema.", remedy="Give --schema.")
     stated = None if path is None else load_schema(path, table=real)
-    if release is None:
-        assert stated is not None
-        if stated.to_learn:
-            raise InputError(
-                f"Column {stated.to_learn[0].name!r} of the schema is to be learned, so its codes have no meaning.",
-                remedy="Compare with the .margrave release, or write its learned schema: margrave schema of RELEASE -o"
-                " FILE.",
-            )
-        return stated
-    own = release.schema
-    if (
-        stated is not None
-        and not stated.to_learn
-        and (difference := own.domain.difference(stated.domain))
-    ):
-        raise InputError(
-            f"The release has another schema than --schema: {difference}.",
-            remedy="Give the one that it was made with, or leave --schema out.",
-        )
-    return own
-
-
-def _drawn(release: Release, rows: int | None, seed: int | None, real: int) -> Codes:
-    return release.codes(
-        real if rows is None and not release.row_count_is_known else rows, seed=seed
-    )
+    common = common_schema(release, stated)
+    assert common is not None
+    return common
 
 
 def _lines(found: GeometryErrors) -> list[tuple[str, str]]:

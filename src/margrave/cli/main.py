@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from margrave import __version__
+from margrave._version import __version__
 from margrave.cli.terminal import echo, json_text
 from margrave.error_sanitizer import InternalError
 from margrave.errors import MargraveError, PersonWarning

@@ -1,13 +1,9 @@
-"""Output of commands: tables to files, facts to the terminal, progress to standard error."""
+"""Output of commands: tables to files, facts to the terminal."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import click
@@ -17,19 +13,15 @@ import pyarrow.csv
 import pyarrow.parquet
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape as escape_markup
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 
 from margrave._io import check_output, is_part_of, same_file, written_whole
-from margrave.cli.terminal import STEERING_IN_LINES, echo, visible
+from margrave.cli.terminal import STEERING_IN_LINES, visible
 from margrave.errors import InputError
 from margrave.schema import Schema, Timestamp
 
 NUMBER = r"\A[-+]?[0-9]+([.,][0-9]+)?([eE][-+]?[0-9]+)?\z"
-
-#: Seconds until the first line of progress without a terminal, and between lines.
-FIRST, EVERY = 5.0, 30.0
 
 
 def check_outputs(
@@ -183,58 +175,3 @@ def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
 def console() -> Console:
     """Return standard output, in color on a terminal."""
     return Plain(highlight=False, soft_wrap=False)
-
-
-@contextmanager
-def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """Yield a progress callback: a bar on a terminal, else an occasional line on standard error.
-
-    The callback gets stages and fractions, which are public values.
-    """
-    if quiet:
-        yield lambda _stage, _done: None
-        return
-    if not sys.stderr.isatty():
-        with _plain_lines() as callback:
-            yield callback
-        return
-    columns = (
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=1.0)
-        yield lambda stage, done: bar.update(
-            task, description=stage, completed=min(max(done, 0.0), 1.0)
-        )
-
-
-@contextmanager
-def _plain_lines() -> Iterator[Callable[[str, float], None]]:
-    """Yield a callback whose last call is printed every half minute, so that a log shows progress.
-
-    A thread prints, since a single fit can take minutes. Runs of a few seconds print nothing.
-    """
-    latest, ended, began = ("reading", 0.0), Event(), time.monotonic()
-
-    def tell(stage: str, done: float) -> None:
-        nonlocal latest
-        latest = stage, min(max(done, 0.0), 1.0)
-
-    def write() -> None:
-        wait = FIRST
-        while not ended.wait(wait):
-            (stage, done), wait = latest, EVERY
-            with suppress(OSError, ValueError):  # whoever read the lines has left
-                seconds = time.monotonic() - began
-                echo(f"margrave: {stage}, {100 * done:.0f}% done after {seconds:.0f} s", err=True)
-
-    thread = Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield tell
-    finally:
-        ended.set()
-        thread.join(1.0)

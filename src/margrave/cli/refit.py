@@ -12,9 +12,10 @@ from margrave.cli.options import (
     overwrite_option,
     release_size_option,
 )
-from margrave.cli.output import check_outputs, progress_bar
+from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo
 from margrave.models import fit_named
+from margrave.progress import reporting
 from margrave.release import Release
 
 
@@ -58,7 +59,7 @@ def refit_command(
     check_ending(output, ".margrave", "--release")
     model_fit = fit_named(fit)
     release = Release.load(release_path, max_mb=max_release_mb)
-    with progress_bar(quiet=as_json) as progress:
+    with reporting(not as_json) as progress:
         progress("fitting", 0.0)
         refitted = release.refit(model_fit, seed=seed, max_model_mb=max_model_mb)
         progress("fitting", 1.0)

@@ -35,7 +35,7 @@ _output_option = click.option(
 @click.option(
     "--ranges-public",
     is_flag=True,
-    help="The ranges of SDV metadata are public. SDV reads them off the rows by default.",
+    help="The ranges of SDV metadata are public. SDV reads them off the rows, so they are learned otherwise.",
 )
 @_output_option
 @overwrite_option
@@ -59,11 +59,6 @@ def import_command(
         echo(f"Not in the code book, to be learned: {learned}.")
     if schema.ignore:
         echo(f"Left out: {', '.join(schema.ignore)}.")
-    if schema.draft:
-        echo(
-            "Its ranges may have been read off the rows: see the keys under read. Replace them, or give"
-            " --ranges-public."
-        )
     for name, remark in schema.remarks.items():
         if LOOK in remark:
             console().print(escape(f"{name}: {remark}"), style="bold red")

@@ -38,7 +38,6 @@ from margrave.cli.output import (
     check_format,
     check_outputs,
     excel_safe_option,
-    progress_bar,
     thresholds_in_words,
     write_table,
 )
@@ -49,6 +48,7 @@ from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
 from margrave.profiling import draft_schema, taken_as_public
+from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory
 from margrave.report import write_report
@@ -202,7 +202,7 @@ def synthesize_command(
         purposes=purposes,
     )
     keeper = Keeper(outputs, journal, overwrite=overwrite)
-    with keeper.watching(), progress_bar(quiet=as_json) as progress:
+    with keeper.watching(), reporting(not as_json) as progress:
         release = keeper.release = run.synthesize(
             table, progress=progress, on_custodian=None if sealed else _for_custodian
         )

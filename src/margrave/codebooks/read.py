@@ -13,7 +13,7 @@ from margrave.codebooks.ddi import read_ddi
 from margrave.codebooks.frictionless import read_table_schema
 from margrave.codebooks.json_parts import parse_json
 from margrave.codebooks.redcap import read_redcap
-from margrave.codebooks.sdv import read_sdv
+from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
 from margrave.schema import Column, ColumnSource, Schema
@@ -33,7 +33,7 @@ def read_code_book(
             whose labels are read and whose rows are not.
         cite: Where the public values are written down; by default the file's name.
         ranges_public: Whether the ranges in SDV metadata are public. SDV reads them off the rows,
-            so they are marked as read otherwise, and the gate refuses the schema.
+            so they are left to be learned otherwise.
 
     Returns:
         A schema with the labels as remarks.
@@ -57,7 +57,7 @@ def read_code_book(
     """
     file = Path(path)
     variables = _variables(file, ranges_public=ranges_public)
-    return _schema(variables, cite or f"Code book {file.name}")
+    return schema_of_variables(variables, cite or f"Code book {file.name}")
 
 
 def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
@@ -78,7 +78,7 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
         return read_ddi(content)
     if start == "{":
         found = parse_json(content)
-        if "METADATA_SPEC_VERSION" in found:
+        if is_sdv(found):
             return read_sdv(found, ranges_public=ranges_public)
         if "tableSchema" in found or "tables" in found:
             return read_csvw(found)
@@ -93,7 +93,8 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
     )
 
 
-def _schema(variables: Sequence[Variable], cite: str) -> Schema:
+def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
+    """Return the schema of some variables, whose values are public and cite ``cite``."""
     columns: list[Column] = []
     ignore: list[str] = []
     remarks: dict[str, str] = {}
@@ -105,9 +106,8 @@ def _schema(variables: Sequence[Variable], cite: str) -> Schema:
             continue
         columns.append(column)
         remarks[variable.name] = variable.remark
-        if variable.stated:
-            read = variable.stated if variable.from_rows else ()
-            sources[variable.name] = ColumnSource(read=read, cite=cite)
+        if variable.states_values:
+            sources[variable.name] = ColumnSource(cite=cite)
     if not columns:
         raise SchemaError(
             "The code book states no column that can be synthesized.",

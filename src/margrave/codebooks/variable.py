@@ -40,7 +40,6 @@ class Variable:
         missing_codes: Codes that mean "no value".
         format: The pattern of dates and times in text, as of ``strptime``; None for ISO 8601.
         identifier: Whether it identifies persons or rows.
-        from_rows: Whether the code book may have read the bounds and categories off the rows.
     """
 
     name: str
@@ -53,7 +52,6 @@ class Variable:
     missing_codes: Sequence[str] = ()
     format: str | None = None
     identifier: bool = False
-    from_rows: bool = False
 
     @property
     def column(self) -> Column | None:
@@ -73,7 +71,7 @@ class Variable:
         if self.kind == "text":
             return Learn(self.name, "categorical")
         low, high = self._bound("low", self.low), self._bound("high", self.high)
-        if low is None or high is None or (self.kind == "real" and low == high):
+        if low is None or high is None or not self._is_declared(low, high):
             return Learn(self.name, self.kind, low=low, high=high, format=self.format)
         written = {} if self.format is None else {"format": self.format}
         made: dict[str, Callable[..., Column]] = {
@@ -82,11 +80,20 @@ class Variable:
         beyond = "missing" if self.missing_codes else "clip"
         return made[self.kind](self.name, low, high, missing=True, outside=beyond, **written)
 
+    def _is_declared(self, low: Any, high: Any) -> bool:
+        """Return True if bins of equal width suit the column, or a learned one would take missing codes for values."""
+        # Whole numbers of a column whose bins are not learned: ages, scores, shares in percent.
+        max_values = 128
+        if self.missing_codes:
+            return bool(low < high)
+        if self.kind == "integer":
+            return bool(high - low < max_values)
+        return self.kind in ("date", "timestamp")
+
     @property
-    def stated(self) -> tuple[str, ...]:
-        """The keys of the column whose values the code book states."""
-        bounds = (("low", self.low), ("high", self.high), ("categories", self.categories or None))
-        return tuple(key for key, value in bounds if value is not None)
+    def states_values(self) -> bool:
+        """True if the code book states bounds or categories."""
+        return bool(self.categories) or self.low is not None or self.high is not None
 
     @property
     def remark(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,19 @@ from margrave.schema import (
     Real,
     Schema,
     check_schema_given,
+    schema_of,
 )
 from margrave.schema.validation import READ_OFF
 from margrave.types import FloatArray, IntArray
 
 
 @hide_rows
-def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTable | BatchTable:
+def read_table(
+    source: Any, schema: Schema | str | Path, *, total: bool = False
+) -> MemoryTable | BatchTable:
     """Return the table of CSV or Parquet files (a path, a folder or a pattern), of a DuckDB database
-    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow or DuckDB.
+    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow or DuckDB. The
+    schema may be a file too.
 
     A table that was read with this schema is returned as it is. Values are read by the schema's
     types, never by types seen in rows. With ``total``, no value raises an error or a warning: each
@@ -57,8 +62,8 @@ def read_table(source: Any, schema: Schema, *, total: bool = False) -> MemoryTab
     Privacy:
         None spent. The table is true data, for the gate.
     """
-    check_schema_given(schema)
     source = reveal_table(source)
+    schema = schema_of(schema, table=source)
     if isinstance(source, MemoryTable | BatchTable):
         if source.schema != schema:
             raise DataError(

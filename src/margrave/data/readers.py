@@ -93,6 +93,8 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
             )
         with path.open("rb") as handle:
             magic = handle.read(64)
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(
             f"The table {path} cannot be read: {error.strerror or 'no such file'}."

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from margrave._card import html_card
+from margrave._io import path_of
 from margrave.bounds.matching_subsample import Subsampling
-from margrave.data import Table
+from margrave.data import BatchTable, Table
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError
-from margrave.evaluation.inputs import Real, Synthetic, comparison_sides, is_table
+from margrave.evaluation.inputs import (
+    Real,
+    Synthetic,
+    comparison_sides,
+    is_table,
+    opened,
+)
 from margrave.evaluation.numeric import NumberSummary, Spread, number_summaries
 from margrave.evaluation.queries import (
     Errors,
@@ -27,7 +36,7 @@ from margrave.evaluation.queries import (
 from margrave.marginal import QueryFamily
 from margrave.ratios import percent
 from margrave.release import Release
-from margrave.schema import Schema
+from margrave.schema import Schema, schema_of
 from margrave.types import Attribute, Clique, FloatArray, IntArray
 from margrave.workload import Workload
 
@@ -45,7 +54,7 @@ class ColumnSummary:
     synthetic_share: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """The result of ``evaluate``. **Not private**: every number comes from the real rows.
 
@@ -127,6 +136,21 @@ class Evaluation:
             "errors": [{"marginal": list(c), "error": e} for c, e in self.errors.items()],
         }
 
+    def __repr__(self) -> str:
+        return f"Evaluation(NOT PRIVATE, marginals: {len(self.errors)}; print it to see the errors)"
+
+    def _repr_html_(self) -> str:
+        columns = [(c.name, f"{c.total_variation:.4f}") for c in self.columns]
+        rows = [
+            ("workload error (0 to 2)", f"{self.workload_error:.4f}"),
+            ("mean total variation, one-way", f"{self.mean_one_way:.4f}"),
+            ("mean total variation, two-way", f"{self.mean_two_way:.4f}"),
+            *((f"total variation of {name}", error) for name, error in columns),
+            *((f"error of {', '.join(c)}", f"{e:.4f}") for c, e in self.worst()),
+        ]
+        notes = [WARNING, *([self.note] if self.note else [])]
+        return html_card("Evaluation, NOT PRIVATE: real against synthetic", rows, notes)
+
     def __str__(self) -> str:
         lines = [
             WARNING,
@@ -152,6 +176,7 @@ def evaluate(
     synthetic: Synthetic,
     workload: Workload | Mapping[Clique, float] | Iterable[Iterable[Attribute]] | None = None,
     *,
+    schema: Schema | str | Path | None = None,
     queries: QueryFamily | None = None,
     rows: int | None = None,
     seed: int | None = None,
@@ -164,9 +189,11 @@ def evaluate(
     paper's if they are 1.
 
     Args:
-        real: The real table. A frame or a file is read with the schema of the other side.
-        synthetic: A release, or a table as above.
+        real: The real table, a frame or a file.
+        synthetic: A release or its file, or a table as above.
         workload: Marginals, with or without weights; by default every three-way marginal.
+        schema: The schema, or its file, by which frames and files are read; by default the one of
+            the release, or of the table that was read.
         queries: Queries whose errors are reported; by default every cell of the workload.
         rows: Records drawn from a release; by default its estimated row count.
         seed: Seed of the draw. Without it, two evaluations of a release differ by chance.
@@ -182,8 +209,9 @@ def evaluate(
     References:
         McKenna, Mullins, Sheldon, Miklau 2022, Definition 2 and Appendix C.
     """
-    given, made = real, synthetic
-    real, other = comparison_sides(real, synthetic, rows, seed)
+    given, made = real, opened(synthetic)
+    stated = None if schema is None else schema_of(schema, table=path_of(real))
+    real, other = comparison_sides(real, made, rows, seed, stated)
     if difference := real.domain.difference(other.domain):
         raise InputError(
             f"The two tables do not have the same schema: {difference}.",
@@ -223,8 +251,13 @@ def evaluate(
         queries=cells.found() if queries is None else query_errors(real, other, queries),
         matching_rows=subsampling.matching(workload_error),
         numbers=_numbers(given, made, real.schema, other.rows(), seed),
-        note=note_on_persons(real.schema, made),
+        note=" ".join(filter(None, (note_on_persons(real.schema, made), _note_on_sample(real)))),
     )
+
+
+def _note_on_sample(real: Table) -> str:
+    sampled = "The real means and quartiles are those of about a million rows."
+    return sampled if isinstance(real, BatchTable) else ""
 
 
 def note_on_persons(schema: Schema, synthetic: object) -> str:
@@ -257,7 +290,7 @@ def _numbers(
 ) -> tuple[NumberSummary, ...]:
     if is_table(real) or is_table(synthetic):
         return ()
-    drawn = synthetic.sample(rows, seed=seed) if isinstance(synthetic, Release) else synthetic
+    drawn = synthetic.codes(rows, seed=seed) if isinstance(synthetic, Release) else synthetic
     return number_summaries(real, drawn, read, seed=seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
+from margrave._io import path_of
 from margrave.data import MemoryTable, Table, read_synthetic, read_table
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError
@@ -15,14 +16,54 @@ Real = Table | Any
 Synthetic = Release | Table | Codes | Any
 
 
+def opened(synthetic: Synthetic) -> Synthetic:
+    """Return the release of a path that ends in ``.margrave``; anything else as it is."""
+    path = path_of(synthetic)
+    return synthetic if path is None or path.suffix != ".margrave" else Release.load(path)
+
+
+def common_schema(synthetic: Synthetic, stated: Schema | None) -> Schema | None:
+    """Return the schema that both sides are read with: a release's own, else the stated one.
+
+    Raises:
+        InputError: The stated schema is not the release's, or has columns to learn and there is no release.
+    """
+    own = getattr(synthetic, "schema", None)
+    if not isinstance(own, Schema):
+        if stated is not None and stated.to_learn:
+            raise InputError(
+                f"Column {stated.to_learn[0].name!r} of the schema is to be learned, so its codes have no meaning.",
+                remedy="Compare with the .margrave release, or write its learned schema: margrave schema of RELEASE -o"
+                " FILE (in Python release.schema).",
+            )
+        return stated
+    if (
+        stated is not None
+        and not stated.to_learn
+        and (difference := own.domain.difference(stated.domain))
+    ):
+        raise InputError(
+            f"The release has another schema than schema (--schema): {difference}.",
+            remedy="Give the one that it was made with, or leave it out.",
+        )
+    return own
+
+
 def comparison_sides(
-    real: Real, synthetic: Synthetic, rows: int | None, seed: int | None
+    real: Real,
+    synthetic: Synthetic,
+    rows: int | None,
+    seed: int | None,
+    stated: Schema | None = None,
 ) -> tuple[Table, Table]:
     """Return the real table and the synthetic one; a release draws ``rows`` records with ``seed``.
 
     By default a release draws its estimated row count, or else as many as there are real rows.
     """
-    read = real_table(real, getattr(synthetic, "schema", None))
+    schema = common_schema(synthetic, stated)
+    if schema is None:
+        schema = getattr(real, "schema", None)
+    read = real_table(real, schema)
     if rows is None and isinstance(synthetic, Release) and not synthetic.row_count_is_known:
         rows = read.rows()
     return read, _synthetic_table(synthetic, read.schema, rows, seed)
@@ -35,7 +76,7 @@ def real_table(real: Real, schema: object = None) -> Table:
     if isinstance(real, Release | Codes) or not isinstance(schema, Schema):
         raise InputError(
             f"The real table is a {type(real).__name__}, and no table that was read.",
-            remedy="Give margrave.read_table(rows, schema).",
+            remedy="Give margrave.read_table(rows, schema), or name the schema: schema=...",
         )
     return read_table(real, schema)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 from margrave.release.conditions import codes_of
 from margrave.schema import Schema
 from margrave.schema.categorical import NO, YES
@@ -19,7 +19,8 @@ def column_of(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the column of that name. Raises `InputError` if the frame has none."""
     if not isinstance(name, str) or name not in frame.columns:
         raise InputError(
-            f"There is no column {name!r}.", remedy=f"The columns are: {some(frame.columns)}."
+            f"There is no column {name!r}.",
+            remedy=f"{did_you_mean(name, map(str, frame.columns))}The columns are: {some(frame.columns)}.",
         )
     return frame[name]
 

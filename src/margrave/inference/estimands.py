@@ -341,6 +341,8 @@ class By(Estimand):
             part.attrs = {**frame.attrs, **dict(zip((TOTAL, ROWS), size_of(frame), strict=True))}
             try:
                 found = self.model(part) if self.model.additive or len(part) else None
+            except InputError:
+                raise
             except ValueError:  # too few records
                 found = None
             if found is not None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 from margrave.formula import (
     Call,
     Category,
@@ -218,7 +218,7 @@ def check_columns(node: Node, columns: Collection[str]) -> None:
         if name not in columns:
             raise InputError(
                 f"The formula names {name!r}, which is not a column.",
-                remedy=f"The columns are: {', '.join(map(str, columns))}.",
+                remedy=f"{did_you_mean(name, map(str, columns))}The columns are: {', '.join(map(str, columns))}.",
             )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from margrave._card import listed
 from margrave._fields import check_level, is_number
 from margrave._io import written_whole
 from margrave.errors import InputError
@@ -27,7 +28,7 @@ FLAGS = (*COLUMN_FLAGS, "flagged")
 Null = float | Sequence[float] | Mapping[str, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
     """Estimates of population quantities, with the uncertainty of sampling and of privacy's noise.
 
@@ -297,6 +298,9 @@ class Analysis:
         text = self.html(level) if Path(path).suffix.lower() == ".html" else self.svg(level)
         with written_whole(path, overwrite=overwrite) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"Analysis({listed(self.names)}; {self.data_sets} data sets; print it for the table)"
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave._fields import check_level, is_number
+from margrave.error_sanitizer import short_errors
 from margrave.errors import InputError
 from margrave.inference.caveats import caveats_of, flagged
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
@@ -35,6 +36,7 @@ from margrave.inference.replicates import (
     run_all,
 )
 from margrave.inference.results import Analysis
+from margrave.progress import reporting
 from margrave.release.draws import Draws
 from margrave.schema import Schema
 from margrave.types import IntArray
@@ -43,6 +45,7 @@ from margrave.types import IntArray
 DRAWING_SHARE = 0.5
 
 
+@short_errors
 def analyze(
     source: Source | DataSets | Sequence[Any],
     fit: Fit,
@@ -58,7 +61,7 @@ def analyze(
     on_unstable: OnUnstable = "report",
     bias_correct: bool = True,
     bounds: Bounds | Mapping[str, Bounds] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Analysis:
     """Return estimates and intervals for the population that the real records were sampled from.
 
@@ -97,7 +100,7 @@ def analyze(
         bias_correct: Take the bias of refits off. Estimates with a large bias are flagged anyway.
         bounds: Least and greatest possible value, such as (0, 1), of all estimates or by name;
             None means no bound. Estimands have their own.
-        progress: Callback (stage, fraction).
+        progress: Callback (stage, fraction). By default a bar in a terminal or a notebook; False for none.
 
     Raises:
         InputError: An argument does not fit the source, or the fit failed.
@@ -141,7 +144,7 @@ def analyze_several(
     on_unstable: OnUnstable = "report",
     bias_correct: bool = True,
     bounds: Bounds | Mapping[str, Bounds] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> list[Analysis]:
     """Return several analyses of the same data sets, which are drawn once.
 
@@ -158,15 +161,16 @@ def analyze_several(
     _check_fits(fits)
     settings = AnalysisSettings(level, max_std_error, on_unstable, bias_correct, bounds, columns)
     _check_settings(settings, source, fits)
-    draws, frames = _open(
-        source, fits, m, n=n, rows=rows, method=method, seed=seed, progress=progress
-    )
-    own = draws.released()
-    tables = [draws] if own is None else [draws, own]
-    every = [[Runs(on_unstable) for _ in fits] for _ in tables]
-    reading = [_reading(fit) for fit in fits]
-    for i, (runs, lot) in enumerate(zip(every, tables, strict=True)):
-        run_all(runs, lot, frames, reading, _analyzing(progress, i, len(tables)))
+    with reporting(progress) as callback:
+        draws, frames = _open(
+            source, fits, m, n=n, rows=rows, method=method, seed=seed, progress=callback
+        )
+        own = draws.released()
+        tables = [draws] if own is None else [draws, own]
+        every = [[Runs(on_unstable) for _ in fits] for _ in tables]
+        reading = [_reading(fit) for fit in fits]
+        for i, (runs, lot) in enumerate(zip(every, tables, strict=True)):
+            run_all(runs, lot, frames, reading, _analyzing(callback, i, len(tables)))
     return [
         _analysis(fit, [runs[j] for runs in every], draws, frames, settings)
         for j, fit in enumerate(fits)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from margrave._card import Card, Facts, html_card
 from margrave.marginal.axes import project_array
 from margrave.types import AnyArray, Clique
 
 
-@dataclass(frozen=True, eq=False)
-class Marginal:
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginal(Card):
     """Counts (true, noisy or expected) of every cell of a clique: ``values`` has one axis per attribute.
 
     The axes are in the order of the schema's columns, whatever order was asked for. ``labels`` say what each
@@ -21,6 +22,21 @@ class Marginal:
     clique: Clique
     values: AnyArray
     labels: tuple[tuple[str, ...], ...] = ()
+
+    def _facts(self) -> Facts:
+        shape = " x ".join(map(str, self.values.shape)) or "1"
+        return Facts(f"{', '.join(self.clique) or 'all records'}: {shape} cells")
+
+    def _repr_html_(self) -> str:
+        """Return the first counts of a release's marginal; of any other, which may be true, the shape."""
+        max_rows = 12
+        if not self.labels:
+            return super()._repr_html_()
+        cells, counts = product(*self.labels), self.values.ravel()[:max_rows]
+        rows = [(*cell, f"{count:,.1f}") for cell, count in zip(cells, counts)]
+        more = self.values.size - len(rows)
+        notes = [f"And {more:,} more cells: .to_dict() has all."] if more else []
+        return html_card(repr(self), [(*self.clique, "count"), *rows], notes, head=True)
 
     def project(self, onto: Clique) -> Marginal:
         """Return the marginal summed down to fewer attributes."""

@@ -35,7 +35,7 @@ class Answers(FittedAnswers):
         Each is summed to the clique first. Impossible cells are 0.
         """
         remedy = (
-            "Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical),"
+            "Refit it with a model: release.refit('graphical') (margrave refit --fit graphical),"
             " at no further cost to privacy."
         )
         above = [t for t in self.terms if set(clique) <= set(t.clique)]

@@ -120,7 +120,7 @@ FIT_CATALOG: Catalog[type[Fit]] = Catalog(
     FIT_GROUP,
     FITS,
     lambda name, kind: class_fault(Fit, kind) or _family_fault(name, kind),
-    "margrave.GraphicalFit()",
+    "margrave.models.GraphicalFit()",
 )
 
 

@@ -83,7 +83,7 @@ class LeastSquaresAnswers(FittedAnswers):
         if any(inner not in self.interactions for inner in inside):
             raise ReleaseError(
                 f"The marginal of {', '.join(clique)} was not measured, nor any that contains it.",
-                remedy="Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical),"
+                remedy="Refit it with a model: release.refit('graphical') (margrave refit --fit graphical),"
                 " at no further cost to privacy.",
             )
         return inside

@@ -100,7 +100,7 @@ class FittedAnswers(Answerer):
         """
         raise ReleaseError(
             "This release holds noisy answers only: there is no distribution behind them to draw records from.",
-            remedy="Refit it with a model, such as margrave.GraphicalFit() (margrave refit --fit graphical), at no"
+            remedy="Refit it with a model: release.refit('graphical') (margrave refit --fit graphical), at no"
             " further cost to privacy.",
         )
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from margrave.data.batch_sources import open_source, sampled_frame
@@ -26,7 +27,7 @@ from margrave.schema import (
     Real,
     Schema,
     Timestamp,
-    check_schema_given,
+    schema_of,
 )
 from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import profile_column
@@ -34,14 +35,19 @@ from margrave.schema.person_check import ignored_person
 
 
 @hide_rows
-def check_table(source: Any, schema: Schema) -> Preflight:
-    """Return the values that ``read_table`` would refuse or change. For the custodian only.
+def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
+    """Return the number of values that ``read_table`` would refuse or change. For the custodian only.
 
-    **Privacy:** NOT private: true counts.
+    Args:
+        source: A path to a CSV or Parquet file, or a frame.
+        schema: The schema, or its file. It may be a draft.
+
+    Privacy:
+        NOT private: true counts.
     """
     # Rows up to which a check drafts a schema to compare, which holds the whole table.
     max_rows = 1_000_000
-    check_schema_given(schema)
+    schema = schema_of(schema, table=source)
     schema.check_apart(source)
     found = check_rows(source, schema)
     names = [c.name for c in schema.columns]

@@ -5,7 +5,8 @@ loss.
 from margrave.release.conditional import Conditional
 from margrave.release.draws import Draws
 from margrave.release.number import ColumnNumber
-from margrave.release.release import Release, verify
+from margrave.release.opening import verify
+from margrave.release.release import Release
 from margrave.release.verification import Verification
 
 __all__ = [

@@ -169,7 +169,7 @@ def refitted_by(kind: str) -> str:
     if by is None:
         raise InputError(
             f"There is no distribution behind this release to draw from: its model is of the kind {kind!r}.",
-            remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
+            remedy="Refit it first, at no further cost to privacy: release.refit('graphical').draws(...),"
             " or margrave refit --fit graphical.",
         )
     return by
@@ -190,6 +190,6 @@ def fit_of(kind: str, spec: FitSpec | None) -> GraphicalFit:
     words = "the release does not name it" if spec is None else one_line(spec.words)
     raise InputError(
         f"The bootstrap refits the model of this release, and its fit cannot be rebuilt: {words}.",
-        remedy="Refit it first, at no further cost to privacy: release.refit(margrave.GraphicalFit()).draws(...),"
+        remedy="Refit it first, at no further cost to privacy: release.refit('graphical').draws(...),"
         " or margrave refit --fit graphical.",
     )

@@ -10,7 +10,8 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from margrave import __version__
+from margrave._card import html_card
+from margrave._version import __version__
 from margrave.account import Account
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
@@ -42,6 +43,28 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
+class Certificate(dict[str, Any]):
+    """The facts of a release as plain data, shown as a card."""
+
+    def __repr__(self) -> str:
+        private = "" if self["private"] else ", NOT PRIVATE"
+        return (
+            f"Certificate({self['mechanism']['name']}, epsilon={self['epsilon']:g}, delta={self['delta']:g}{private};"
+            " json.dumps(certificate) has all)"
+        )
+
+    def _repr_html_(self) -> str:
+        rho, schema = self["rho"], self["schema"]
+        rows = [
+            ("protected", self["unit"]),
+            ("spent", f"rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g}"),
+            ("questions", len(self["transcript"])),
+            ("columns", schema["columns"]),
+            ("sha256 of the schema", schema["sha256"]),
+        ]
+        return html_card(repr(self), rows, [self["warning"]] if "warning" in self else [])
+
+
 def build_certificate(
     schema: Schema,
     transcript: Transcript,
@@ -49,7 +72,7 @@ def build_certificate(
     provenance: Provenance,
     versions: Mapping[str, str],
     model: FittedAnswers,
-) -> dict[str, Any]:
+) -> Certificate:
     """Return the facts of a release in one table that fits in JSON."""
     size, posterior = model.total, model.posterior()
     not_private = (
@@ -114,7 +137,7 @@ def build_certificate(
         facts["warning"] = not_private
     if model.absent:
         facts["no_model"] = model.absent
-    return facts
+    return Certificate(facts)
 
 
 def _sources(schema: Schema) -> dict[str, dict[str, str]]:

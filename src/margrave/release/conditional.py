@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-import pyarrow as pa
-
+from margrave.frame_kinds import Kind
 from margrave.marginal import Marginal
 from margrave.models.protocol import Answerer, Model
 from margrave.release.sampling import check_row_count, draw_rows
@@ -24,6 +24,7 @@ class Conditional:
         evidence: The codes that each conditioned column can take.
         total: Number of records in that part, by the release's model.
         deviation: Standard deviation of ``total`` by the noise in the number of all records.
+        frames: The kind of frame that rows come as by default.
     """
 
     schema: Schema
@@ -31,12 +32,16 @@ class Conditional:
     evidence: Mapping[Attribute, tuple[int, ...]]
     total: float
     deviation: float = 0.0
+    frames: Kind = "arrow"
 
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+    def sample(
+        self, n: int | None = None, *, as_: Kind | None = None, seed: int | None = None
+    ) -> Any:
         """Return synthetic rows of that part.
 
         Args:
             n: Number of rows; by default as many as the model expects.
+            as_: The kind of frame, as in ``Release.sample``.
             seed: Makes the rows repeatable.
 
         Raises:
@@ -47,7 +52,8 @@ class Conditional:
         """
         if n is None:
             check_row_count(self.total, self.deviation)
-        return draw_rows(self.schema, self.model, round(self.total) if n is None else n, seed)
+        kind = self.frames if as_ is None else as_
+        return draw_rows(self.schema, self.model, round(self.total) if n is None else n, seed, kind)
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Return the expected counts of these columns within that part.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 from margrave.schema import Categorical, Column, Ordinal, Schema
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -19,6 +20,18 @@ from margrave.types import Attribute
 Value = str | int | float | bool | date | datetime | None
 #: A value, a list of values, or a range that includes its ends; an end that is None is open.
 Condition = Value | list[Value] | tuple[Value, Value]
+
+
+def codes_by_column(
+    schema: Schema, values: Mapping[Attribute, Condition]
+) -> dict[Attribute, tuple[int, ...]]:
+    """Return the codes of the conditions on several columns."""
+    if not isinstance(values, Mapping):
+        raise InputError(
+            f"The condition is of type {type(values).__name__}, not a mapping of columns to values.",
+            remedy='Give such as {"sex": "F", "age": (30, 40)}.',
+        )
+    return {a: codes_of(schema, a, wanted) for a, wanted in values.items()}
 
 
 def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tuple[int, ...]:
@@ -84,7 +97,7 @@ def _code(column: Column, value: Value) -> int:
     if outside:
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
-            remedy=f"It has {abbreviate(column.labels())}.",
+            remedy=f"{did_you_mean(value, column.labels())}It has {abbreviate(column.labels())}.",
         )
     return code
 

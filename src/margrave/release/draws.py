@@ -14,7 +14,7 @@ import pyarrow as pa
 from margrave._fields import is_whole
 from margrave.account import Account
 from margrave.domain import Codes, Domain
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
 from margrave.models import FAMILIES, FittedAnswers, MaxEntropyFit
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.provenance import Provenance
@@ -260,7 +260,8 @@ def _check(m: object, rows: object, method: object, seed: object) -> None:
         )
     if method not in METHODS:
         raise InputError(
-            f"{method!r} is not a method.", remedy=f"The methods are {', '.join(METHODS)}."
+            f"{method!r} is not a method.",
+            remedy=f"{did_you_mean(method, METHODS)}The methods are {', '.join(METHODS)}.",
         )
     check_seed(seed)
 

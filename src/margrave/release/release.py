@@ -13,8 +13,8 @@ import pyarrow as pa
 from margrave.account import Account
 from margrave.bounds.equivalent_sample import EquivalentSample, equivalent_sample
 from margrave.bounds.error_bounds import (
-    Bound,
     Bounds,
+    BoundTable,
     Intervals,
     cliques_of_interest,
     intervals_of,
@@ -22,16 +22,17 @@ from margrave.bounds.error_bounds import (
 from margrave.bounds.reference import ModelReference, Reference, TableReference
 from margrave.domain import Codes
 from margrave.errors import InputError, ReleaseError
+from margrave.frame_kinds import Kind, as_kind
 from margrave.marginal import Marginal
 from margrave.models import Fit, FittedAnswers, NoModel, fit_named
 from margrave.models.specs import fit_spec
 from margrave.plugins import distribution_of
 from margrave.provenance import Provenance, is_plain
 from margrave.release.archive import MAX_MB
-from margrave.release.certificate import build_certificate, current_versions
+from margrave.release.certificate import Certificate, build_certificate, current_versions
 from margrave.release.completion import completed
 from margrave.release.conditional import Conditional, labeled_marginal
-from margrave.release.conditions import Condition, codes_of
+from margrave.release.conditions import Condition, codes_by_column
 from margrave.release.diagnostics import (
     Coverage,
     Misfit,
@@ -39,6 +40,7 @@ from margrave.release.diagnostics import (
     find_misfits,
     unmeasured_columns,
 )
+from margrave.release.display import Display
 from margrave.release.draws import Draws, draws_of
 from margrave.release.numbers import numbers_table
 from margrave.release.purposes import PurposeSupport, supports_of
@@ -58,8 +60,8 @@ from margrave.types import Attribute, Clique
 from margrave.workload import Workload
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Display):
     """Synthetic rows, marginals and the certificate of one run of a mechanism.
 
     Args:
@@ -70,6 +72,7 @@ class Release:
         provenance: The mechanism, its parameters, fits and public tables.
         versions: Versions of the libraries that it rests on.
         hindsight: What became of the estimates that choices were scored with, for error bounds.
+        frames: The kind of frame that rows come as by default, as the table came. It is not saved.
 
     Raises:
         ReleaseError: ``provenance`` is not a ``Provenance``, or ``versions`` are not plain data.
@@ -86,6 +89,7 @@ class Release:
     provenance: Provenance
     versions: Mapping[str, str] = field(default_factory=current_versions)
     hindsight: Sequence[Hindsight] = ()
+    frames: Kind = "arrow"
 
     def __post_init__(self) -> None:
         if type(self.provenance) is not Provenance or not is_plain(self.versions):
@@ -93,13 +97,6 @@ class Release:
                 "A release has a Provenance, and its versions are plain data.",
                 remedy="Provenance.of(mechanism.config()) makes one.",
             )
-
-    def __repr__(self) -> str:
-        private = "" if self.account.private else ", NOT PRIVATE"
-        return (
-            f"Release({self.provenance.mechanism}, {len(self.schema.columns)} columns,"
-            f" epsilon={self.account.epsilon:g}, delta={self.account.delta:g}{private})"
-        )
 
     @property
     def no_model(self) -> str:
@@ -129,11 +126,23 @@ class Release:
 
     # Rows and marginals.
 
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        where: Mapping[Attribute, Condition] | None = None,
+        as_: Kind | None = None,
+        seed: int | None = None,
+    ) -> Any:
         """Return synthetic rows, in random order.
 
         Args:
-            n: Number of rows; by default the estimated row count of the real table.
+            n: Number of rows; by default the estimated row count of the real table, or of its part
+                in ``where``.
+            where: Draw rows like these only, as in ``condition``.
+            as_: The kind of frame: "pandas", "polars" or "arrow". By default the kind that the real
+                table came as; "arrow" for a file, and for a release that was loaded. In pandas and
+                Polars, ordered columns are ordered categories.
             seed: Makes the rows repeatable. It affects post-processing only.
 
         Raises:
@@ -142,8 +151,11 @@ class Release:
         Privacy:
             None spent.
         """
+        if where is not None:
+            return self.condition(where).sample(n, as_=as_, seed=seed)
         self._check_rows(n)
-        return draw_rows(self.schema, self.model.distribution(), n, seed)
+        kind = self.frames if as_ is None else as_
+        return draw_rows(self.schema, self.model.distribution(), n, seed, kind)
 
     def codes(self, n: int | None = None, *, seed: int | None = None) -> Codes:
         """Return the codes of the rows of ``sample(n, seed=seed)``.
@@ -198,7 +210,7 @@ class Release:
         Example:
             ``release.condition({"sex": "F", "age": (30, 40)}).sample(100)``
         """
-        evidence = {a: codes_of(self.schema, a, wanted) for a, wanted in values.items()}
+        evidence = codes_by_column(self.schema, values)
         model, total = self.model.distribution(), self.model.total
         for a, codes in evidence.items():  # the share of one column at a time gives that of all
             narrowed, counts = model.condition({a: codes}), model.project((a,)).values
@@ -206,7 +218,7 @@ class Release:
             model = narrowed
         share = total / self.model.total if self.model.total > 0 else 0.0
         deviation = self.transcript.total_deviation() * share
-        return Conditional(self.schema, model, evidence, total, deviation)
+        return Conditional(self.schema, model, evidence, total, deviation, self.frames)
 
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
         """Return public rows with the columns that they lack, drawn given what each row has.
@@ -322,7 +334,7 @@ class Release:
         joint: bool = False,
         table: pa.Table | Codes | None = None,
         paper: bool = False,
-    ) -> tuple[Bound, ...]:
+    ) -> BoundTable:
         """Return upper bounds of ``||M_r(D) − M_r(model)||_1`` for marginals r.
 
         Args:
@@ -353,7 +365,7 @@ class Release:
                 "A marginal of no columns is asked for.", remedy="Name at least one column."
             )
         maker = Bounds(domain, self.transcript, self.hindsight, level, joint, paper)
-        return maker.of(asked, self._reference(asked, table))
+        return BoundTable(maker.of(asked, self._reference(asked, table)))
 
     def intervals(
         self, attributes: Iterable[Attribute], *, level: float = 0.95, simultaneous: bool = False
@@ -374,18 +386,21 @@ class Release:
         clique = self.schema.domain.clique(attributes)
         return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
 
-    def numbers(self, *, level: float = 0.95) -> pa.Table:
+    def numbers(self, *, level: float = 0.95, as_: Kind | None = None) -> Any:
         """Return means, totals, quantiles and shares of all columns, with intervals and verdicts.
 
         Each row is a ``ColumnNumber``, which lists what the interval covers.
 
         Args:
             level: Probability with which each interval holds, on its own.
+            as_: The kind of frame, as in ``sample``.
 
         Privacy:
             None spent.
         """
-        return numbers_table(self.schema, self.transcript, self.model, level)
+        kind = self.frames if as_ is None else as_
+        table = numbers_table(self.schema, self.transcript, self.model, level)
+        return as_kind(table, kind, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:
         """Return the least number of real rows that would be as far off if they were published.
@@ -463,7 +478,7 @@ class Release:
         """
         return () if self.no_model else find_misfits(self.model, self.transcript)
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> Certificate:
         """Return what was promised, measured and spent, as plain data that fits in JSON.
 
         Privacy:
@@ -527,24 +542,3 @@ class Release:
                 remedy="Do not rely on this file; get the original. margrave verify lists every contradiction.",
             )
         return release
-
-
-def verify(release: Release | str | Path, *, max_mb: float = MAX_MB) -> Verification:
-    """Recompute the account of a release, or of its file, and list what contradicts it.
-
-    Args:
-        release: A release, or the path of one; a file is read even if its account does not hold.
-        max_mb: The most that is read of a file, decompressed, in MB.
-
-    Returns:
-        The contradictions in plain sentences, notes, and whether the account ``holds``.
-
-    Raises:
-        ReleaseError: The file is malformed.
-
-    Privacy:
-        None spent. Nobody needs the rows, the gate or the custodian for this check.
-    """
-    if isinstance(release, Release):
-        return release.verify()
-    return Release.load(release, max_mb=max_mb, verify=False).verify()

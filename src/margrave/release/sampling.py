@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from margrave._fields import is_whole
 from margrave.domain import Codes
 from margrave.errors import InputError
+from margrave.frame_kinds import Kind, as_kind, check_kind
 from margrave.models.protocol import Model
-from margrave.schema import Schema
+from margrave.schema import Ordinal, Schema
 
 
 def check_seed(seed: object) -> None:
@@ -64,12 +65,16 @@ def memory_errors_as_input_errors(rows: int | None) -> Iterator[None]:
         raise _too_many(rows, "the memory that is free is less than these take") from None
 
 
-def draw_rows(schema: Schema, model: Model, n: int | None, seed: int | None) -> pa.Table:
-    """Return ``n`` synthetic rows of a model, decoded by the schema."""
+def draw_rows(schema: Schema, model: Model, n: int | None, seed: int | None, kind: Kind) -> Any:
+    """Return ``n`` synthetic rows of a model, decoded by the schema, as a frame of a kind."""
+    check_kind(kind)
     rng = generator(seed)  # sampling is post-processing
     codes = draw_codes(model, n, rng)
     with memory_errors_as_input_errors(n):
-        return schema.decode(codes, rng=rng)
+        table = schema.decode(codes, rng=rng)
+        orders = {c.name: c.categories for c in schema.columns if isinstance(c, Ordinal)}
+        whole = [c.name for c in schema.columns if not c.missing]
+        return as_kind(table, kind, orders=orders, without_missing=whole)
 
 
 def draw_codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:

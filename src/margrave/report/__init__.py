@@ -1,5 +1,6 @@
 """A release as one page to read: the promise, what was measured with what noise, and what the model says."""
 
-from margrave.report.page import render, write_report
+from margrave.report.display import Chart, Page, write_report
+from margrave.report.page import render
 
-__all__ = ["render", "write_report"]
+__all__ = ["Chart", "Page", "render", "write_report"]

@@ -54,3 +54,10 @@ footer { margin-top: 4em; color: var(--soft); font-size: .85rem; }
 @media (max-width: 560px) { .tiles { grid-template-columns: 1fr 1fr; } main { padding: 28px 16px 64px; } h1 { font-size: 1.6rem; } th, td { padding: .4em .6em; } }
 @media print { .card, .tile { break-inside: avoid; } details > * { display: block; } }
 """
+
+
+def chart_style() -> str:
+    """Return the style of a drawing by itself, which touches nothing else on its page."""
+    colors = STYLE[STYLE.index(":root") : STYLE.index("* {")].replace(":root", "svg.margrave")
+    rules = STYLE[STYLE.index("svg {") : STYLE.index(".key {")].replace("svg", "svg.margrave")
+    return f"{colors}{rules}svg.margrave {{ background: var(--page); }}"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from margrave._io import check_ending, check_output, written_whole
 from margrave.account import Debit
 from margrave.bounds import Bound
 from margrave.content_policy import CONTENT_POLICY
@@ -39,18 +37,6 @@ from margrave.transcript import (
 )
 
 _MAX_ROWS = 2000
-
-
-def write_report(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the page, whole or not at all, to a file whose name ends in ``.html``.
-
-    **Privacy:** none spent: the page shows the transcript, the model and public facts.
-    """
-    check_output(path, overwrite=overwrite)
-    check_ending(path, ".html")
-    text = render(release)
-    with written_whole(path, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def render(release: Release) -> str:

@@ -43,12 +43,14 @@ class PairView:
 
 def column_views(release: Release) -> list[ColumnView]:
     """Return one view per column, in the schema's order."""
-    views = []
-    for column in release.schema.columns:
-        measured, error = noisy_counts(release, column.name)
-        model = _project(release, (column.name,))
-        views.append(ColumnView(column.name, list(column.labels()), model, measured, error))
-    return views
+    return [column_view(release, column.name) for column in release.schema.columns]
+
+
+def column_view(release: Release, name: Attribute) -> ColumnView:
+    """Return the view of one column."""
+    measured, error = noisy_counts(release, name)
+    labels = list(release.schema.column(name).labels())
+    return ColumnView(name, labels, _project(release, (name,)), measured, error)
 
 
 def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | None, float]:
@@ -88,7 +90,7 @@ def pair_views(release: Release) -> list[PairView]:
     views = [
         v
         for pair in _measured_pairs(release.transcript)
-        if (v := _pair_view(release, pair)) is not None
+        if (v := pair_view(release, pair)) is not None
     ]
     return sorted(
         (v for v in views if v.information >= min_information), key=lambda v: -v.information
@@ -135,7 +137,8 @@ def _measured_pairs(transcript: Transcript) -> list[Clique]:
     return list(pairs)[:max_ranked]
 
 
-def _pair_view(release: Release, pair: Clique) -> PairView | None:
+def pair_view(release: Release, pair: Clique) -> PairView | None:
+    """Return the view of a pair; None without a model of it."""
     counts = _project(release, pair)
     if counts is None:
         return None

@@ -180,6 +180,8 @@ def column_query_from_dict(plain: dict[str, Any]) -> ColumnQuery:
                 not rest
             ):
                 return ClippedSum(low, high, center)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         pass
     raise InputError("This is not the plain data of a column query.")

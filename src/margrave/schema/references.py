@@ -93,6 +93,8 @@ class References:
             if not path.is_relative_to(self._folder.resolve(strict=True)):
                 raise _outside(named)
             content = self._content(path, named)
+        except SchemaError:
+            raise
         except (OSError, RuntimeError, ValueError):  # a loop of links is a RuntimeError
             raise SchemaError(
                 f"{named} cannot be read.",

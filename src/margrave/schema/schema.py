@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave import frames
+from margrave._card import Card, Facts, listed
 from margrave._io import read_input, written_whole
 from margrave.domain import Codes, Domain, code_dtype
 from margrave.error_sanitizer import hide_rows
@@ -38,8 +39,8 @@ from margrave.structural_zeros import StructuralZeros, joined
 from margrave.types import Clique
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Card):
     """The columns of a table, each with its public values: everything the codes mean.
 
     ``sources`` say where the values of a column come from, if not from public knowledge alone; the gate refuses a
@@ -100,6 +101,22 @@ class Schema:
         object.__setattr__(self, "constraints", tuple(self.constraints))
         check_constraints(self.constraints)
         check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
+
+    def _facts(self) -> Facts:
+        draft = ", DRAFT: values were read off the rows" if self.draft else ""
+        line = f"{len(self.columns)} columns: {listed([c.name for c in self.columns])}{draft}"
+        facts = [(c.name, self._in_words(c)) for c in self.columns]
+        facts += [] if self.person is None else [(self.person, "person ID, never synthesized")]
+        facts += [(name, "left out") for name in self.ignore]
+        constraints = [f"{len(self.constraints)} constraints."] if self.constraints else []
+        return Facts(line, facts, constraints)
+
+    def _in_words(self, column: Column) -> str:
+        if isinstance(column, Learn):
+            return f"{column.kind}, to be learned"
+        if column.name in self.sources and self.sources[column.name].is_read:
+            return f"{column.kind}, read off the rows"
+        return f"{column.kind}, {column.size} codes"
 
     @property
     def to_learn(self) -> tuple[Learn, ...]:

@@ -38,7 +38,7 @@ def check_fit(fit: Fit, *, seed: int = 0) -> None:
         None spent. The tables are made up, and the noise is seeded.
 
     Example:
-        >>> from margrave import GraphicalFit
+        >>> from margrave.models import GraphicalFit
         >>> check_fit(GraphicalFit(steps=20))
     """
     for shape in SHAPES:

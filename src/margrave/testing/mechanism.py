@@ -34,7 +34,7 @@ def check_mechanism(make: MakeMechanism, *, seed: int = 0) -> None:
         None spent. The tables are made up, and the noise is seeded.
 
     Example:
-        >>> from margrave import Independent
+        >>> from margrave.mechanisms import Independent
         >>> check_mechanism(lambda domain: Independent())
     """
     for check in mechanism_checks(make, seed=seed).values():
@@ -56,7 +56,7 @@ def mechanism_checks(make: MakeMechanism, *, seed: int = 0) -> Mapping[str, Call
         None spent. The tables are made up, and the noise is seeded.
 
     Example:
-        >>> from margrave import Independent
+        >>> from margrave.mechanisms import Independent
         >>> checks = mechanism_checks(lambda domain: Independent())
         >>> checks["loss, replace one row"]()
     """

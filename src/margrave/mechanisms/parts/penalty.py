@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from margrave.domain import Domain
-from margrave.models import projected_error
+from margrave.models.projected_error import projected_error
 from margrave.types import Clique, FloatArray
 
 #: The expected projected error of a measurement, or its full noise.

@@ -199,5 +199,5 @@ def _refuse_zeros(domain: Domain) -> None:
     if domain.zeros:
         raise InputError(
             "Latent classes give impossible combinations of codes a probability.",
-            remedy="Use another fit, such as margrave.GraphicalFit().",
+            remedy="Use another fit, such as margrave.models.GraphicalFit().",
         )

@@ -89,7 +89,7 @@ class PseudoMarginals(FittedAnswers):
                 f"The marginal of {', '.join(clique)} lies in no region, and is too large to be estimated"
                 f" from them: it has {cells:,} cells, above {most:,}.",
                 remedy="Ask for fewer columns at once, or refit the release with a model, such as"
-                " margrave.GraphicalFit() (margrave refit --fit graphical).",
+                " margrave.models.GraphicalFit() (margrave refit --fit graphical).",
             )
 
     @cached_property

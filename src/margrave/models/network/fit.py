@@ -158,5 +158,5 @@ def _refuse_zeros(domain: Domain) -> None:
     if domain.zeros:
         raise InputError(
             "A Bayesian network gives impossible combinations of codes a probability.",
-            remedy="Use another fit, such as margrave.GraphicalFit().",
+            remedy="Use another fit, such as margrave.models.GraphicalFit().",
         )

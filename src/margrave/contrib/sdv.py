@@ -1,0 +1,93 @@
+"""The interface of SDV's single-table synthesizers, and its metadata as a schema."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from margrave.codebooks.read import schema_of_variables
+from margrave.codebooks.sdv import read_sdv
+from margrave.contrib.synthesizer import Synthesizer
+from margrave.error_sanitizer import reveal_table
+from margrave.schema import Learn, Schema
+
+
+def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
+    """Return a schema from the metadata of one SDV table, V1 or V2: an object or its dict.
+
+    Names and kinds of columns are taken as public. SDV reads ranges and categories off the rows, so
+    they are left to be learned under the budget. Identifiers and personal data are left out.
+
+    Args:
+        metadata: A ``Metadata`` or ``SingleTableMetadata``, or what its ``to_dict()`` returns.
+        ranges_are_public: State that ``range_min``, ``range_max`` and ``range_values`` are public
+            knowledge and were not read off the rows.
+
+    Raises:
+        InputError: It is not the metadata of one table, or the table is sequential.
+
+    Privacy:
+        None spent. No row is read.
+
+    Example:
+        >>> columns = {"age": {"sdtype": "numerical", "decimal_places": 0}, "id": {"sdtype": "id"}}
+        >>> schema = schema_of_sdv({"columns": columns})
+        >>> schema.to_learn[0].kind, schema.ignore
+        ('integer', ('id',))
+    """
+    plain = metadata.to_dict() if hasattr(metadata, "to_dict") else metadata
+    return schema_of_variables(read_sdv(plain, ranges_public=ranges_are_public), "SDV metadata")
+
+
+class SDVSynthesizer(Synthesizer):
+    """A synthesizer with the interface of SDV's, such as ``GaussianCopulaSynthesizer``.
+
+    It has ``fit``, ``sample(num_rows=...)``, ``get_metadata`` and ``save``. Unlike SDV's, it
+    is differentially private, fits once, learns ranges under the budget, and has no identifiers in
+    its rows.
+
+    Args:
+        metadata: As for ``schema_of_sdv``.
+        epsilon: At most 10,000.
+        delta: At most 0.01.
+        ranges_are_public: As for ``schema_of_sdv``.
+        options: Those of ``margrave.synthesize``.
+    """
+
+    def __init__(
+        self,
+        metadata: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        ranges_are_public: bool = False,
+        **options: Any,
+    ) -> None:
+        self._metadata = metadata
+        schema = schema_of_sdv(metadata, ranges_are_public=ranges_are_public)
+        super().__init__(schema, epsilon=epsilon, delta=delta, **options)
+
+    def get_metadata(self) -> Any:
+        """Return the metadata as it was given."""
+        return self._metadata
+
+    def save(self, filepath: str | Path) -> None:
+        """Write the release to a file whose name ends in ``.margrave``; ``Release.load`` reads it."""
+        self.release.save(filepath)
+
+    def _schema_for(self, table: Any) -> Schema:
+        """Return the schema, in which columns of a whole-number type hold whole numbers."""
+        kinds = getattr(reveal_table(table), "dtypes", {})
+        assert self.schema is not None
+        columns = [
+            replace(c, of="integer") if isinstance(c, Learn) and _is_whole(c, kinds) else c
+            for c in self.schema.columns
+        ]
+        return replace(self.schema, columns=columns)
+
+
+def _is_whole(column: Learn, kinds: Any) -> bool:
+    """Return True if a pandas frame has a column of real numbers as whole ones: its kind is public."""
+    known = column.of == "real" and column.name in kinds
+    return known and str(kinds[column.name]).lower().startswith(("int", "uint"))

@@ -1,0 +1,87 @@
+"""The display of a release: its page, charts, a comparison, and a card in notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from margrave._card import Card, Facts, listed
+from margrave._front import part
+from margrave.account import Account
+from margrave.error_sanitizer import hide_rows
+from margrave.models import FittedAnswers
+from margrave.provenance import Provenance
+from margrave.schema import Schema
+from margrave.transcript import Transcript
+
+
+class Display(Card):
+    """The methods of a release that show it, by the code of the report and of the evaluation."""
+
+    schema: Schema
+    account: Account
+    provenance: Provenance
+
+    model: FittedAnswers
+    transcript: Transcript
+
+    def _facts(self) -> Facts:
+        account, columns = self.account, [c.name for c in self.schema.columns]
+        private = "" if account.private else ", NOT PRIVATE"
+        line = (
+            f"{self.provenance.mechanism}, {len(columns)} columns, epsilon={account.epsilon:g},"
+            f" delta={account.delta:g}{private}"
+        )
+        facts = [
+            ("protected", str(account.unit)),
+            ("spent", f"rho {float(account.rho_spent):.6g} of {float(account.rho_budget):.6g}"),
+            ("records, about", f"{self.model.total:,.0f}"),
+            ("columns", listed(columns)),
+            ("noisy marginals", f"{len(self.transcript.measurements)}"),
+        ]
+        absent = [f"No model: {self.model.absent}."] if self.model.absent else []
+        return Facts(line, facts, [*absent, ".numbers() and .report() show what is reliable."])
+
+    def report(self) -> Any:
+        """Return the report page: shown in notebooks, and written by ``.save("visits.html")``.
+
+        Returns:
+            A ``margrave.report.Page``.
+
+        Privacy:
+            None spent.
+        """
+        return part("report").Page.of(self)
+
+    def plot(self, *columns: Any) -> Any:
+        """Return the chart of a column, ``plot("age")``, or of a pair, ``plot("age", "sex")``.
+
+        A column shows the model's counts as bars, and the noisy counts with their intervals. A pair
+        shows the joint counts by the model.
+
+        Returns:
+            A ``margrave.report.Chart``: shown in notebooks, and written by ``.save("age.svg")``.
+
+        Raises:
+            InputError: They are not one or two columns of the release.
+            ReleaseError: The release has no model of the pair.
+
+        Privacy:
+            None spent.
+        """
+        return part("report").Chart.of(self, columns)
+
+    @hide_rows
+    def compare(self, real: Any, **options: Any) -> Any:
+        """Compare with the real rows. **Not private**: for the custodian alone.
+
+        Args:
+            real: The real table, a frame or a file.
+            options: Those of ``margrave.evaluate``.
+
+        Returns:
+            An ``Evaluation``. The release keeps nothing of it.
+
+        Privacy:
+            NOT private: see ``margrave.evaluate``.
+        """
+        return part("evaluation").evaluate(real, self, **options)

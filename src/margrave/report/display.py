@@ -1,0 +1,123 @@
+"""The page and the charts of a release as objects: shown in notebooks, saved to files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from margrave._io import check_ending, check_output, written_whole
+from margrave.error_sanitizer import short_errors
+from margrave.errors import InputError, ReleaseError
+from margrave.release import Release
+from margrave.release.opening import release_of
+from margrave.report.charts import bars, heat
+from margrave.report.css import chart_style
+from margrave.report.page import render
+from margrave.report.views import column_view, pair_view
+
+
+@dataclass(frozen=True, repr=False)
+class Page:
+    """The report of a release as one HTML text.
+
+    Args:
+        html: The text, without scripts and without links to other hosts.
+    """
+
+    html: str
+
+    @staticmethod
+    def of(release: Release) -> Page:
+        """Return the page of a release."""
+        return Page(render(release))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the page, whole or not at all, to a file whose name ends in ``.html``."""
+        _write(self.html, path, ".html", overwrite)
+
+    def __repr__(self) -> str:
+        return f'Page({len(self.html) // 1024} KB of HTML; .save("report.html") writes it)'
+
+    def _repr_html_(self) -> str:
+        frame = "width:100%;height:640px;border:1px solid #8884;border-radius:8px"
+        return f'<iframe sandbox title="Release report" style="{frame}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """The chart of one or two columns of a release.
+
+    Args:
+        title: Its title.
+        svg: The drawing, with its colors.
+    """
+
+    title: str
+    svg: str
+
+    @staticmethod
+    def of(release: Release, columns: Sequence[Any]) -> Chart:
+        """Return the chart of one column, or of two."""
+        names = columns[0] if len(columns) == 1 and not isinstance(columns[0], str) else columns
+        if not isinstance(names, Sequence) or len(names) not in (1, 2):
+            raise InputError(
+                "A chart is of one column or of two.",
+                remedy='Give such as plot("age") or plot("age", "sex").',
+            )
+        clique = release.schema.domain.clique(names)
+        if len(clique) != len(names):
+            raise InputError(f"Column {names[0]!r} is given twice.", remedy="Give two columns.")
+        if len(clique) == 1:
+            return Chart(clique[0], _standing_alone(bars(column_view(release, clique[0]))))
+        view = pair_view(release, clique)
+        if view is None:
+            raise ReleaseError(
+                f"The release has no model of {' and '.join(clique)} together.",
+                remedy="Fit one to its answers: release.refit('graphical').",
+            )
+        return Chart(" by ".join(clique), _standing_alone(heat(view)))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the drawing, whole or not at all, to a file whose name ends in ``.svg``."""
+        _write(self.svg, path, ".svg", overwrite)
+
+    def __repr__(self) -> str:
+        return f'Chart({self.title!r}; .save("chart.svg") writes it)'
+
+    def _repr_html_(self) -> str:
+        return f'<figure style="max-width:480px"><figcaption>{escape(self.title)}</figcaption>{self.svg}</figure>'
+
+
+@short_errors
+def write_report(
+    release: Release | str | Path, path: str | Path, *, overwrite: bool = False
+) -> None:
+    """Write the page, whole or not at all, to a file whose name ends in ``.html``.
+
+    Args:
+        release: A release, or its file.
+        path: The page.
+        overwrite: Whether to replace an existing file.
+
+    Privacy:
+        None spent: the page shows the transcript, the model and public facts.
+    """
+    check_output(path, overwrite=overwrite)
+    check_ending(path, ".html")
+    Page.of(release_of(release)).save(path, overwrite=overwrite)
+
+
+def _standing_alone(svg: str) -> str:
+    opened = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" class="margrave" ', 1)
+    start = opened.index(">") + 1
+    return f"{opened[:start]}<style>{chart_style()}</style>{opened[start:]}"
+
+
+def _write(text: str, path: str | Path, ending: str, overwrite: bool) -> None:
+    check_output(path, overwrite=overwrite)
+    check_ending(path, ending)
+    with written_whole(path, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Fit and sample, and the interface of SDV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import margrave
+from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
+from margrave.errors import DataError, InputError, UnfinishedError
+from margrave.schema import Boolean, Categorical, Integer, Learn, Ordinal, Schema
+
+COST: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-6}
+ROWS = pd.DataFrame(
+    {"age": [20, 35, 50, 70] * 100, "sex": ["f", "m", "m", "f"] * 100, "id": range(400)}
+)
+METADATA = {
+    "METADATA_SPEC_VERSION": "V2",
+    "tables": {
+        "visits": {
+            "primary_key": "id",
+            "columns": {
+                "id": {"sdtype": "id"},
+                "age": {"sdtype": "numerical", "range_min": 20, "range_max": 70},
+                "sex": {"sdtype": "categorical", "range_values": ["f", "m"]},
+            },
+        }
+    },
+    "relationships": [],
+}
+
+
+def test_a_fit_spends_once() -> None:
+    schema = Schema([Integer("age", 0, 99, bins=10), Categorical("sex", ["f", "m"])], ignore=["id"])
+    made = Synthesizer(schema, mechanism="independent", **COST)
+    assert repr(made) == "Synthesizer(not fitted)"
+    with pytest.raises(DataError):
+        made.fit(ROWS.drop(columns="sex"))
+    assert made.fit(ROWS) is made, "what was refused before it spent may be tried again"
+    rows = made.sample(25, seed=1)
+    assert isinstance(rows, pd.DataFrame)
+    assert len(rows) == 25
+    assert made.release.account.rho_spent == made.release.account.rho_budget
+    with pytest.raises(InputError, match="another fit would spend the budget again"):
+        made.fit(ROWS)
+
+
+@pytest.mark.parametrize("failure", [UnfinishedError("x", release=None), RuntimeError()])
+def test_a_run_that_failed_after_it_spent_is_not_repeated(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr("margrave.contrib.synthesizer.synthesize", fail)
+    made = Synthesizer(Schema([Integer("age", 0, 99)], ignore=["sex", "id"]), **COST)
+    with pytest.raises(type(failure)):
+        made.fit(ROWS)
+    with pytest.raises(InputError, match="fitted already"):
+        made.fit(ROWS)
+
+
+def test_a_draft_is_accepted_where_asked() -> None:
+    made = Synthesizer(accept_draft=True, mechanism="independent", **COST).fit(ROWS)
+    assert "age" in made.sample(5).columns
+    assert made.release.schema.sources["age"].of == "learned"
+
+
+def test_sdv_metadata_leaves_ranges_to_be_learned() -> None:
+    schema = schema_of_sdv(METADATA)
+    assert schema.ignore == ("id",)
+    assert schema.columns == (Learn("age", "real"), Learn("sex", "categorical"))
+    assert not schema.draft
+    public = schema_of_sdv(METADATA, ranges_are_public=True)
+    assert public.columns == (
+        Learn("age", "real", 20.0, 70.0),
+        Categorical("sex", ["f", "m"], missing=True),
+    )
+    one = {
+        "columns": {
+            "ok": {"sdtype": "boolean"},
+            "day": {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"},
+            "at": {"sdtype": "datetime"},
+            "size": {"sdtype": "ordinal", "range_values": ["s", "l"]},
+            "mail": {"sdtype": "email", "pii": True},
+            "n": {"sdtype": "numerical", "computer_representation": "Int64"},
+        }
+    }
+    found = schema_of_sdv(one, ranges_are_public=True)
+    assert found.columns == (
+        Boolean("ok", missing=True),
+        Learn("day", "date", format="%d.%m.%Y"),
+        Learn("at", "timestamp"),
+        Ordinal("size", ["s", "l"], missing=True),
+        Learn("n", "integer"),
+    )
+    assert found.ignore == ("mail",)
+
+
+def test_the_interface_of_sdv(tmp_path: Path) -> None:
+    made = SDVSynthesizer(METADATA, mechanism="independent", **COST)
+    made.fit(ROWS)
+    rows = made.sample(num_rows=30)
+    assert list(rows.columns) == ["age", "sex"]
+    assert str(rows["age"].dtype) == "Int64", "whole numbers went in"
+    assert made.get_metadata() is METADATA
+    made.save(tmp_path / "visits.margrave")
+    assert margrave.Release.load(tmp_path / "visits.margrave").verify().holds

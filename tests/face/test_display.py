@@ -1,0 +1,158 @@
+"""What objects show of themselves: short, escaped, and nothing private."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import margrave
+from margrave import _card
+from margrave.marginal import Marginal
+from margrave.schema import Categorical, ColumnSource, Integer, Learn, Schema
+
+NAME = "<b>&sex"
+SCHEMA = Schema([Integer("age", 0, 3), Categorical(NAME, ["<i>f", "m"])])
+ROWS = pa.table({"age": [0, 1, 2, 3] * 30, NAME: ["<i>f", "m", "m", "<i>f"] * 30})
+
+
+@pytest.fixture(scope="module")
+def release() -> margrave.Release:
+    return margrave.synthesize(ROWS, SCHEMA, mechanism="mst", epsilon=20.0, delta=1e-9)
+
+
+def shown(thing: Any, most: int = 400) -> str:
+    """Return what a notebook shows, after checking that it is small and escaped."""
+    assert len(repr(thing)) < most
+    page: str = thing._repr_html_()
+    assert "<b>&" not in page
+    assert "<i>" not in page
+    HTMLParser().feed(page)
+    return page
+
+
+def test_every_object_has_a_short_line_and_a_card(release: margrave.Release) -> None:
+    assert repr(SCHEMA) == f"Schema(2 columns: age, {NAME})"
+    assert "integer, 4 codes" in shown(SCHEMA)
+    plan = margrave.plan(SCHEMA, epsilon=1.0, delta=1e-9)
+    assert repr(plan) == "Plan(aim, epsilon=1, delta=1e-09, 2 columns, 100,000 rows)"
+    assert "noise" in shown(plan)
+    assert "noise" in str(plan)
+    assert repr(release) == "Release(mst, 2 columns, epsilon=20, delta=1e-09)"
+    assert "add or remove one row" in shown(release)
+    marginal = release.marginal(["age", NAME])
+    assert repr(marginal) == f"Marginal(age, {NAME}: 4 x 2 cells)"
+    assert "&lt;i&gt;f" in shown(marginal)
+    assert "of all" in shown(release.bounds())
+    assert repr(release.bounds()) == "BoundTable(3 marginals, 3 with a bound below 2)"
+    assert repr(release.certificate()).startswith("Certificate(mst, epsilon=20")
+    assert "sha256" in shown(release.certificate())
+
+
+def test_true_counts_are_not_shown() -> None:
+    true = Marginal(("age",), np.array([777, 888]))
+    for text in (repr(true), str(true), true._repr_html_()):
+        assert "777" not in text
+        assert "2 cells" in text
+
+
+def test_an_evaluation_shows_numbers_only_beside_the_warning(release: margrave.Release) -> None:
+    found = release.compare(ROWS, seed=1)
+    assert repr(found) == "Evaluation(NOT PRIVATE, marginals: 1; print it to see the errors)"
+    assert f"{found.workload_error:.4f}" in shown(found)
+    assert "NOT PRIVATE" in shown(found)
+    assert str(found).startswith("NOT PRIVATE")
+    same = margrave.evaluate(ROWS, release, seed=1)
+    assert same.workload_error == found.workload_error
+
+
+def test_a_draft_does_not_show_what_was_read_off_the_rows() -> None:
+    columns = [Integer("age", 0, 7919), Learn("pay", "real")]
+    schema = Schema(columns, sources={"age": ColumnSource(read=("high",))})
+    text = repr(schema) + str(schema) + schema._repr_html_()
+    assert "7919" not in text
+    assert f"{columns[0].size} codes" not in text
+    assert "integer, read off the rows" in text
+    assert "DRAFT" in repr(schema)
+    assert "to be learned" in str(schema)
+
+
+def test_a_card_of_many_facts_stays_small() -> None:
+    wide = Schema([Integer(f"c{i}", 0, 1) for i in range(300)])
+    assert "And 260 more." in wide._repr_html_()
+    assert len(repr(wide)) < 100
+    assert _card.listed(["a"], 1) == "a"
+
+
+def test_charts_and_the_page_are_whole_files(release: margrave.Release, tmp_path: Path) -> None:
+    for chart in (release.plot("age"), release.plot(NAME), release.plot("age", NAME)):
+        shown(chart)
+        chart.save(tmp_path / "chart.svg", overwrite=True)
+        drawing = ElementTree.parse(tmp_path / "chart.svg").getroot()
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+        style = drawing.find("{http://www.w3.org/2000/svg}style")
+        assert style is not None
+        rules = (style.text or "").replace("@media (prefers-color-scheme: dark) {", "").split("}")
+        assert all("svg.margrave" in rule for rule in rules if rule.strip())
+    assert release.plot(["age", NAME]).title == f"age by {NAME}"
+    page = release.report()
+    assert page.html in page._repr_html_().replace("&lt;", "<").replace("&gt;", ">").replace(
+        "&quot;", '"'
+    ).replace("&#x27;", "'").replace("&amp;", "&")
+    assert "sandbox" in page._repr_html_()
+    page.save(tmp_path / "page.html")
+    margrave.write_report(release, tmp_path / "same.html")
+    assert len({p.read_text(encoding="utf-8") for p in tmp_path.glob("*.html")}) == 1
+    release.save(tmp_path / "r.margrave")
+    margrave.write_report(str(tmp_path / "r.margrave"), tmp_path / "loaded.html")
+    assert (tmp_path / "loaded.html").stat().st_size > 10_000
+
+
+class Shell:
+    """A notebook's display, as IPython has it."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log, self.display = log, self
+
+    def get_ipython(self) -> Any:
+        return type("ZMQInteractiveShell", (), {})()
+
+    def __call__(self, thing: Any, *, display_id: bool) -> Any:
+        return self
+
+    def update(self, thing: Any) -> None:
+        self.log.append(thing._repr_html_())
+
+
+def test_progress_is_a_bar_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    log: list[str] = []
+    shell = Shell(log)
+    module = type("IPython", (), {"get_ipython": staticmethod(shell.get_ipython)})()
+    module.display = type("display", (), {"display": staticmethod(shell)})()
+    monkeypatch.setitem(__import__("sys").modules, "IPython", module)
+    margrave.synthesize(ROWS, SCHEMA, mechanism="independent", epsilon=1.0, delta=1e-9)
+    assert '<progress max="1"' in log[0]
+    assert log[-1] == ""
+    count = len(log)
+    margrave.synthesize(
+        ROWS, SCHEMA, mechanism="independent", epsilon=1.0, delta=1e-9, progress=False
+    )
+    assert len(log) == count
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_a_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    options: dict[str, Any] = {"mechanism": "independent", "epsilon": 1.0, "delta": 1e-9}
+    margrave.synthesize(ROWS, SCHEMA, **options)
+    assert capsys.readouterr().err != ""
+    margrave.synthesize(ROWS, SCHEMA, progress=False, **options)
+    calls: list[tuple[str, float]] = []
+    margrave.synthesize(ROWS, SCHEMA, progress=lambda *call: calls.append(call), **options)
+    assert calls
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,202 @@
+"""Wrong inputs of the names at the top: one plain sentence, a remedy, and a short traceback."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import margrave
+from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
+from margrave.errors import InputError, MargraveError, SchemaError
+from margrave.mechanisms import MST
+from margrave.schema import Categorical, Integer, Schema
+
+SCHEMA = Schema([Integer("age", 0, 3), Categorical("sex", ["f", "m"])])
+ROWS = pa.table({"age": [0, 1, 2, 3] * 30, "sex": ["f", "m", "m", "f"] * 30})
+COST: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9}
+
+
+@pytest.fixture(scope="module")
+def release() -> margrave.Release:
+    return margrave.synthesize(ROWS, SCHEMA, mechanism="independent", **COST)
+
+
+VERBS: dict[str, tuple[Callable[[], Any], str]] = {
+    "a misspelt mechanism": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, mechanism="msst", **COST),
+        "'msst' is not a mechanism. Did you mean 'mst'?",
+    ),
+    "a mechanism in capitals": (
+        lambda: margrave.plan(SCHEMA, mechanism="AIM", **COST),
+        "Did you mean 'aim'?",
+    ),
+    "a class in place of a mechanism": (
+        lambda: margrave.plan(SCHEMA, mechanism=MST, **COST),  # type: ignore[arg-type]
+        "'MST' is not a mechanism. Give an instance",
+    ),
+    "a misspelt unit": (
+        lambda: margrave.plan(SCHEMA, unit="add-remove-rows", **COST),
+        "'add-remove-rows' is not a unit of privacy. Did you mean 'add-remove-row'?",
+    ),
+    "an unknown policy for columns": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, unlearnable="stopp", **COST),  # type: ignore[arg-type]
+        "unlearnable is 'stopp'. Did you mean 'stop'?",
+    ),
+    "an unknown preflight": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, preflight="seal", **COST),  # type: ignore[arg-type]
+        "preflight is 'seal'. Did you mean 'sealed'?",
+    ),
+    "a progress that is not one": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, progress="yes", **COST),  # type: ignore[arg-type]
+        "progress is 'yes'. Give a function",
+    ),
+    "a number of rows that is text": (
+        lambda: margrave.plan(SCHEMA, rows="many", **COST),  # type: ignore[arg-type]
+        "rows is not a number of rows.",
+    ),
+    "a frame in place of the schema": (
+        lambda: margrave.synthesize(ROWS, ROWS, **COST),  # type: ignore[arg-type]
+        "The schema is of type Table, which is not a schema.",
+    ),
+    "no schema file": (
+        lambda: margrave.check_table(ROWS, "nowhere.toml"),
+        "The schema nowhere.toml cannot be read",
+    ),
+    "a number in place of a table": (lambda: margrave.draft_schema(7), "This is not a table"),
+    "an epsilon of nothing": (
+        lambda: margrave.plan(SCHEMA, epsilon=0.0, delta=1e-9),
+        "psilon",
+    ),
+    "a column of the purpose": (
+        lambda: margrave.plan(SCHEMA, purposes=["mean aeg"], **COST),
+        "aeg",
+    ),
+    "two frames without a schema": (
+        lambda: margrave.evaluate(ROWS, ROWS),
+        "name the schema: schema=",
+    ),
+    "a number in place of a release": (
+        lambda: margrave.write_report(7, "page.html"),  # type: ignore[arg-type]
+        "The release is of type int, which is not a release.",
+    ),
+    "a page that ends in another way": (
+        lambda: margrave.write_report("r.margrave", "page.pdf"),
+        ".html",
+    ),
+    "no release file": (lambda: margrave.verify("nowhere.margrave"), "There is no file"),
+    "no list of analyses": (lambda: margrave.analyze(7, 7), "is not an analysis"),  # type: ignore[arg-type]
+    "neither schema nor draft": (
+        lambda: Synthesizer(**COST),
+        "A synthesizer needs either a schema or accept_draft=True.",
+    ),
+    "a sample before the fit": (
+        lambda: Synthesizer(SCHEMA, **COST).sample(3),
+        "The synthesizer is not fitted. Call fit(table) first.",
+    ),
+    "metadata that is none": (
+        lambda: SDVSynthesizer({"age": "int"}, **COST),
+        "This is not the metadata of an SDV table.",
+    ),
+    "metadata of two tables": (
+        lambda: schema_of_sdv({"tables": {"a": {}, "b": {}}}),
+        "The metadata is of 2 tables",
+    ),
+    "a misspelt sdtype": (
+        lambda: schema_of_sdv({"columns": {"age": {"sdtype": "numercal"}}}),
+        "Column 'age' has the sdtype 'numercal'. Did you mean 'numerical'?",
+    ),
+    "a column without sdtype": (
+        lambda: schema_of_sdv({"columns": {"age": {}}}),
+        "Column 'age' of the metadata has no sdtype.",
+    ),
+    "a sequential table": (
+        lambda: schema_of_sdv({"columns": {}, "sequence_key": "id"}),
+        "The metadata is of a sequential table",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_wrong_input_gets_a_plain_sentence(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, sentence = VERBS[name]
+    with pytest.raises(MargraveError) as raised:
+        call()
+    assert sentence in str(raised.value)
+    assert len(str(raised.value)) < 700
+
+
+METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
+    "a kind of frame": (lambda r: r.sample(3, as_="pandsa"), "Did you mean 'pandas'?"),  # type: ignore[arg-type]
+    "a condition as text": (
+        lambda r: r.sample(3, where="sex=f"),  # type: ignore[arg-type]
+        'The condition is of type str, not a mapping of columns to values. Give such as {"sex": "F"',
+    ),
+    "a misspelt column": (
+        lambda r: r.sample(3, where={"sexx": "f"}),
+        "There is no column 'sexx'. Did you mean 'sex'?",
+    ),
+    "a misspelt value": (lambda r: r.sample(3, where={"sex": "ff"}), "has no value 'ff'"),
+    "a column of a chart": (
+        lambda r: r.plot("aeg"),
+        "There is no column 'aeg'. Did you mean 'age'?",
+    ),
+    "three columns of a chart": (
+        lambda r: r.plot("age", "sex", "age"),
+        "A chart is of one column or of two.",
+    ),
+    "no column of a chart": (lambda r: r.plot(), "A chart is of one column or of two."),
+    "a number as a column": (lambda r: r.plot(3), "A chart is of one column or of two."),
+    "a column twice": (lambda r: r.plot("age", "age"), "Column 'age' is given twice."),
+    "the ending of a chart": (lambda r: r.plot("age").save("age.png"), ".svg"),
+    "the ending of a page": (lambda r: r.report().save("page.txt"), ".html"),
+    "a level": (lambda r: r.numbers(level=95), "The level 95 is not a probability."),
+    "a method of draws": (lambda r: r.draws(method="bootstap"), "Did you mean 'bootstrap'?"),
+    "a fit": (lambda r: r.refit("grafical"), "Did you mean 'graphical'?"),
+    "another table": (
+        lambda r: r.compare(pa.table({"x": [1]})),
+        "No column of the table has a name that the schema knows.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_input_of_a_release_gets_a_plain_sentence(
+    name: str, release: margrave.Release, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, sentence = METHODS[name]
+    with pytest.raises(MargraveError) as raised:
+        call(release)
+    assert sentence in str(raised.value)
+
+
+def test_wrong_inputs_are_value_errors() -> None:
+    with pytest.raises(ValueError, match="msst"):
+        margrave.plan(SCHEMA, mechanism="msst", **COST)
+    with pytest.raises(ValueError, match="nowhere"):
+        margrave.plan("nowhere.toml", **COST)
+    assert issubclass(InputError, ValueError)
+    assert issubclass(SchemaError, ValueError)
+
+
+def test_a_traceback_has_the_line_of_the_caller_and_one_more(monkeypatch: Any) -> None:
+    def lines() -> tuple[list[str], str]:
+        try:
+            margrave.synthesize(ROWS, SCHEMA, mechanism="msst", **COST)
+        except InputError as error:
+            return [f.name for f in traceback.extract_tb(error.__traceback__)], "".join(
+                traceback.format_exception(error)
+            )
+        raise AssertionError
+
+    names, text = lines()
+    assert names == ["lines", "call"]
+    assert len(text.splitlines()) <= 12
+    monkeypatch.setenv("MARGRAVE_TRACEBACK", "1")
+    assert len(lines()[0]) > 4
