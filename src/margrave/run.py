@@ -14,14 +14,7 @@ from margrave.accounting import Budget, Ledger, Policy
 from margrave.accounting.policy import load_policy
 from margrave.accounting.run_log import check_books
 from margrave.accounting.strength import check_strength
-from margrave.data import (
-    BatchTable,
-    MemoryTable,
-    Table,
-    TableSource,
-    categories_in_rows,
-    read_table,
-)
+from margrave.data import BatchTable, MemoryTable, Table, TableSource, read_table
 from margrave.domain import Domain
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
 from margrave.errors import DataError, InputError, SchemaError, UnfinishedError, did_you_mean
@@ -39,6 +32,7 @@ from margrave.release import Release
 from margrave.release.sampling import check_seed
 from margrave.release.stamp import stamped
 from margrave.resuming import place_of, seed_of
+from margrave.row_checks import check_rows, compare_categories, name_constraints_left_out
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
@@ -217,17 +211,11 @@ class Run:
             facts |= place_of(table, stored, self.journal, same_table=self.same_table)
         source = self._read(table)
         if not self._sealed:
-            _check_rows(source, self._mechanism)
-            _compare_categories(source, on_custodian)
+            check_rows(source, self._mechanism)
+            compare_categories(source, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
-        if on_custodian is not None:
-            for constraint in self.schema.constraints:
-                if constraint not in release.schema.constraints:
-                    on_custodian(
-                        f"the constraint {name_of(constraint)} was left out: a column of it was not learned, or the"
-                        " learned columns leave no row possible with it."
-                    )
+        name_constraints_left_out(self.schema, release.schema, on_custodian)
         return release
 
     def _sealed_synthesis(
@@ -418,42 +406,8 @@ def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
     return settled
 
 
-def _check_rows(source: Table, mechanism: Mechanism) -> None:
-    """Raise if the table is empty, or is not to the public tables what their attestation says."""
-    if not source.rows():
-        raise DataError(
-            "The table has no rows: the budget would be spent on nothing.",
-            remedy="Is it the right file?",
-        )
-    for public in publics_of(mechanism):
-        if not isinstance(source, MemoryTable | BatchTable):
-            raise InputError(
-                "A public table is compared with the rows, and this table only counts them.",
-                remedy="Give the rows themselves, or a mechanism without a public table.",
-            )
-        if public.same_records and not source.holds(public.codes):
-            raise DataError(
-                "The public columns are not those of the private table's records, and would be taken for exact.",
-                remedy="Give the columns of the same records, read by the same schema, or leave --same-records out (in"
-                " Python same_records). Nothing was spent.",
-            )
-        if not public.same_records and source.holds(public.codes):
-            raise DataError(
-                "The public table's records are the private ones: nobody in it would be protected.",
-                remedy="Name a table of other records. Where these columns of the private records are public, say"
-                " --same-records (in Python same_records=True). Nothing was spent.",
-            )
-
-
 def _opened(table: Table | TableSource, schema: Schema) -> Table:
     return table.open(schema) if isinstance(table, TableSource) else table
-
-
-def _compare_categories(source: Table, on_custodian: Tell | None) -> None:
-    if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
-        return
-    if sentence := categories_in_rows(source):
-        on_custodian(sentence)
 
 
 def _public_error(error: Exception) -> UnfinishedError | DataError:

@@ -546,7 +546,7 @@ def test_public_records_are_compared_with_batches(large: None) -> None:
     with pytest.raises(DataError, match="records are the private ones"):
         margrave.synthesize(
             StreamSource(lambda: rows.to_reader()), SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove-row",
-            mechanism=margrave.AIMPub(public=public),
+            mechanism=margrave.mechanisms.AIMPub(public=public),
         )  # fmt: skip
 
 
