@@ -61,7 +61,7 @@ def synthesize(
             ``"add-remove-person:5"``. ``AddRemoveRow()`` by default; required if the schema names a
             person ID column.
         mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
-            default.
+            default, and ``Forests()`` for more than 40 columns without purposes.
         seed: Makes fitting repeatable; the noise always comes from the operating system.
         progress: Callback (stage, fraction). By default a bar in a terminal or a notebook; False for none.
         ledger: The ledger file that bounds what all runs on ``dataset`` spend together.

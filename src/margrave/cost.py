@@ -71,6 +71,8 @@ class RunCost:
         seconds_per_candidate = 60e-6  # in a round: its score, and the size of the model with it
         seconds_per_query = 130e-9  # the same where single queries are candidates
         repeated_share = 0.15  # of it, for each further selection by the same scores
+        if not selection.per_round:
+            return 0.0
         if selection.queries:
             repeated = 1 + repeated_share * (selection.per_round - 1)
             return selection.rounds * self.cells * seconds_per_query * repeated

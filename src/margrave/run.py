@@ -20,7 +20,7 @@ from margrave.error_sanitizer import failure_of, hide_table, reveal_table
 from margrave.errors import DataError, InputError, SchemaError, UnfinishedError, did_you_mean
 from margrave.frame_kinds import kind_of
 from margrave.learning_stage import check_thresholds, learn_columns
-from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism
+from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism, default_mechanism
 from margrave.mechanisms.parts.checks import check_domain, check_run, on_learned, publics_of
 from margrave.mechanisms.parts.serving import serving
 from margrave.planning import Plan, plan_of
@@ -59,7 +59,7 @@ class Run:
             ``"add-remove-person:5"``. ``AddRemoveRow()`` by default; required if the schema names a
             person ID column.
         mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
-            default.
+            default, and ``Forests()`` for more than 40 columns without purposes.
         policy: A policy, or its file.
         ledger: The ledger file that bounds what all runs on ``dataset`` spend together.
         dataset: The data set's name in the ledger.
@@ -116,7 +116,9 @@ class Run:
                 remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
             )
         check_strength(self.budget)
-        made = serving(mechanism_of(self.mechanism), self.purposes, self.schema.domain)
+        domain = self.schema.domain
+        default = AIM if self.purposes else default_mechanism(domain)
+        made = serving(mechanism_of(self.mechanism, default), self.purposes, domain)
         self._set("mechanism", made)
         self._set("vouched", check_vouched(self.vouched))
         self._set("unit", settled_unit(self.schema, self.unit))
@@ -360,14 +362,14 @@ class Run:
         return self.preflight == "sealed"
 
 
-def mechanism_of(choice: Mechanism | str | None) -> Mechanism:
+def mechanism_of(choice: Mechanism | str | None, default: type[Mechanism] = AIM) -> Mechanism:
     """Return a mechanism as it is, by its name with its defaults, or the default.
 
     Raises:
         InputError: If it is neither.
     """
     if choice is None:
-        return AIM()
+        return default()
     if isinstance(choice, str):
         made: Mechanism = MECHANISM_CATALOG.get(choice)()
         return made

@@ -288,5 +288,6 @@ def _check_number(count: int, k: int, domain: Domain) -> None:
     if count > max_marginals:
         raise InputError(
             f"{count:,} marginals of {k} out of {len(domain)} columns are too many to count.",
-            remedy="Name a workload of those that matter, or of fewer columns each, or take columns out of the schema.",
+            remedy="Name a workload of those that matter, or of fewer columns each, or choose the mechanism forests,"
+            " which has no workload.",
         )

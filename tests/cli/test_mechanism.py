@@ -46,8 +46,8 @@ def parsed(*arguments: str) -> tuple[Any, str]:
 
     @click.command()
     @mechanism_options
-    def command(mechanism: str, **parameters: Any) -> None:
-        built.append(build_mechanism(mechanism, None, parameters))
+    def command(mechanism: str | None, **parameters: Any) -> None:
+        built.append(build_mechanism(mechanism or "aim", None, parameters))
 
     shown = CliRunner().invoke(command, ["--help"], terminal_width=1000).output
     done = CliRunner().invoke(command, list(arguments))
@@ -130,7 +130,7 @@ def test_a_share_that_is_no_fraction(text: str) -> None:
 def test_help_names_who_understands_an_option_and_the_default() -> None:
     _, shown = parsed()
     assert (
-        "Size of the model at most, in MB. [aim: 80, mst: 1000, privmrf: 80, privbayes: 80, privsyn: 1000"
+        "Size of the model at most, in MB. [aim: 80, mst: 1000, forests: 5, privmrf: 80, privbayes: 80, privsyn: 1000"
         in shown
     )
     assert "[aim: 9/10" in shown  # and of others that take its rounds

@@ -313,6 +313,8 @@ RECOVERED: dict[str, list[Clique]] = {
     "aim small": [("a",), ("b", "c")],
     "mst": [("a", "b"), ("b", "c")],
     "mst unmerged": [("a", "b"), ("b", "c")],
+    "forests": [("a", "b"), ("b", "c")],
+    "forests small": [("a",), ("b",), ("c",)],
     "privbayes": [("a", "b"), ("b", "c")],
     "privbayes network": [("a", "b"), ("b", "c")],
     "privbayes paper": [("a", "b", "c")],

@@ -16,8 +16,14 @@ from margrave.api import read_public
 from margrave.cli.catalog import CatalogName
 from margrave.cli.options import fit_option
 from margrave.cli.terminal import echo
+from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
+from margrave.mechanisms import (
+    AIM,
+    MECHANISM_CATALOG,
+    Mechanism,
+    default_mechanism,
+)
 from margrave.mechanisms.parts.public import takes_public
 from margrave.mechanisms.published import PUBLISHED_FORMS
 from margrave.models import fit_named
@@ -184,8 +190,8 @@ def mechanism_options(command: Command) -> Command:
         "--mechanism",
         "-m",
         type=CatalogName(MECHANISM_CATALOG),
-        default="aim",
-        show_default=True,
+        default=None,
+        show_default="aim; forests for wide tables without a workload",
         help="The algorithm that selects the measurements.",
     )(command)
 
@@ -263,6 +269,11 @@ def public_of(
     for note in known.notes:
         echo(f"Note: {note}", err=True)
     return known
+
+
+def name_or_default(name: str | None, domain: Domain, *, serves: bool) -> str:
+    """Return the name, or that of the default: AIM if the run ``serves`` a workload or purposes."""
+    return name or (AIM if serves else default_mechanism(domain)).name
 
 
 def build_mechanism(

@@ -15,6 +15,7 @@ from margrave.cli.mechanism import (
     Sectioned,
     build_mechanism,
     mechanism_options,
+    name_or_default,
     public_of,
     public_options,
 )
@@ -68,7 +69,7 @@ def plan_command(
     epsilon: float,
     delta: float,
     unit: str | None,
-    mechanism: str,
+    mechanism: str | None,
     workload: str | None,
     purposes: tuple[str, ...],
     public: str | None,
@@ -94,12 +95,14 @@ def plan_command(
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
+    serves = bool(wanted or purposes)
+    named = name_or_default(mechanism, schema.domain, serves=serves)
+    known = public_of(named, schema, public, attestation, public_columns, same_records)
     run = Run(
         schema=schema,
         budget=budget,
         unit=protected,
-        mechanism=build_mechanism(mechanism, wanted, parameters, known),
+        mechanism=build_mechanism(named, wanted, parameters, known),
         policy=policy,
         ledger=ledger,
         dataset=dataset,

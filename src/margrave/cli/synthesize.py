@@ -16,6 +16,7 @@ from margrave.cli.mechanism import (
     Sectioned,
     build_mechanism,
     mechanism_options,
+    name_or_default,
     public_of,
     public_options,
 )
@@ -125,7 +126,7 @@ def synthesize_command(
     epsilon: float,
     delta: float,
     unit: str | None,
-    mechanism: str,
+    mechanism: str | None,
     workload: str | None,
     purposes: tuple[str, ...],
     public: str | None,
@@ -181,8 +182,10 @@ def synthesize_command(
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
-    known = public_of(mechanism, schema, public, attestation, public_columns, same_records)
-    chosen = build_mechanism(mechanism, wanted, parameters, known)
+    serves = bool(wanted or purposes)
+    named = name_or_default(mechanism, schema.domain, serves=serves)
+    known = public_of(named, schema, public, attestation, public_columns, same_records)
+    chosen = build_mechanism(named, wanted, parameters, known)
     _check_rows_exist(chosen, output)
     run = Run(
         schema=schema,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from margrave.domain import Domain
 from margrave.mechanisms.aim import AIM
 from margrave.mechanisms.aim_mixture import AIMMixture
 from margrave.mechanisms.aim_pub import AIMPub
 from margrave.mechanisms.common import Mechanism, Progress
 from margrave.mechanisms.dual_query import DualQuery
 from margrave.mechanisms.fem import FEM
+from margrave.mechanisms.forests import Forests
 from margrave.mechanisms.gaussian import GaussianMechanism
 from margrave.mechanisms.gem import GEM, GEMPub
 from margrave.mechanisms.hdmm import HDMM
@@ -39,6 +41,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     for kind in (
         AIM,
         MST,
+        Forests,
         PrivMRF,
         PrivBayes,
         PrivSyn,
@@ -80,10 +83,18 @@ MECHANISM_CATALOG: Catalog[type[Mechanism]] = Catalog(
     "mechanism", MECHANISM_GROUP, MECHANISMS, _fault, "AIM()"
 )
 
+
+def default_mechanism(domain: Domain) -> type[Mechanism]:
+    """Return the default for a run without a workload or purposes: AIM, or Forests for wide tables."""
+    max_aim_columns = 40
+    return AIM if len(domain) <= max_aim_columns else Forests
+
+
 __all__ = [
     "AIM",
     "DualQuery",
     "FEM",
+    "Forests",
     "GEM",
     "HDMM",
     "AIMMixture",

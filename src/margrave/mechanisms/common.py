@@ -76,7 +76,7 @@ class SelectionLoad:
     Attributes:
         rounds: The number of rounds.
         queries: Single queries are the candidates, not whole marginals.
-        per_round: The number of selections in a round.
+        per_round: The number of selections in a round; 0 if nothing is selected privately.
         codes_tried: Codes of records tried to answer the selections; None if unknown.
     """
 

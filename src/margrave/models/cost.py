@@ -54,7 +54,8 @@ def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
     round_calibrations = 40
     final_calibrations = 450
     counts = 64 * load.cells / 2**20
-    mb = min(load.max_model_mb, counts, domain.cells() / CELLS_PER_MB)
+    model = min(load.max_model_mb * CELLS_PER_MB, domain.cells()) / CELLS_PER_MB
+    mb = min(model, counts)
     if not load.rounds:
         return Cost(mb=mb)
     largest = min(load.max_model_mb * CELLS_PER_MB, domain.cells())

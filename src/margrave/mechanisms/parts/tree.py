@@ -64,3 +64,26 @@ def connected_parts(domain: Domain, cliques: Collection[Clique]) -> dict[Attribu
         gone = {part[a] for a in clique}
         part.update({a: part[clique[0]] for a, p in part.items() if p in gone})
     return part
+
+
+def forest(
+    gains: Mapping[Clique, float], capacity: Capacity, measured: Collection[Clique]
+) -> list[Clique]:
+    """Return pairs of positive gain that form no cycle, the largest gains first.
+
+    Pairs that the capacity has no room for, beside what is measured, are left out.
+
+    **Privacy:** none spent; the gains are noisy answers.
+    """
+    ranked = sorted((r for r, gain in gains.items() if gain > 0), key=lambda r: -gains[r])
+    part = {a: a for a in capacity.domain}
+    selected: list[Clique] = []
+    for a, b in ranked:
+        if part[a] == part[b] or not capacity.up_to(
+            capacity.cells(), [(a, b)], [*measured, *selected]
+        ):
+            continue
+        selected.append((a, b))
+        gone, kept = part[a], part[b]
+        part.update({c: kept for c, p in part.items() if p == gone})
+    return selected

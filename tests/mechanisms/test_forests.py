@@ -1,0 +1,82 @@
+"""Forests: what is paid for what, which pairs are selected, and what the model explains already."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from margrave.accounting import AddRemoveRow, Budget
+from margrave.cli.mechanism import name_or_default
+from margrave.domain import Domain
+from margrave.mechanisms import Forests
+from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.tree import forest
+from margrave.models import GraphicalFit
+from margrave.planning import plan
+from margrave.privacy import SeededRandomness
+from margrave.release import Release
+from margrave.run import Run
+from margrave.schema import Schema
+from margrave.transcript import Measurement, ScoreMeasurement
+from tests.support.conformance import memory_table, run_on
+
+NAMES = ("a", "b", "c", "d")
+DOMAIN = Domain.of(dict.fromkeys(NAMES, 4))
+
+
+def made(mechanism: Forests, rho: float = 1.0, rows: int = 4000) -> Release:
+    """Release a chain a - b - c, and d independent of them."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(4, size=rows)
+    b = np.where(rng.random(rows) < 0.1, rng.integers(4, size=rows), a)
+    c = np.where(rng.random(rows) < 0.1, rng.integers(4, size=rows), b)
+    records = [*zip(*(x.tolist() for x in (a, b, c, rng.integers(4, size=rows))), strict=True)]
+    table = memory_table(dict.fromkeys(NAMES, 4), records)
+    return run_on(mechanism, table, AddRemoveRow(), Budget.zcdp(rho), SeededRandomness(1))
+
+
+def test_a_third_a_tenth_and_the_rest() -> None:
+    release = made(Forests())
+    debits = [debit.rho for debit in release.account.debits]
+    assert debits[0] == Fraction(1, 3)
+    assert debits[1] == Fraction(1, 10)
+    assert sum(debits) == 1
+    assert sum(isinstance(e, ScoreMeasurement) for e in release.transcript) == 1
+    assert not release.transcript.selections
+
+
+def test_a_forest_has_the_largest_gains_and_no_cycle() -> None:
+    gains = {("a", "b"): 5.0, ("b", "c"): 4.0, ("a", "c"): 3.0, ("c", "d"): -1.0, ("b", "d"): 0.5}
+    roomy = Capacity(GraphicalFit(), DOMAIN, 1.0)
+    assert forest(gains, roomy, [(a,) for a in NAMES]) == [("a", "b"), ("b", "c"), ("b", "d")]
+    pairs = Capacity(GraphicalFit(), DOMAIN, 8 * 24 / 2**20)  # one pair and two columns
+    assert forest(gains, pairs, [(a,) for a in NAMES]) == [("a", "b")]
+
+
+def test_a_pair_that_the_model_explains_is_not_measured() -> None:
+    release = made(Forests(forests=2))
+    measured = [e.clique for e in release.transcript if isinstance(e, Measurement)]
+    pairs = [r for r in measured if len(r) == 2]
+    assert {("a", "b"), ("b", "c")} <= set(pairs)  # a and c depend on each other by b alone
+    assert ("a", "c") not in pairs
+
+
+@pytest.mark.parametrize(
+    ("columns", "workload", "name"),
+    [(40, False, "aim"), (41, False, "forests"), (41, True, "aim")],
+)
+def test_the_default_by_width(columns: int, workload: bool, name: str) -> None:
+    domain = Domain.of({f"c{i}": 2 for i in range(columns)})
+    assert name_or_default(None, domain, serves=workload) == name
+    assert name_or_default("mst", domain, serves=workload) == "mst"
+    if not workload:
+        schema = Schema.coded(dict.fromkeys(domain, 2))
+        assert Run(schema=schema, budget=Budget.zcdp(1.0)).plan().mechanism == name
+
+
+def test_a_plan_of_more_cells_than_a_float_holds() -> None:
+    domain = Domain.of({f"c{i}": 20 for i in range(250)})
+    planned = plan(domain, Forests(), budget=Budget.zcdp(1.0), unit=AddRemoveRow())
+    assert planned.counted == 250 + 31_125
