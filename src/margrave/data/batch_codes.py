@@ -6,6 +6,7 @@ exceptions of its workers would print rows. It returns a number instead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Protocol
@@ -91,11 +92,31 @@ class Piece:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
+    """The totals of a consumer on some of the rows: numbers that add up, and distinct things with their counts."""
+
+    sums: IntArray
+    listed: pa.Table | None = None
+
+
 class Consumer(Protocol):
     """Totals of one kind: marginals, values of a raw column, checks."""
 
     def add(self, piece: Piece) -> None:
         """Add the rows that count."""
+        ...
+
+    def maker(self) -> Callable[[], Consumer]:
+        """Return a function that makes such a consumer without rows, elsewhere."""
+        ...
+
+    def found(self) -> Found:
+        """Return the totals so far."""
+        ...
+
+    def absorb(self, found: Found) -> None:
+        """Add the totals of another such consumer. Sums come once; what is listed comes in any number of parts."""
         ...
 
 
@@ -116,6 +137,20 @@ class Totals:
     def fingerprint(self) -> tuple[int, int, int]:
         """The number of rows and the sum of their hashes."""
         return self.rows, int(self.digest[0]), int(self.digest[1])
+
+    def found(self) -> list[Found]:
+        """Return its own totals, and those of each consumer."""
+        own = np.concatenate([[self.rows, self.counted], self.digest.view(np.int64)])
+        return [Found(own.astype(np.int64)), *(c.found() for c in self.consumers)]
+
+    def absorb(self, place: int, found: Found) -> None:
+        """Add the totals at a place of what another scan's ``found`` returned."""
+        if place:
+            self.consumers[place - 1].absorb(found)
+        else:
+            self.rows += int(found.sums[0])
+            self.counted += int(found.sums[1])
+            self.digest = self.digest + found.sums[2:].view(np.uint64)
 
     def add(self, piece: Piece, reading: Reading) -> None:
         """Add the rows of a piece."""

@@ -7,11 +7,14 @@ Equal rows are exchangeable: a scan keeps the first ones of each content, as man
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from margrave.data.batch_codes import BoundRows, Piece, Reading
+from margrave.data.batch_codes import BoundRows, Found, Piece, Reading
 from margrave.data.batch_scans import Scans
 from margrave.data.hash_counts import HashCounts
 from margrave.data.row_hash import Hashes, RowKey
@@ -49,6 +52,24 @@ class PersonRows:
         mine &= self._counts.of(piece.persons) > self._limit
         self.persons.append(piece.persons[mine, 0])
         self.rows.append(piece.hashes[mine])
+
+    def maker(self) -> Callable[[], PersonRows]:
+        """Return a function that makes one without rows."""
+        return partial(PersonRows, self._counts, self._limit, self._part, self._parts)
+
+    def found(self) -> Found:
+        """Return the hashes."""
+        rows = np.concatenate([np.empty((0, 2), dtype=np.uint64), *self.rows])
+        persons = np.concatenate([np.empty(0, dtype=np.uint64), *self.persons])
+        listed = pa.table({"person": persons, "first": rows[:, 0], "second": rows[:, 1]})
+        return Found(np.zeros(0, dtype=np.int64), listed)
+
+    def absorb(self, found: Found) -> None:
+        """Add the hashes of other rows."""
+        if found.listed is not None:
+            person, first, second = (c.to_numpy() for c in found.listed.columns)
+            self.persons.append(person)
+            self.rows.append(np.array([first, second]).T.copy())
 
 
 def _choose(found: PersonRows, limit: int, key: RowKey, kept: HashCounts) -> None:

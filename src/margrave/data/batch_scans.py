@@ -40,13 +40,10 @@ class Scans:
         person = reading.schema.person
         columns = [c.name for c in reading.schema.columns] + ([] if person is None else [person])
         totals = Totals(consumers)
-        for batch in self._open(columns):
-            for start in range(0, batch.num_rows, self.max_rows):
-                part = batch.slice(start, self.max_rows)
-                fault = encode_and_tally(part, reading, totals)
-                if fault is not BatchFault.NONE:
-                    sentence, remedy = fault_words(fault)
-                    raise DataError(sentence, remedy=remedy)
+        fault = self.scan(columns, reading, totals)
+        if fault is not BatchFault.NONE:
+            sentence, remedy = fault_words(fault)
+            raise DataError(sentence, remedy=remedy)
         if self._fingerprint is None:
             self._fingerprint = totals.fingerprint
         if totals.fingerprint != self._fingerprint:
@@ -56,3 +53,19 @@ class Scans:
                 " time.",
             )
         return totals
+
+    def scan(self, columns: Sequence[str], reading: Reading, totals: Totals) -> BatchFault:
+        """Add all rows to the totals."""
+        return tally_batches(self._open(columns), reading, totals, self.max_rows)
+
+
+def tally_batches(
+    batches: Iterator[pa.RecordBatch], reading: Reading, totals: Totals, max_rows: int
+) -> BatchFault:
+    """Add batches to the totals, so many rows at a time, up to the first fault."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, max_rows):
+            fault = encode_and_tally(batch.slice(start, max_rows), reading, totals)
+            if fault is not BatchFault.NONE:
+                return fault
+    return BatchFault.NONE

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn, final
 
 import numpy as np
 
 from margrave.data.batch_checks import Checks
-from margrave.data.batch_codes import Piece, Reading, Totals
+from margrave.data.batch_codes import Found, Piece, Reading, Totals
 from margrave.data.batch_persons import bound_rows
 from margrave.data.batch_scans import Open, Scans
 from margrave.data.persons import warn_of_persons
@@ -63,11 +64,16 @@ class BatchTable:
         Privacy:
             None spent. The table is true data, for the gate.
         """
-        scans, reading = Scans(open_batches), Reading(schema, RowKey(), named_only=total)
+        return BatchTable.over(Scans(open_batches), schema, total=total)
+
+    @staticmethod
+    def over(scans: Scans, schema: Schema, *, total: bool = False) -> BatchTable:
+        """Return the table of scans, after the first one. See ``read``."""
+        reading = Reading(schema, RowKey(), named_only=total)
         checks = Checks(schema, reading.key)
         totals = scans.run(reading, checks)
         if not total:
-            checks.found.require()
+            checks.found_rows.require()
             if (persons := checks.person_check()) is not None:
                 warn_of_persons(persons, schema.accepted)
         return BatchTable(scans, reading, checks, totals.counted)
@@ -97,7 +103,7 @@ class BatchTable:
             counted = self._checks.columns()
             if all(c in counted for c in wanted):
                 return {c: counted[c] for c in wanted}
-        marginals = _Marginals(Tally(self.domain, wanted))
+        marginals = _Marginals(self.domain, wanted)
         self._scan(marginals)
         return marginals.tally.counts()
 
@@ -193,12 +199,25 @@ class BatchTable:
 class _Marginals:
     """Counts of cliques."""
 
-    def __init__(self, tally: Tally) -> None:
-        self.tally = tally
+    def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
+        self._made_of = domain, cliques
+        self.tally = Tally(domain, cliques)
 
     def add(self, piece: Piece) -> None:
         """Add the rows of a piece."""
         self.tally.add(piece.codes)
+
+    def maker(self) -> Callable[[], _Marginals]:
+        """Return a function that makes one without rows."""
+        return partial(_Marginals, *self._made_of)
+
+    def found(self) -> Found:
+        """Return the counts."""
+        return Found(self.tally.cells())
+
+    def absorb(self, found: Found) -> None:
+        """Add the counts of other rows."""
+        self.tally.add_cells(found.sums)
 
 
 class _Records:
@@ -211,6 +230,18 @@ class _Records:
     def add(self, piece: Piece) -> None:
         """Add the rows of a piece."""
         self.digest = self.digest + _records_digest(self._key, piece.codes.values[self._columns])
+
+    def maker(self) -> Callable[[], _Records]:
+        """Return a function that makes one without rows."""
+        return partial(_Records, self._key, self._columns)
+
+    def found(self) -> Found:
+        """Return the digest."""
+        return Found(self.digest.view(np.int64))
+
+    def absorb(self, found: Found) -> None:
+        """Add the digest of other rows."""
+        self.digest = self.digest + found.sums.view(np.uint64)
 
 
 def _records_digest(key: RowKey, values: AnyArray) -> Hashes:

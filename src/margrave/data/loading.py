@@ -19,6 +19,7 @@ from margrave.data.persons import Persons, warn_of_persons
 from margrave.data.raw_columns import RawColumns
 from margrave.data.readers import File
 from margrave.data.row_hash import RowKey
+from margrave.data.spark_scans import SparkScans, is_spark
 from margrave.data.table import MemoryTable, Table
 from margrave.domain import Codes, code_dtype
 from margrave.error_sanitizer import hide_rows, reveal_table
@@ -72,6 +73,9 @@ def read_table(
             )
         return source
     schema.check_apart(source)
+    if is_spark(source):
+        match_columns(names_of(source), _wanted(schema), schema.ignore)
+        return BatchTable.over(SparkScans(source), schema, total=total)
     opened = open_source(source, _wanted(schema)) or source
     table = None if is_large(opened, schema) else _in_memory(opened, schema, total)
     return table or BatchTable.read(batches_of(opened, schema), schema, total=total)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from margrave.data.batch_codes import Piece
+from margrave.data.batch_codes import Found, Piece
 from margrave.schema.column_queries import ColumnQuery
 from margrave.types import AnyArray, FloatArray, IntArray
 
@@ -25,6 +28,25 @@ class TextCounts:
         texts, counts = piece.raw.value_counts(self._column)
         self._counts.update(dict(zip(texts.tolist(), counts[:-1].tolist(), strict=True)))
         self._missing += int(counts[-1])
+
+    def maker(self) -> Callable[[], TextCounts]:
+        """Return a function that makes one without rows."""
+        return partial(TextCounts, self._column)
+
+    def found(self) -> Found:
+        """Return the texts with their counts, and the number of missing values."""
+        texts = pa.array(self._counts, pa.large_string())
+        counts = pa.array(self._counts.values(), pa.int64())
+        return Found(np.array([self._missing]), pa.table({"text": texts, "count": counts}))
+
+    def absorb(self, found: Found) -> None:
+        """Add the counts of other rows."""
+        if len(found.sums):
+            self._missing += int(found.sums[0])
+        if found.listed is not None:
+            texts, counts = (found.listed[n].to_pylist() for n in ("text", "count"))
+            for text, count in zip(texts, counts, strict=True):
+                self._counts[text] += count
 
     def totals(self) -> tuple[AnyArray, IntArray]:
         """Return the texts, and their counts with that of missing values behind them."""
@@ -50,6 +72,27 @@ class PointCounts:
             return
         self._waiting.append(piece.raw.value_points(self._column))
         if sum(len(p) for p, _ in self._waiting) > max(len(self._points), 1 << 17):
+            self._merge()
+
+    def maker(self) -> Callable[[], PointCounts]:
+        """Return a function that makes one without rows."""
+        return partial(PointCounts, self._column)
+
+    def found(self) -> Found:
+        """Return the points with their counts, and 1 if there are too many."""
+        self._merge()
+        if self._points is None:
+            return Found(np.array([1]))
+        return Found(np.array([0]), pa.table({"point": self._points, "count": self._counts}))
+
+    def absorb(self, found: Found) -> None:
+        """Add the counts of other rows."""
+        if len(found.sums) and found.sums[0]:
+            self._points = None
+        elif found.listed is not None and self._points is not None:
+            self._waiting.append(
+                (found.listed["point"].to_numpy(), found.listed["count"].to_numpy())
+            )
             self._merge()
 
     def totals(self) -> tuple[FloatArray, IntArray] | None:
@@ -80,3 +123,15 @@ class QueryCounts:
     def add(self, piece: Piece) -> None:
         """Add the rows of a piece."""
         self.answer += self._query.tally(piece.raw.points[self._column])
+
+    def maker(self) -> Callable[[], QueryCounts]:
+        """Return a function that makes one without rows."""
+        return partial(QueryCounts, self._column, self._query)
+
+    def found(self) -> Found:
+        """Return the answer."""
+        return Found(self.answer)
+
+    def absorb(self, found: Found) -> None:
+        """Add the answer on other rows."""
+        self.answer += found.sums

@@ -62,6 +62,19 @@ class Tally:
         else:
             _tally_threads(codes, self._counts)
 
+    def cells(self) -> IntArray:
+        """Return the counts of the maximal cliques as one vector."""
+        return np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(c.ravel() for c in self._counts.values())]
+        )
+
+    def add_cells(self, cells: IntArray) -> None:
+        """Add the ``cells`` of another tally of the same cliques."""
+        start = 0
+        for counts in self._counts.values():
+            counts += cells[start : start + counts.size].reshape(counts.shape)
+            start += counts.size
+
     def counts(self) -> dict[Clique, IntArray]:
         """Return the counts of all cliques so far."""
         smaller = [c for c in self._wanted if c not in self._counts]

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
+
+import numpy as np
 
 from margrave.domain import Codes
 from margrave.errors import DataError
@@ -20,6 +22,7 @@ from margrave.schema.person_check import PersonCheck
 from margrave.schema.toml_text import string
 from margrave.schema.validators import POLICIES
 from margrave.structural_zeros import StructuralZeros, violating
+from margrave.types import IntArray
 
 LOOK = "LOOK AT THIS FIRST."
 PUBLIC_TABLE = "The public table"
@@ -282,6 +285,25 @@ class Preflight:
             self.nameless + other.nameless,
             constraints,
             accepted=self.accepted,
+        )
+
+    def numbers(self) -> IntArray:
+        """Return its counts as a vector, without persons and causes."""
+        of_columns = [n for c in self.columns for n in (c.empty, c.outside, c.unreadable, c.rows)]
+        found = [self.rows, self.nameless, *of_columns, *(c.rows for c in self.constraints)]
+        return np.array(found, dtype=np.int64)
+
+    def plus(self, numbers: IntArray) -> Preflight:
+        """Return the sum with the ``numbers`` of other rows."""
+        rows, nameless, *rest = map(int, numbers)
+        of_columns = zip(*(iter(rest[: 4 * len(self.columns)]),) * 4, strict=True)
+        columns = tuple(
+            replace(c, empty=e, outside=o, unreadable=u, rows=r, causes={}, has="")
+            for c, (e, o, u, r) in zip(self.columns, of_columns, strict=True)
+        )
+        violated = zip(self.constraints, rest[4 * len(self.columns) :], strict=True)
+        return self + Preflight(
+            rows, columns, nameless, tuple(replace(c, rows=n) for c, n in violated)
         )
 
     @property
