@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo docs test check fast slow one trust trust-page bench adaptive public transport leaderboard clean
+.PHONY: help demo docs dist test check fast slow one trust trust-page bench adaptive public transport leaderboard clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/research/jam.md (hours; MINUTES=30 for part)"
 	@echo "make transport  PrivPGD and others on its paper's tables, into docs/research/transport.md (hours; MINUTES=30 for part)"
 	@echo "make docs    the documentation as a site, into site/; fails at a broken link"
+	@echo "make dist    wheel and source distribution, into dist/; fails if a file in them is missing or too many"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -79,6 +80,12 @@ docs: $(VENV)/.ready-docs
 	done
 	$(BIN)/zensical build --clean --strict
 
+dist: $(VENV)/.ready-dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.support.distributions dist
+
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
@@ -101,4 +108,4 @@ $(VENV)/.made:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-output site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo-output dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -276,7 +276,8 @@ def test_a_stated_half_width_is_that_of_simulated_means() -> None:
     assert stated.half_width == pytest.approx(1.96 * np.std(errors), rel=0.1)
 
 
-def test_a_planned_half_width_is_within_half_of_that_of_a_release() -> None:
+@pytest.mark.slow
+def test_a_planned_half_width_is_within_half_of_those_of_releases() -> None:
     """Rows that are spread evenly, and a regression that is named before the run."""
     rows, formula = 8000, "price ~ area + C(kind)"
     rng = np.random.default_rng(3)
@@ -285,15 +286,17 @@ def test_a_planned_half_width_is_within_half_of_that_of_a_release() -> None:
         "kind": rng.choice(["flat", "house", "hut"], rows),
     })  # fmt: skip
     schema, given = margrave.Schema.from_toml(SCHEMA), {"epsilon": 0.5, "delta": 1e-9}
-    release = margrave.synthesize(table, schema, purposes=[f"ols {formula}"], seed=1, **given)
-    found = analyze(release, OLS(formula), m=25, seed=2)
-    ends = [found[n].conf_int() for n in found.names if n.startswith("C(kind)")]
-    widest = max(high - low for low, high in ends) / 2 / float(np.std(table["price"].to_numpy()))
     run = Run(schema=schema, budget=Budget.approx(**given), unit=AddRemoveRow(), mechanism=AIM(),
               purposes=(f"ols {formula}",))  # fmt: skip
     (planned,) = run.plan(rows).purposes
+    widest = []
+    for _ in range(7):  # one release is off by up to a factor of two, by its noise
+        found = analyze(run.synthesize(table), OLS(formula), m=25, seed=2)
+        ends = [found[n].conf_int() for n in found.names if n.startswith("C(kind)")]
+        widest.append(max(high - low for low, high in ends) / 2)
+    typical = float(np.median(widest) / np.std(table["price"].to_numpy()))
     assert planned.groups == 3
-    assert widest / 1.5 < planned.half_width < widest * 1.5
+    assert typical / 1.5 < planned.half_width < typical * 1.5
 
 
 def test_the_command_line_takes_purposes(

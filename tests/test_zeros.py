@@ -365,7 +365,16 @@ def roomy(case: str) -> Any:
     return mechanism if limit is None else replace(mechanism, max_model_mb=max(limit, least))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c not in NO_RECORDS and keeps_zeros(c)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            c, marks=[pytest.mark.slow] * (" " in c and ("particles" in c or "privpgd" in c))
+        )
+        for c in CASES
+        if c not in NO_RECORDS and keeps_zeros(c)
+    ],
+)
 def test_no_mechanism_gives_a_row_that_violates_a_constraint(case: str, tmp_path: Path) -> None:
     for seed, rho in ((0, 1), (1, 30)):
         table = MemoryTable(SCHEMA, some_codes(SCHEMA, 300, seed))

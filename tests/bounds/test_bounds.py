@@ -210,6 +210,7 @@ def test_rows_that_violate_a_constraint_are_in_the_bounds() -> None:
     assert far <= (found.records or 0) < 1.1 * far
 
 
+@pytest.mark.slow
 def test_what_a_unit_of_persons_leaves_out_is_told() -> None:
     table = memory_table({"a": 2, "b": 2}, [(1, 1)] * 400, persons=np.zeros(400, dtype=np.int64))
     made = run_on(AIM(), table, AddRemovePerson(2), Budget.zcdp(10), SeededRandomness(1))
@@ -575,12 +576,12 @@ def test_bounds_hold_on_releases(mechanism: Any, unit: Any) -> None:
 def test_what_is_remembered_is_what_choices_were_scored_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from margrave.mechanisms import aim
+    from margrave.mechanisms.parts import choice
 
     scored: list[Any] = []
-    original = aim.MarginalGap
+    original = choice.MarginalGap
     monkeypatch.setattr(
-        aim, "MarginalGap", lambda e, **more: scored.append(e) or original(e, **more)
+        choice, "MarginalGap", lambda e, *more: scored.append(e) or original(e, *more)
     )
     made = made_by(AIM(rounds=8), 2.0, 4)
     supported = set(closure(made.transcript.cliques))

@@ -223,7 +223,7 @@ def test_no_number_is_cut_in_any_terminal(
         assert at.split()[-len(COLUMNS) + len(lacking) :] == [
             v for c, v in cells.items() if c not in lacking
         ]
-    name = "".join(" ".join(line[:12] for line in lines[1:]).split())
+    name = "".join(" ".join(line[:14] for line in lines[1:]).split())
     assert width >= 80 or name.startswith("acoefficientofsomelength")
 
 

@@ -14,7 +14,7 @@ from margrave.mechanisms import Forests
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.tree import forest
 from margrave.models import GraphicalFit
-from margrave.planning import plan
+from margrave.planning import plan_of
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
 from margrave.run import Run
@@ -78,5 +78,5 @@ def test_the_default_by_width(columns: int, workload: bool, name: str) -> None:
 
 def test_a_plan_of_more_cells_than_a_float_holds() -> None:
     domain = Domain.of({f"c{i}": 20 for i in range(250)})
-    planned = plan(domain, Forests(), budget=Budget.zcdp(1.0), unit=AddRemoveRow())
+    planned = plan_of(domain, Forests(), budget=Budget.zcdp(1.0), unit=AddRemoveRow())
     assert planned.counted == 250 + 31_125

@@ -264,7 +264,10 @@ QUICK: dict[str, Callable[[], Fit]] = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n in ("generator", "relaxed"))) for n in FITS],
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * (n in ("generator", "relaxed", "annealed")))
+        for n in FITS
+    ],
 )
 def test_every_fit_passes(name: str) -> None:
     check_fit(QUICK.get(name, FITS[name])())

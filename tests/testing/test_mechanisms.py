@@ -45,26 +45,32 @@ def test_every_mechanism_is_here_in_every_check() -> None:
 
 
 def one_unit_of_variants(checks: dict[str, Check]) -> list[Any]:
-    """The names of checks; of a mechanism's other cases than its first, three units of four are slow."""
-    quick = ("add or remove one row",)
+    """The names of checks: two units of a mechanism's first case, and one of each other case; the others are slow."""
+    first = ("add or remove one row", "replace one person of at most 3 rows")
     return [
         pytest.param(
             name,
             marks=[pytest.mark.slow]
-            * (" " in name.split(",")[0] and not any(q in name for q in quick)),
+            * (not name.endswith(first[:1] if " " in name.split(",")[0] else first)),
         )
         for name in checks
     ]
 
 
 def some_tables_of_variants(checks: dict[str, Check]) -> list[Any]:
-    """The names of checks; of a mechanism's other cases than its first, most tables are slow."""
-    quick = ("table: empty", "table: a wide column")
+    """The names of checks; of a mechanism's other cases than its first, most tables are slow.
+
+    Budgets are those of ``one_unit_of_variants``.
+    """
+    units = {p.values[0] for p in one_unit_of_variants(checks) if p.marks}
     return [
         pytest.param(
             name,
             marks=[pytest.mark.slow]
-            * (" " in name.split(",")[0] and "table: " in name and not name.endswith(quick)),
+            * (
+                (" " in name.split(",")[0] and "table: " in name and not name.endswith("empty"))
+                or (", budgets, " in name and name in units)
+            ),
         )
         for name in checks
     ]

@@ -33,6 +33,7 @@ from tests.support.conformance import (
     ALONE,
     CASES,
     NO_RECORDS,
+    QUICK,
     SIZES,
     measures,
     memory_table,
@@ -327,7 +328,13 @@ def test_nothing_of_the_table_is_alive_after_a_release() -> None:
 
     before = {id(v) for v in secrets_alive(known)}
     releases = [
-        margrave.synthesize(frame, schema, epsilon=1.0, delta=1e-9, mechanism=MECHANISMS[name]())
+        margrave.synthesize(
+            frame,
+            schema,
+            epsilon=1.0,
+            delta=1e-9,
+            mechanism=MECHANISMS[name](**QUICK.get(name, {})),
+        )
         for name in ALONE
     ]
     assert [v for v in secrets_alive(known) if id(v) not in before] == []

@@ -18,7 +18,7 @@ GAP = 2
 def show_estimates(out: Console, estimates: Sequence[Estimate], level: float) -> None:
     """Print one row for each estimate, and a legend of the columns."""
     # Characters of a name in a line, at least.
-    min_name_width = 12
+    min_name_width = 14
     names = [e.label for e in estimates]
     cells = [cells_of(e, level) for e in estimates]
     widths = {c: max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(COLUMNS)}

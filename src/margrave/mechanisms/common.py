@@ -160,6 +160,8 @@ class Mechanism(ABC):
 
         Of several it is the one with the fewest open parameters.
         """
+        if not type(self).__module__.startswith("margrave.mechanisms."):
+            return None  # of another distribution, whatever its name
         forms = [f for f in PUBLISHED_FORMS.get(self.name, ()) if self._has_form(f)]
         return min(forms, key=lambda form: len(form.open_parameters), default=None)
 
