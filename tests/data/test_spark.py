@@ -75,8 +75,8 @@ def test_a_table_and_a_draft_of_it(spark: Any) -> None:
     assert read_table(frame, SCHEMA).rows() == 2
     drafted = draft_schema(frame.union(frame))
     assert [(c.name, c.kind, c.missing) for c in drafted.columns] == [
-        ("town", "categorical", True), ("age", "integer", False), ("seen", "timestamp", False),
-        ("day", "timestamp", False),
+        ("town", "categorical", True), ("age", "integer", True), ("seen", "timestamp", True),
+        ("day", "timestamp", True),
     ]  # fmt: skip
     assert read_table(frame.where("age < 0"), SCHEMA).rows() == 0
 

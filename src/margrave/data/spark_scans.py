@@ -18,7 +18,7 @@ from margrave.data.batch_scans import Scans, tally_batches
 from margrave.data.persons import person_names
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import DataError, InputError
-from margrave.frames import columns_of
+from margrave.frames import columns_of, run_engine
 from margrave.types import IntArray
 
 #: Turns the batches of a partition into others.
@@ -46,7 +46,7 @@ class SparkScans(Scans):
     @hide_rows
     def scan(self, columns: Sequence[str], reading: Reading, totals: Totals) -> BatchFault:
         """Add all rows to the totals, which Spark counts where they are."""
-        rows = self._rows(columns)
+        rows = run_engine(lambda: self._rows(columns), self._frame)
         if reading.bound is not None:
             rows = _by_person(rows, reading)
         makers = [consumer.maker() for consumer in totals.consumers]
