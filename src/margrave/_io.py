@@ -92,7 +92,7 @@ def path_of(table: Any) -> Path | None:
 
 
 def files_of(table: Any) -> tuple[Path, ...]:
-    """Return the files that a table is read from: one, those of a folder or a pattern, or a DuckDB database.
+    """Return the files that a table is read from: one, those of a folder or a pattern, a database or a workbook.
 
     A frame has none, nor has a pattern that no file matches.
 
@@ -102,7 +102,7 @@ def files_of(table: Any) -> tuple[Path, ...]:
     path = path_of(table)
     if path is None:
         return ()
-    if (address := database_of(table)) is not None:
+    if (address := part_of(table)) is not None:
         return (Path(address[0]),)
     if os.path.isdir(path):
         return tuple(sorted(p for p in path.iterdir() if not p.name.startswith((".", "_"))))
@@ -119,6 +119,22 @@ def database_of(table: Any) -> tuple[str, str] | None:
     """
     found = re.fullmatch(r"duckdb:(.+)\?table=([^&]+)", table) if isinstance(table, str) else None
     return None if found is None else (found[1], unquote(found[2]))
+
+
+def sheet_of(table: Any) -> tuple[str, str] | None:
+    """Return the file and the sheet of an address in a workbook; None for anything else.
+
+    >>> sheet_of("visits.xlsx?sheet=May%202020"), sheet_of("visits.xlsx")
+    (('visits.xlsx', 'May 2020'), None)
+    """
+    pattern = r"(?i)(.+\.(?:xls[xmb]?|ods))\?sheet=([^&]+)"
+    found = re.fullmatch(pattern, table) if isinstance(table, str) else None
+    return None if found is None else (found[1], unquote(found[2]))
+
+
+def part_of(table: Any) -> tuple[str, str] | None:
+    """Return the file and the table or sheet of an address; None for anything else."""
+    return database_of(table) or sheet_of(table)
 
 
 def is_part_of(path: str | PathLike[str], table: Any) -> bool:

@@ -51,7 +51,7 @@ def synthesize(
     All arguments are checked before the first question to the rows.
 
     Args:
-        table: A path, folder or pattern of CSV or Parquet files, ``duckdb:FILE?table=NAME``, a data frame, a ``Table``,
+        table: A path, folder or pattern of files, ``duckdb:FILE?table=NAME``, a data frame, a ``Table``,
             a ``margrave.data.StreamSource``, or a ``margrave.data.TableSource``, which names a table that a class of
             another distribution opens.
         schema: The confirmed schema, or its file.
@@ -187,7 +187,7 @@ def read_public(
     columns: Sequence[str] | None = None,
     same_records: bool = False,
 ) -> PublicTable:
-    """Return a public table for mechanisms that take one, from a path to CSV or Parquet or a data
+    """Return a public table for mechanisms that take one, from a path to a file or a data
     frame.
 
     It is encoded by the private table's schema, with the same policies for values outside it; the

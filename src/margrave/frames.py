@@ -192,5 +192,5 @@ def _no_table(frame: Any) -> DataError:
     return DataError(
         f"This is not a table that can be read: its type is {type(frame).__name__}.",
         remedy=remedy
-        or "Give a path to a CSV or Parquet file, or a frame of pandas, Polars, PyArrow, DuckDB or Spark.",
+        or "Give a path to a file, or a frame of pandas, Polars, PyArrow, DuckDB or Spark.",
     )

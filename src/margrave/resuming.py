@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from margrave._io import database_of, files_of, path_of
+from margrave._io import files_of, part_of, path_of
 from margrave.data import TableSource
 from margrave.error_sanitizer import reveal_table
 from margrave.errors import LedgerError
@@ -54,8 +54,8 @@ def _place(table: Any) -> str | None:
         return f"{given.kind}:{given.location}"
     if path is None:
         return None
-    database = database_of(table)
-    places = [*map(os.path.realpath, files_of(table)), *([] if database is None else database[1:])]
+    part = part_of(table)
+    places = [*map(os.path.realpath, files_of(table)), *([] if part is None else part[1:])]
     return "\n".join(places)
 
 

@@ -177,7 +177,7 @@ class Run:
         """Return a release of a sensitive table.
 
         Args:
-            table: A path, folder or pattern of CSV or Parquet files, the address of a table in a DuckDB database, a
+            table: A path, folder or pattern of files, the address of a table in a DuckDB database, a
                 data frame, a ``StreamSource``, any ``Table`` with this run's schema, or the ``TableSource`` of one.
             progress: Callback ``(stage, fraction)``; both depend on public values only. By default a
                 bar in a terminal or a notebook; False for none.

@@ -113,6 +113,7 @@ def test_a_file_that_is_no_parquet(refused: Callable[..., str], here: Path) -> N
 
 
 def test_a_file_of_an_unknown_kind(refused: Callable[..., str], here: Path) -> None:
+    pytest.importorskip("fastexcel", reason="fastexcel is not installed")
     (here / "table.xlsx").write_bytes(b"PK")
     assert "table.xlsx" in refused(4, table="table.xlsx")
 

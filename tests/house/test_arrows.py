@@ -93,6 +93,7 @@ LIBRARIES = {
     "threadpoolctl": {"models"},
     "pyspark": {"data"},
     "pyreadstat": {"codebooks"},
+    "fastexcel": {"data"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.
 # A release calls the report and the comparison of higher layers, and passes what its caller gave.

@@ -35,6 +35,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "Compare real and synthetic rows. The result is not private."),
     "report": ("report", "Write a release's report as one HTML page."),
     "numbers": ("numbers", "Show means, quantiles and shares of a release with their intervals."),
+    "marginals": ("marginals", "Write the noisy marginals of a release, as they were measured."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
     "analyze": (
         "analyze",

@@ -46,7 +46,7 @@ from margrave.release.conditions import widened
     "--complete",
     metavar="FILE",
     default=None,
-    help="Public rows to complete: CSV or Parquet, some columns.",
+    help="Public rows to complete: a table with some of the columns.",
 )
 @click.option(
     "--attestation",

@@ -19,6 +19,7 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.schema_forms import export_command, grammar_command, import_command
 from margrave.cli.terminal import echo
+from margrave.codebooks import has_labels
 from margrave.errors import DataError
 from margrave.profiling import (
     check_table,
@@ -100,6 +101,11 @@ def draft_command(
             echo("Replace the keys that read lists by what is public, or by learn = true.")
     if not read and not as_json:
         echo(taken_as_public(drafted), err=True)
+    if has_labels(file):
+        echo(
+            f"{file} may hold labels of its columns and values: margrave schema import {file} reads them, and no row.",
+            err=True,
+        )
 
 
 @schema_command.command("of")

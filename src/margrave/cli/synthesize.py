@@ -64,7 +64,7 @@ from margrave.schema import Schema
     "--source",
     type=CatalogName(TABLE_CATALOG),
     default=None,
-    help="The kind of table that opens FILE, of another distribution, unless FILE is CSV or Parquet.",
+    help="The kind of table that opens FILE, of another distribution, unless FILE is a file.",
 )
 @schema_or_draft_options
 @budget_options
@@ -152,8 +152,8 @@ def synthesize_command(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Make a private synthetic copy of FILE: CSV or Parquet, a folder or pattern of such files, or
-    duckdb:FILE?table=NAME. Spends what epsilon and delta allow, once.
+    """Make a private synthetic copy of FILE: CSV, Parquet, Arrow, JSON Lines, a workbook, Stata, SPSS or SAS, a folder
+    or pattern of such files, WORKBOOK?sheet=NAME, or duckdb:FILE?table=NAME. Spends what epsilon and delta allow, once.
 
     With a ledger, several runs can never exceed the data set's cap together. Answers are kept in a journal until all
     outputs are written: a run that was interrupted or failed goes on from it with --resume and all else as it was, and
@@ -237,7 +237,7 @@ def _schema_of(
         return load_schema(path, table=None if sealed else file)
     if sealed or isinstance(table, TableSource):
         raise InputError(
-            "A draft is made from a CSV or Parquet file, by the custodian.",
+            "A draft is made from a file, by the custodian.",
             remedy="Give --schema instead of --accept-draft.",
         )
     drafted = draft_schema(file)

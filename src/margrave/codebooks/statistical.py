@@ -1,8 +1,9 @@
-"""The labels in files of Stata, SPSS and SAS. Their rows are not read."""
+"""The labels in files of Stata, SPSS and SAS, without their rows, and the library that reads such files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ def reader_of(path: Path) -> str | None:
         ".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por",
         ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport",
     }.get(path.suffix.lower())  # fmt: skip
+
+
+def has_labels(path: str | Path) -> bool:
+    """Return True if a file may hold labels of its columns and values, by its ending."""
+    return reader_of(Path(path)) is not None
 
 
 def library() -> Any:
@@ -34,6 +40,18 @@ def library() -> Any:
     return pyreadstat
 
 
+def read_function(path: Path) -> Callable[..., Any]:
+    """Return the function that reads a file into columns and metadata; it takes the options of pyreadstat.
+
+    Raises:
+        InputError: The library that reads it is not installed.
+    """
+    # Otherwise, SPSS's user-missing codes become null, and are not among the metadata.
+    asked = {"user_missing": True} if path.suffix.lower() in (".sav", ".zsav") else {}
+    read = getattr(library(), reader_of(path) or "")
+    return partial(read, str(path), output_format="dict", **asked)
+
+
 def read_labels(path: Path) -> list[Variable]:
     """Return the variables of a file of Stata, SPSS or SAS, from its labels alone.
 
@@ -41,12 +59,10 @@ def read_labels(path: Path) -> list[Variable]:
         DataError: The file cannot be read.
         InputError: The library that reads it is not installed.
     """
-    read = getattr(library(), reader_of(path) or "")
+    read = read_function(path)
     failed, meta = False, None
-    # Without it, SPSS's user-missing codes are not among the metadata.
-    asked = {"user_missing": True} if path.suffix.lower() in (".sav", ".zsav") else {}
     try:
-        _, meta = read(str(path), metadataonly=True, output_format="dict", **asked)
+        _, meta = read(metadataonly=True)
     except Exception:  # the library's own, which may quote the file
         failed = True
     if failed or meta is None:

@@ -11,8 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from margrave._io import database_of, files_of
+from margrave._io import database_of, files_of, sheet_of
 from margrave.data import duckdb_reader
+from margrave.data.formats import FormattedFile
 from margrave.data.readers import File, open_file
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import DataError, InputError
@@ -100,7 +101,7 @@ def _stream(opened: Any) -> Iterator[pa.RecordBatch]:
 class Files:
     """Several files of the same columns, read one after another."""
 
-    files: tuple[File, ...]
+    files: tuple[File | FormattedFile, ...]
 
     @property
     def columns(self) -> Sequence[str]:
@@ -162,7 +163,7 @@ def open_source(source: Any, expected: Sequence[str] = ()) -> BatchSource | None
 
     ``expected`` column names decide the separator of an ambiguous CSV header.
     """
-    if isinstance(source, File | Files | DatabaseTable | Query | StreamSource):
+    if isinstance(source, File | FormattedFile | Files | DatabaseTable | Query | StreamSource):
         return source
     if isinstance(source, str | PathLike):
         database = database_of(source)
@@ -176,12 +177,14 @@ def open_source(source: Any, expected: Sequence[str] = ()) -> BatchSource | None
 
 def _paths(source: str | PathLike[str], expected: Sequence[str]) -> BatchSource:
     path, files = Path(source), files_of(source)
+    if (sheet := sheet_of(source)) is not None:
+        return open_file(sheet[0], expected, sheet[1])
     if files == (path,):
         return open_file(path, expected)
     if not files:
         raise DataError(
             f"{path} is a folder without files." if path.is_dir() else f"No file matches {path}.",
-            remedy="Name a CSV or Parquet file, a folder of such files, or a pattern such as 'data/*.parquet'.",
+            remedy="Name a file, a folder of files, or a pattern such as 'data/*.parquet'.",
         )
     if any(map(os.path.isdir, files)):
         raise DataError(

@@ -43,7 +43,7 @@ from margrave.types import FloatArray, IntArray
 def read_table(
     source: Any, schema: Schema | str | Path, *, total: bool = False
 ) -> MemoryTable | BatchTable:
-    """Return the table of CSV or Parquet files (a path, a folder or a pattern), of a DuckDB database
+    """Return the table of files (a path, a folder or a pattern), of a DuckDB database
     (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow or DuckDB. The
     schema may be a file too.
 
@@ -248,7 +248,7 @@ def _some(
 
 @hide_rows
 def read_synthetic(source: Any, schema: Schema) -> MemoryTable:
-    """Return a table that margrave wrote for this schema: a path to CSV or Parquet, or a frame.
+    """Return a table that margrave wrote for this schema: a path to a file, or a frame.
 
     It has no person ID column, and its dates are in ISO 8601 or the ``format`` of the real table's.
 

@@ -1,4 +1,4 @@
-"""CSV and Parquet files, read strictly: what is not clean is an error that shows none of it.
+"""Files, read strictly: what is not clean is an error that shows none of it. CSV and Parquet are read here.
 
 Every CSV column is read as text: no type, separator or header is guessed from rows. DuckDB's own messages quote rows,
 so none is passed on.
@@ -20,6 +20,7 @@ import pyarrow as pa
 from margrave.data import duckdb_reader
 from margrave.data.csv_records import count_records
 from margrave.data.duckdb_reader import MemoryLimitError
+from margrave.data.formats import FormattedFile, open_format
 from margrave.errors import DataError
 
 DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
@@ -80,9 +81,11 @@ class File:
         return records.rows(len(self.columns))
 
 
-def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File:
+def open_file(
+    source: str | PathLike[str], expected: Sequence[str] = (), sheet: str | None = None
+) -> File | FormattedFile:
     """Return a file by its path. ``expected`` column names decide the separator of an ambiguous CSV
-    header.
+    header; ``sheet`` names a sheet of a workbook.
     """
     path = Path(source)
     try:
@@ -103,6 +106,10 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
         raise DataError("The path of the table is not a path.") from None
     if magic[:4] == b"PAR1":
         return _parquet(path)
+    formatted = open_format(path, magic, sheet)
+    if formatted is not None:
+        _named(path, formatted.columns, "Rename one of the two.")
+        return formatted
     foreign = _foreign(path, magic)
     if foreign is not None:
         raise foreign
@@ -110,9 +117,7 @@ def open_file(source: str | PathLike[str], expected: Sequence[str] = ()) -> File
 
 
 def _foreign(path: Path, magic: bytes) -> DataError | None:
-    ole = b"\xd0\xcf\x11\xe0"
     utf_16 = (b"\xff\xfe", b"\xfe\xff")
-    workbooks = (".xlsx", ".xlsm", ".xlsb", ".ods")
     packers = {
         b"\x28\xb5\x2f\xfd": "zstd",
         b"\xfd7zXZ": "xz",
@@ -135,15 +140,8 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
             remedy="In DuckDB: COPY (SELECT * FROM sqlite_scan('file', 'name')) TO 'name.parquet'."
             ' In Python: pandas.read_sql("SELECT * FROM name", sqlite3.connect(file)) is one.',
         )
-    workbook = path.suffix.lower() in workbooks or b"[Content_Types].xml" in magic
-    if magic[:4] == ole or (magic[:2] == b"PK" and workbook):
-        return DataError(
-            f"{path} is a workbook of a spreadsheet, and no CSV or Parquet file.", remedy=EXCEL
-        )
     if magic[:2] == b"PK":
-        return DataError(
-            f"{path} is a zip archive.", remedy="Unpack it, and name the CSV or Parquet file in it."
-        )
+        return DataError(f"{path} is a zip archive.", remedy="Unpack it, and name the file in it.")
     packer = next((name for start, name in packers.items() if magic.startswith(start)), None)
     if packer is not None:
         return DataError(

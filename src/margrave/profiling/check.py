@@ -39,7 +39,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     """Return the number of values that ``read_table`` would refuse or change. For the custodian only.
 
     Args:
-        source: A path to a CSV or Parquet file, or a frame.
+        source: A path to a file, or a frame.
         schema: The schema, or its file. It may be a draft.
 
     Privacy:

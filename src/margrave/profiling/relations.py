@@ -66,7 +66,7 @@ def constraint_questions(source: Any, schema: Schema) -> tuple[ConstraintQuestio
     A relation is worth a question if many rows would contradict it by chance.
 
     Args:
-        source: A path to a CSV or Parquet file, or a frame.
+        source: A path to a file, or a frame.
         schema: A draft for it.
 
     Returns:

@@ -4,6 +4,7 @@ loss.
 
 from margrave.release.conditional import Conditional
 from margrave.release.draws import Draws
+from margrave.release.measurement_tables import measurement_table, measurement_tables
 from margrave.release.number import ColumnNumber
 from margrave.release.opening import verify
 from margrave.release.release import Release
@@ -15,5 +16,7 @@ __all__ = [
     "Draws",
     "Release",
     "Verification",
+    "measurement_table",
+    "measurement_tables",
     "verify",
 ]
