@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from margrave.data import BatchTable, MemoryTable, Table, categories_in_rows
 from margrave.errors import DataError, InputError
@@ -41,11 +41,11 @@ def check_rows(source: Table, mechanism: Mechanism) -> None:
             )
 
 
-def compare_categories(source: Table, on_custodian: Tell | None) -> None:
-    """Report to the custodian the columns whose listed categories all occur in the rows."""
+def compare_categories(source: Table, accepted: Collection[str], on_custodian: Tell | None) -> None:
+    """Report to the custodian the columns whose listed categories all occur in the rows, but for accepted alarms."""
     if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
         return
-    if sentence := categories_in_rows(source):
+    if sentence := categories_in_rows(source, accepted):
         on_custodian(sentence)
 
 

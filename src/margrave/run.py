@@ -214,7 +214,7 @@ class Run:
         source = self._read(table)
         if not self._sealed:
             check_rows(source, self._mechanism)
-            compare_categories(source, on_custodian)
+            compare_categories(source, self.schema.accepted, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
         name_constraints_left_out(self.schema, release.schema, on_custodian)

@@ -550,7 +550,11 @@ def kept(path: Path) -> int:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(c, marks=[pytest.mark.slow] * (c in ("privpgd", "private-gsd")))
+        pytest.param(
+            c,
+            marks=[pytest.mark.slow]
+            * (c in ("privpgd", "private-gsd", "aim", "rap-plus", "gem-pub", "aim-mixture")),
+        )
         for c in CASES
         if c in MECHANISMS or c == "aim uneven"
     ],

@@ -172,8 +172,14 @@ def tried(name: str, form: str, fit: Fit) -> Release | MargraveError:
         return error
 
 
+#: Fits that compile a program for every model.
+TRAINED = ("generator", "relaxed", "annealed")
+
+
 @pytest.mark.parametrize(("name", "form"), RUNS)
-@pytest.mark.parametrize("fit", BUILT_IN)
+@pytest.mark.parametrize(
+    "fit", [pytest.param(f, marks=[pytest.mark.slow] * (f in TRAINED)) for f in BUILT_IN]
+)
 def test_no_mechanism_spends_for_a_fit_that_then_fails(name: str, form: str, fit: str) -> None:
     tried(name, form, BUILT_IN[fit])
 

@@ -319,7 +319,7 @@ SETTINGS = settings(
 )  # fmt: skip
 
 
-@settings(SETTINGS, max_examples=40)
+@settings(SETTINGS, max_examples=20)
 @example(given=replace(PLAIN, labels=tuple(f"</style><script>{i}" for i in range(24))))
 @example(
     given=replace(

@@ -173,7 +173,13 @@ def test_rows_are_drawn_where_the_noise_hides_their_number(
     ok(capsys, "evaluate", "table.csv", "r.margrave", "-s", "schema.toml")
 
 
-@pytest.mark.parametrize("mechanism", ALONE)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        pytest.param(m, marks=[pytest.mark.slow] * (m in ("rap-plus", "aim-mixture", "gem")))
+        for m in ALONE
+    ],
+)
 def test_every_mechanism_by_name(
     here: Path, capsys: pytest.CaptureFixture[str], mechanism: str
 ) -> None:

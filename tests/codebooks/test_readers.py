@@ -121,7 +121,7 @@ def test_table_schema(tmp_path: Path, wrapped: bool) -> None:
     assert columns(schema) == {
         "sex": Categorical("sex", ["F", "M"], missing=True),
         "grade": Ordinal("grade", ["1", "2"], missing=True),
-        "born": Date("born", date(1900, 1, 1), date(2020, 12, 31), missing=True, outside="missing", format="%d/%m/%Y"),
+        "born": Date("born", date(1900, 1, 1), date(2020, 12, 31), missing=True, format="%d/%m/%Y"),
         "fee": Learn("fee", "real", low=0.0),
         "alive": Boolean("alive", missing=True),
     }  # fmt: skip
@@ -214,7 +214,39 @@ def test_a_missing_code_within_the_bounds_is_a_question(tmp_path: Path) -> None:
     assert "999 lies within the bounds" in schema.remarks["pay"]
 
 
+def test_a_column_that_names_persons_is_the_person_id_column(tmp_path: Path) -> None:
+    fields = [
+        {"name": "Patient", "type": "string"},
+        {"name": "admitted", "type": "date"},
+        {"name": "member_id", "type": "integer"},
+        {"name": "client", "type": "string", "constraints": {"enum": ["a", "b"]}},
+    ]
+    book = {"primaryKey": ["Patient", "admitted"], "fields": fields}
+    schema = read_code_book(written(tmp_path, book))
+    assert schema.person == "Patient"
+    assert schema.ignore == ("member_id",)
+    assert [c.name for c in schema.columns] == ["admitted", "client"]
+    assert "needs a unit of persons" in schema.remarks[""]
+
+
+def test_a_required_column_has_no_missing_state_and_text_codes_leave_bounds_alone(
+    tmp_path: Path,
+) -> None:
+    rules = {"minimum": 0, "maximum": 99, "required": True}
+    fields = [{"name": "age", "type": "integer", "constraints": rules}]
+    schema = read_code_book(written(tmp_path, {"missingValues": ["", "NA"], "fields": fields}))
+    assert schema.columns == (Integer("age", 0, 99),)
+
+
 WRONG = {
+    "a misspelt type": (
+        '{"fields": [{"name": "a", "type": "intteger"}]}',
+        "the type 'intteger'.*Did you mean 'integer'",
+    ),
+    "a misspelt constraint": (
+        '{"fields": [{"name": "a", "type": "integer", "constraints": {"maximun": 1}}]}',
+        "the constraint 'maximun'.*Did you mean 'maximum'",
+    ),
     "nothing": ("", "is not a code book"),
     "a list": ("[1]", "is not a code book"),
     "broken JSON": ("{", "not valid JSON"),

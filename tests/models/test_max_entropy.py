@@ -228,9 +228,8 @@ def on_a_grid(values: list[int], scale: float, n: int) -> tuple[FloatArray, Floa
     return grid, weight / weight.sum()
 
 
-@pytest.mark.parametrize(
-    ("values", "scale"), [pytest.param([900, 110], 20.0, marks=pytest.mark.slow), ([990, 12], 40.0)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("values", "scale"), [([900, 110], 20.0), ([990, 12], 40.0)])
 def test_nuts_draws_have_the_law_of_the_posterior(values: list[int], scale: float) -> None:
     """One parameter, against its exact law: also where noise hides whether a cell is empty (a plateau down to −20)."""
     domain = Domain(("a",), (2,))

@@ -447,6 +447,7 @@ def test_a_posterior_that_takes_minutes_is_found_where_it_is_asked_for(
     )
 
 
+@pytest.mark.slow
 def test_a_posterior_that_has_failed_its_checks_is_replaced_or_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

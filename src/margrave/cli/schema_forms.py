@@ -61,7 +61,8 @@ def import_command(
         echo(f"Left out: {', '.join(schema.ignore)}.")
     for name, remark in schema.remarks.items():
         if LOOK in remark:
-            console().print(escape(f"{name}: {remark}"), style="bold red")
+            said = remark.partition(LOOK)[2] if not name else f" {name}: {remark}"
+            console().print(escape(f"{LOOK}{said}"), style="bold red")
 
 
 @click.command("export")

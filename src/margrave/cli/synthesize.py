@@ -48,7 +48,7 @@ from margrave.data import TABLE_CATALOG, TableSource
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
-from margrave.profiling import draft_schema, taken_as_public
+from margrave.profiling import constraint_questions, draft_schema, taken_as_public
 from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory
@@ -245,6 +245,11 @@ def _schema_of(
         _for_custodian(
             f"the draft has questions about {', '.join(asked)}. margrave schema draft writes them down, and a schema"
             " that answers them makes a better release."
+        )
+    most = 5
+    for question in constraint_questions(file, drafted)[:most]:
+        _for_custodian(
+            f"{question.words} Is that always true? Then a constraint in a schema keeps it so."
         )
     schema = drafted.confirmed()
     echo(taken_as_public(schema), err=True)

@@ -43,7 +43,7 @@ def _csvw(entry: Mapping[str, Any], keys: Sequence[str]) -> Variable:
         name, kind, label_of(entry), dict.fromkeys(codes, ""), False,
         of.get("minimum", of.get("minInclusive")), of.get("maximum", of.get("maxInclusive")),
         tuple(str(n) for n in ([null] if isinstance(null, str) else null) if str(n).strip()),
-        pattern, identifier=[entry.get("name")] == list(keys),
+        pattern, identifier=[entry.get("name")] == list(keys), required=bool(entry.get("required", False)),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from margrave.codebooks.json_parts import kind_of, label_of, object_of, objects_of, text_of
 from margrave.codebooks.variable import Variable
-from margrave.errors import SchemaError
+from margrave.errors import SchemaError, did_you_mean
 
 
 def read_table_schema(found: Mapping[str, Any]) -> list[Variable]:
@@ -29,6 +29,7 @@ def read_table_schema(found: Mapping[str, Any]) -> list[Variable]:
 def _field(entry: Mapping[str, Any], keys: Sequence[str], empty: Sequence[str]) -> Variable:
     name, rules = text_of(entry, "name"), object_of(entry.get("constraints", {}), "constraints")
     kind = kind_of(str(entry.get("type", "string")))
+    _check_words(name, entry, rules)
     listed = entry.get("categories", rules.get("enum", []))
     pairs = [
         (str(c["value"]), str(c.get("label", ""))) if isinstance(c, dict) else (str(c), "")
@@ -42,4 +43,28 @@ def _field(entry: Mapping[str, Any], keys: Sequence[str], empty: Sequence[str]) 
         tuple(str(m) for m in entry.get("missingValues", empty) if str(m).strip()),
         form if written else None,
         identifier=[name] == list(keys) or bool(rules.get("unique", False)),
+        required=bool(rules.get("required", False)),
     )  # fmt: skip
+
+
+def _check_words(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
+    """Raise ``SchemaError`` for a type or a constraint that the standard does not have: a misspelling loses a bound."""
+    types = (
+        "string", "number", "integer", "boolean", "object", "array", "list", "date", "time", "datetime", "year",
+        "yearmonth", "duration", "geopoint", "geojson", "any",
+    )  # fmt: skip
+    constraints = (
+        "required", "unique", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+        "pattern", "enum", "jsonSchema",
+    )  # fmt: skip
+    words: list[tuple[object, tuple[str, ...], str]] = [
+        (entry.get("type", "string"), types, "type")
+    ]
+    words += [(key, constraints, "constraint") for key in rules]
+    for word, known, what in words:
+        if word not in known:
+            raise SchemaError(
+                f"In the code book, column {name!r} has the {what} {str(word)[:40]!r}, which is not one of Table"
+                " Schema.",
+                remedy=f"{did_you_mean(word, known)}Correct it.",
+            )

@@ -17,6 +17,7 @@ from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
 from margrave.schema import Column, ColumnSource, Schema
+from margrave.schema.validation import LOOK
 
 
 def read_code_book(
@@ -99,9 +100,12 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     sources: dict[str, ColumnSource] = {}
+    person = next((v.name for v in variables if v.names_person), None)
     for variable in variables:
         column = variable.column
-        if column is None:
+        if variable.name == person:
+            continue
+        if column is None or variable.names_person:
             ignore.append(variable.name)
             continue
         columns.append(column)
@@ -114,4 +118,9 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
             remedy="Write the schema by hand.",
         )
     remarks[""] = f"{cite}. Check that its bounds and categories were not computed from the rows."
-    return Schema(columns, ignore=ignore, remarks=remarks, sources=sources)
+    if person is not None:
+        remarks[""] += (
+            f"\n{LOOK} {person!r} is taken for the person ID column, so a run needs a unit of persons (--unit"
+            " add-remove-person:K). Is that wrong? Then delete the line person = ..., and list the column under ignore."
+        )
+    return Schema(columns, person=person, ignore=ignore, remarks=remarks, sources=sources)

@@ -22,6 +22,7 @@ from margrave.schema import (
     Timestamp,
 )
 from margrave.schema.parsing import number, parse_moment, parser
+from margrave.schema.person_names import names_one_person
 from margrave.schema.validation import LOOK
 
 
@@ -40,6 +41,7 @@ class Variable:
         missing_codes: Codes that mean "no value".
         format: The pattern of dates and times in text, as of ``strptime``; None for ISO 8601.
         identifier: Whether it identifies persons or rows.
+        required: Whether every row has a value.
     """
 
     name: str
@@ -52,22 +54,30 @@ class Variable:
     missing_codes: Sequence[str] = ()
     format: str | None = None
     identifier: bool = False
+    required: bool = False
+
+    @property
+    def names_person(self) -> bool:
+        """True if the column may say whose row it is: its name does, and the code book lists no values."""
+        kinds = ("integer", "text", "out")
+        return names_one_person(self.name) and not self.states_values and self.kind in kinds
 
     @property
     def column(self) -> Column | None:
         """The column, with what the code book states; None if it has to be left out.
 
-        Bounds or categories that the code book lacks are to be learned. Every column has a missing
-        state: few code books say that a value is always there.
+        Bounds or categories that the code book lacks are to be learned. A column has a missing
+        state, unless the code book says that a value is always there.
         """
+        missing = not self.required
         if self.identifier or self.kind == "out":
             return None
         listed = tuple(code for code in self.categories if code not in self.missing_codes)
         if self.kind == "boolean" and not listed:
-            return Boolean(self.name, missing=True)
+            return Boolean(self.name, missing=missing)
         if listed:
             of = Ordinal if self.ordered else Categorical
-            return of(self.name, listed, missing=True)
+            return of(self.name, listed, missing=missing)
         if self.kind == "text":
             return Learn(self.name, "categorical")
         low, high = self._bound("low", self.low), self._bound("high", self.high)
@@ -77,18 +87,32 @@ class Variable:
         made: dict[str, Callable[..., Column]] = {
             "integer": Integer, "real": Real, "date": Date, "timestamp": Timestamp,
         }  # fmt: skip
-        beyond = "missing" if self.missing_codes else "clip"
-        return made[self.kind](self.name, low, high, missing=True, outside=beyond, **written)
+        coded = bool(self._codes_on_the_line)
+        beyond = "missing" if coded else "clip"
+        return made[self.kind](
+            self.name, low, high, missing=missing or coded, outside=beyond, **written
+        )
 
     def _is_declared(self, low: Any, high: Any) -> bool:
         """Return True if bins of equal width suit the column, or a learned one would take missing codes for values."""
         # Whole numbers of a column whose bins are not learned: ages, scores, shares in percent.
         max_values = 128
-        if self.missing_codes:
+        if self._codes_on_the_line:
             return bool(low < high)
         if self.kind == "integer":
             return bool(high - low < max_values)
         return self.kind in ("date", "timestamp")
+
+    @property
+    def _codes_on_the_line(self) -> list[str]:
+        """Missing codes that would be read as values of the column: numbers, dates."""
+        readers = {"integer": _real, "real": _real, "date": _moment, "timestamp": _moment}
+        read = readers.get(self.kind)
+        return (
+            []
+            if read is None
+            else [c for c in self.missing_codes if read(c, self.format) is not None]
+        )
 
     @property
     def states_values(self) -> bool:
@@ -114,9 +138,12 @@ class Variable:
         """Return a question if a missing code would count as a value."""
         column = self.column
         if isinstance(column, Learn) and column.is_number:
-            return ["Leave these empty in the table, or declare bounds without them"]
+            codes = self._codes_on_the_line
+            return (
+                ["Leave these empty in the table, or declare bounds without them"] if codes else []
+            )
         if isinstance(column, Integer | Real):
-            inside = [c for c in self.missing_codes if column.low <= number(c) <= column.high]
+            inside = [c for c in self._codes_on_the_line if column.low <= number(c) <= column.high]
             return [f"{LOOK} {', '.join(inside)} lies within the bounds"] if inside else []
         return []
 

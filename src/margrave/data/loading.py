@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,7 @@ def _code_bytes(rows: int, schema: Schema) -> int:
     return rows * len(schema.columns) * np.dtype(code_dtype(schema.domain.sizes)).itemsize
 
 
-def categories_in_rows(table: Table) -> str:
+def categories_in_rows(table: Table, accepted: Collection[str] = ()) -> str:
     """Return a sentence that names the columns whose listed categories all occur, with none beside them; "" if none.
 
     **Privacy:** NOT private: a fact about the rows, for the custodian alone.
@@ -146,10 +146,14 @@ def categories_in_rows(table: Table) -> str:
     listed = [
         c.name
         for c in table.schema.columns
-        if isinstance(c, Categorical | Ordinal) and _all_occur(table, c)
+        if isinstance(c, Categorical | Ordinal)
+        and f"read: {c.name}" not in accepted
+        and _all_occur(table, c)
     ]
+    keys = ", ".join(f'"read: {name}"' for name in listed)
     return (
-        f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF}"
+        f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF} If they were, add"
+        f" {keys} to accepted in [schema]."
         if listed
         else ""
     )

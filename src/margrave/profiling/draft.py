@@ -15,7 +15,7 @@ from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
 from margrave.frames import each_column, names_of
 from margrave.profiling.header_check import question, value_like_names
-from margrave.profiling.identifiers import best_identifier, identifies, names_persons, of_persons
+from margrave.profiling.identifiers import best_identifier, identifies, of_persons
 from margrave.profiling.messages import Remark, worded
 from margrave.profiling.proposals import propose
 from margrave.profiling.read_values import propose_read
@@ -23,6 +23,7 @@ from margrave.profiling.sentinels import without_words
 from margrave.profiling.texts import is_number, is_whole
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
+from margrave.schema.person_names import names_persons
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
 from margrave.schema.text_patterns import (

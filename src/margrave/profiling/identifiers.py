@@ -10,32 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.person_names import names_a_key, names_persons
 from margrave.schema.text_patterns import date_format
-
-WHO = r"(patient(en)?|person(en)?|client|customer|member|subject|student|pupil|user|employee|household|kunden?)"
-KEY = r"(id|nr|no|num|nummer|number|key|code|pseudonym)"
-KEYS = re.compile(rf"(^|[^a-z])(({WHO}|pat)[^a-z]?{KEY}|mrn|ssn|pid)$")
-
-
-def names_persons(name: str) -> bool:
-    """Return True if a column's name suggests an identifier of persons or rows.
-
-    >>> [n for n in ("patient_id", "PatientID", "paid", "user", "users") if names_persons(n)]
-    ['patient_id', 'PatientID', 'user']
-    """
-    names = re.compile(
-        rf"(^|[^a-z])(id|nr|uid|uuid|guid|pseudonym)($|[^a-z])|{WHO}[^a-z]?{KEY}?$|{KEYS.pattern}"
-    )
-    return names.search(_plain(name)) is not None
-
-
-def names_a_key(name: str) -> bool:
-    """Return True if a column's name suggests an identifier of persons."""
-    return KEYS.search(_plain(name)) is not None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def identifies(name: str, counts: Counter[str]) -> bool:
