@@ -95,6 +95,8 @@ class Copy:
             "-p",
             "no:cacheprovider",
             "-n0",
+            "-m",
+            "",  # also slow tests
         ]
         environment = {**os.environ, "PYTHONPATH": str(self.source)}
         return subprocess.run(
