@@ -355,7 +355,7 @@ def test_where_the_posterior_is_normal_laplace_and_nuts_agree() -> None:
     """Large counts: both must give the same means and spreads."""
     canonical, posterior = posterior_of(np.random.default_rng(8))
     large = replace(posterior, sufficient=replace(posterior.sufficient, mean=posterior.sufficient.mean * 200,
-        along=posterior.sufficient.total_slope, total=posterior.sufficient.total * 200))  # fmt: skip
+        total_slope=posterior.sufficient.total_slope, total=posterior.sufficient.total * 200))  # fmt: skip
     around = laplace(large, canonical)
     made = fit_transport(large, around, even(canonical.domain))
     chains = Chains(large, made, made.first_root(), 4, np.random.default_rng(4))
