@@ -135,8 +135,8 @@ def _places(native: Any, *, blind: bool = False) -> tuple[int, int] | None:
         native
     ):  # has no two, and would have to work out its names
         return None
-    names = getattr(native, "column_names", None)
-    names = list(native.columns if names is None else names)
+    names = getattr(native, "column_names", None)  # of Spark Connect, an expression
+    names = list(names if isinstance(names, list) else native.columns)
     names = [str(n).lower() for n in names] if blind else names
     first: dict[Any, int] = {}
     for i, name in enumerate(names, 1):
@@ -192,5 +192,5 @@ def _no_table(frame: Any) -> DataError:
     return DataError(
         f"This is not a table that can be read: its type is {type(frame).__name__}.",
         remedy=remedy
-        or "Give a path to a file, or a frame of pandas, Polars, PyArrow, DuckDB or Spark.",
+        or "Give a path to a file, or a frame of pandas, Polars, PyArrow, DuckDB, Spark, Dask or Ray.",
     )

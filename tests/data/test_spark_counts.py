@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
@@ -224,3 +226,67 @@ def test_dates_and_moments_are_those_that_the_session_shows(spark: Any) -> None:
     counts = read_table(frame, schema).count([("seen",), ("day",)])
     assert int(np.flatnonzero(counts["seen",])[0]) == 30 * 24 + 22
     assert int(np.flatnonzero(counts["day",])[0]) == 30
+
+
+def apart(master: str, work: str) -> None:
+    """Run lines in a process of their own: one process has one session of Spark. ``frame``, ``rows`` are given."""
+    program = f"""
+import os, signal, subprocess, sys, tempfile, threading, time
+os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from tests.data.test_graph_tasks import SCHEMA, equal_in_memory, equal_with_a_limit, visits
+from margrave.data import read_table
+session = (
+    SparkSession.builder.{master}.config("spark.sql.shuffle.partitions", "2")
+    .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path)).getOrCreate()
+)
+with tempfile.TemporaryDirectory() as folder:
+    rows = visits(3000)
+    pq.write_table(rows, folder + "/visits.parquet")
+    frame = session.read.parquet(folder + "/visits.parquet").repartition(4)
+{textwrap.indent(textwrap.dedent(work), "    ")}
+session.stop()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        env=environment,
+        text=True,
+    )
+    if "grpc" in done.stderr and "No module named" in done.stderr:
+        pytest.skip("Spark Connect is not installed")
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_spark_connect() -> None:
+    apart(
+        'remote("local[2]")',
+        """
+        table = read_table(frame, SCHEMA)
+        equal_in_memory(table, rows)
+        equal_with_a_limit(table, rows)
+        """,
+    )
+
+
+def test_an_executor_that_is_killed_changes_no_count() -> None:
+    apart(
+        'master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")',
+        """
+        table = read_table(frame, SCHEMA)
+        session.sparkContext.setLogLevel("OFF")
+        def kill():
+            time.sleep(0.5)
+            children = subprocess.run(["pgrep", "-g", str(os.getpgrp()), "-f", "CoarseGrainedExecutorBackend"],
+                                      capture_output=True, text=True).stdout.split()
+            os.kill(int(children[-1]), signal.SIGKILL)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        for _ in range(3):
+            equal_in_memory(table, rows)
+        killer.join()
+        equal_with_a_limit(table, rows)
+        """,
+    )

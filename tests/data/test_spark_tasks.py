@@ -13,7 +13,8 @@ import pytest
 from margrave.data import BatchTable, read_table
 from margrave.data.batch_codes import BatchFault, Reading, Totals
 from margrave.data.batch_scans import Scans
-from margrave.data.spark_scans import _absorb, _add_up, _number_persons, _tally, is_spark
+from margrave.data.spark_scans import is_spark
+from margrave.data.tasks import absorb_messages, add_up, count_rows, number_persons
 from margrave.errors import DataError
 from margrave.marginal import closure
 from margrave.schema import Categorical, Depends, Integer, Learn, Real, Schema
@@ -39,13 +40,13 @@ class Partitions(Scans):
         """Add all rows to the totals."""
         parts = [list(p.to_batches(max_chunksize=7)) for p in self._partitions]
         if reading.bound is not None:
-            numbered = [b for p in parts for b in _number_persons(reading)(iter(p))]
+            numbered = [b for p in parts for b in number_persons(reading)(iter(p))]
             together = pa.Table.from_batches(numbered)
             turn = np.abs(together["margrave_person"].to_numpy()) % 3
             parts = [together.filter(pa.array(turn == i)).to_batches() for i in range(3)]
         makers = [consumer.maker() for consumer in totals.consumers]
-        sent = [m for p in parts for m in _tally(reading, makers, 16)(iter(p))]
-        return _absorb(pa.Table.from_batches(_add_up(iter(sent))), totals)
+        sent = [m for p in parts for m in count_rows(reading, makers, 16)(iter(p))]
+        return absorb_messages(pa.Table.from_batches(add_up(iter(sent))), totals)
 
 
 def visits(rows: int = 200, seed: int = 0) -> pa.Table:
@@ -122,20 +123,20 @@ def test_a_task_that_fails_sends_a_number_and_no_word() -> None:
 
     reading = Reading(SCHEMA, BatchTable.over(Partitions([visits()]), SCHEMA)._reading.key)
     for batches in (failing(), iter(visits(20).drop_columns(["a"]).to_batches())):
-        sent = list(_tally(reading, [], 16)(batches))
+        sent = list(count_rows(reading, [], 16)(batches))
         assert [m.column("kind")[0].as_py() for m in sent] == [0]
         assert b"zebra" not in b"".join(
             bytes(b) for m in sent for c in m.columns for b in c.buffers() if b
         )
-        assert _absorb(pa.Table.from_batches(sent), Totals()) is not BatchFault.NONE
+        assert absorb_messages(pa.Table.from_batches(sent), Totals()) is not BatchFault.NONE
 
 
 def test_a_person_that_cannot_be_hashed_is_a_fault_and_no_error() -> None:
     reading = BatchTable.over(Partitions([visits()]), SCHEMA)._reading
     odd = visits(1).drop_columns(["who"]).to_batches()
-    numbered = list(_number_persons(Reading(SCHEMA, reading.key))(iter(odd)))
+    numbered = list(number_persons(Reading(SCHEMA, reading.key))(iter(odd)))
     assert numbered[0].column("margrave_person").null_count == 1
-    sent = list(_tally(reading, [], 16)(iter(numbered)))
+    sent = list(count_rows(reading, [], 16)(iter(numbered)))
     assert sent[0].column("place")[0].as_py() == BatchFault.FAILED
 
 

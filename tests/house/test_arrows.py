@@ -92,6 +92,8 @@ LIBRARIES = {
     "statsmodels": {"inference"},
     "threadpoolctl": {"models"},
     "pyspark": {"data"},
+    "dask": {"data"},
+    "ray": {"data"},
     "pyreadstat": {"codebooks"},
     "fastexcel": {"data"},
 }

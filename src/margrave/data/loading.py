@@ -15,6 +15,7 @@ from margrave.data.batch_codes import Reading
 from margrave.data.batch_scans import Scans
 from margrave.data.batch_sources import BatchSource, open_source, sampled_frame
 from margrave.data.batch_table import BatchTable
+from margrave.data.graph_scans import GraphScans, graph_of
 from margrave.data.persons import Persons, warn_of_persons
 from margrave.data.raw_columns import RawColumns
 from margrave.data.readers import File
@@ -44,8 +45,8 @@ def read_table(
     source: Any, schema: Schema | str | Path, *, total: bool = False
 ) -> MemoryTable | BatchTable:
     """Return the table of files (a path, a folder or a pattern), of a DuckDB database
-    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow or DuckDB. The
-    schema may be a file too.
+    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow, DuckDB, Spark, Dask
+    or Ray. The schema may be a file too.
 
     A table that was read with this schema is returned as it is. Values are read by the schema's
     types, never by types seen in rows. With ``total``, no value raises an error or a warning: each
@@ -76,6 +77,9 @@ def read_table(
     if is_spark(source):
         match_columns(names_of(source), _wanted(schema), schema.ignore)
         return BatchTable.over(SparkScans(source), schema, total=total)
+    if (graph := graph_of(source)) is not None:
+        match_columns(graph.columns, _wanted(schema), schema.ignore)
+        return BatchTable.over(GraphScans(graph), schema, total=total)
     opened = open_source(source, _wanted(schema)) or source
     table = None if is_large(opened, schema) else _in_memory(opened, schema, total)
     return table or BatchTable.read(batches_of(opened, schema), schema, total=total)
