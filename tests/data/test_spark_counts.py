@@ -290,3 +290,32 @@ def test_an_executor_that_is_killed_changes_no_count() -> None:
         equal_with_a_limit(table, rows)
         """,
     )
+
+
+def test_a_driver_that_is_killed_pays_nothing_twice(tmp_path: Path) -> None:
+    """The run dies when it has measured, and a second session goes on by the journal."""
+    for name in ("killed", "resumed"):
+        apart(
+            'master("local[2]").config("spark.ui.enabled", "false")',
+            f"""
+            import margrave
+            from pathlib import Path
+            from margrave.accounting import Budget, Ledger
+            folder, resume = Path({str(tmp_path)!r}), {name == "resumed"}
+            ledger = Ledger(folder / "spent.ledger")
+            if not resume:
+                ledger.init("visits", unit="add-remove-person:5", cap=Budget.approx(2.0, 1e-6))
+            def die(*step):
+                if not resume:
+                    os._exit(0)
+            made = margrave.synthesize(
+                frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove-person:5", mechanism="aim",
+                ledger=ledger.path, dataset="visits", journal=folder / "run.journal",
+                resume=resume, progress=die, same_table=resume,
+            )
+            assert resume
+            (books,) = ledger.datasets()
+            assert books.charged == made.account.rho_spent
+            assert books.unfinished == ()
+            """,
+        )
