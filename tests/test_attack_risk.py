@@ -10,8 +10,8 @@ from statistics import NormalDist
 import pytest
 
 from margrave.accounting import Budget
+from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import attack_risk
-from margrave.cli.advice import delta_for_rows
 from margrave.cli.main import run
 from margrave.schema import Schema
 
@@ -67,6 +67,21 @@ def test_a_plan_advises(tmp_path: object, capsys: pytest.CaptureFixture[str]) ->
     assert len(set(errors)) == 6
     assert listed[3]["power"] == made["risk"]["power"]
     assert made["risk"]["power"] == attack_risk(Budget.approx(2.0, 1e-6).rho).power
+
+
+def test_a_delta_that_is_not_stated_is_advised(
+    tmp_path: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"{tmp_path}/s.toml"
+    Schema.coded({"a": 2, "b": 3}).save(path)
+    words = ["--schema", path, "--epsilon", "2"]
+    assert run(["plan", *words, "--rows", "5000"]) != 0
+    assert "For 5,000 rows a delta of 1e-07 or less is advised." in capsys.readouterr().err
+    assert run(["synthesize", f"{tmp_path}/none.csv", *words, "-o", f"{tmp_path}/o.csv"]) != 0
+    assert "1e-07 for up to 10,000 rows, 1e-09 for up to 1,000,000 rows" in capsys.readouterr().err
+    assert run(["plan", *words, "--rows", "5000", "--advise", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["delta"] == made["advice"]["suggested_delta"] == 1e-7
 
 
 def test_a_delta_follows_the_order_of_the_rows() -> None:

@@ -276,6 +276,21 @@ def test_a_stated_half_width_is_that_of_simulated_means() -> None:
     assert stated.half_width == pytest.approx(1.96 * np.std(errors), rel=0.1)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.02])
+def test_the_half_width_of_a_small_group_is_that_of_simulated_means(share: float) -> None:
+    rng, rows, scale = np.random.default_rng(4), 100_000, 10.0
+    (stated,) = widths_of(purposes_of(["mean price by type"], DOMAIN), DOMAIN, rows=rows, learned=(),
+                          scale_of=lambda _: scale, rho=Fraction(1), epsilon_of=lambda rho: rho)  # fmt: skip
+    codes = DOMAIN.size("price")
+    values, errors = np.arange(codes), []
+    for _ in range(600):
+        counts = rng.multinomial(rows * share, np.full(codes, 1 / codes))
+        noisy = counts + rng.normal(0, scale, codes)
+        errors.append((noisy @ values / noisy.sum() - values.mean()) / values.std())
+    assert stated.by_share[share] == pytest.approx(1.96 * np.std(errors), rel=0.15)
+    assert f"of {100 * share:.0f} %" in stated.words
+
+
 @pytest.mark.slow
 def test_a_planned_half_width_is_within_half_of_those_of_releases() -> None:
     """Rows that are spread evenly, and a regression that is named before the run."""
@@ -308,6 +323,7 @@ def test_the_command_line_takes_purposes(
     (width,) = json.loads(capsys.readouterr().out)["purposes"]
     assert width["purpose"] == "mean price by kind within 0.1"
     assert width["epsilon"] > 0
+    assert [g["share"] for g in width["by_share"]] == [0.5, 0.1, 0.02]
     assert run(["plan", *common, "--for", "mean cost by kind"]) != 0
     assert "There is no column 'cost'" in capsys.readouterr().err
     pq.write_table(houses(), tmp_path / "houses.parquet")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from margrave.domain import Domain
 from margrave.purposes import Purpose
+from margrave.ratios import percent
 from margrave.types import Attribute, Clique
 
 
@@ -24,6 +25,7 @@ class PurposeWidth:
         groups: The number of groups of equal size that are compared; 1 without groups.
         wanted: The half-width that the purpose states, if it does.
         epsilon: The epsilon that would reach it; None if none would, or none is wanted.
+        by_share: The half-widths of groups of other sizes, by their share of the rows; empty without groups.
     """
 
     purpose: str
@@ -32,16 +34,23 @@ class PurposeWidth:
     groups: int = 1
     wanted: float | None = None
     epsilon: float | None = None
+    by_share: Mapping[float, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
-        return dict(vars(self))
+        of_groups = [{"share": s, "half_width": w} for s, w in self.by_share.items()]
+        return {**vars(self), "by_share": of_groups}
 
     @property
     def words(self) -> str:
         """The half-width, and what would reach the one that is wanted, in a sentence."""
         said = f"about \N{PLUS-MINUS SIGN}{self.half_width:.2g} {self.of}"
-        said += f", for groups of 1/{self.groups:,} of the rows" if self.groups > 1 else ""
+        if self.groups > 1:
+            other = (
+                f"\N{PLUS-MINUS SIGN}{w:.2g} of {percent(s, '.0f')}"
+                for s, w in self.by_share.items()
+            )
+            said += f", for groups of 1/{self.groups:,} of the rows ({', '.join(other)})"
         if self.wanted is None:
             return said
         if self.epsilon is None:
@@ -65,6 +74,11 @@ class _Variance:
     def half_width(self, rows: int) -> float:
         return self.z * math.sqrt(self.sampling / rows + self.noise / rows**2)
 
+    def of_group(self, share: float) -> _Variance:
+        """Return the variance for groups with a share of the rows."""
+        larger = 1.0 / (share * self.groups)
+        return _Variance(self.sampling * larger, self.noise * larger**2)
+
     def budget_factor(self, rows: int, half_width: float) -> float | None:
         """Return the multiple of the budget that reaches a half-width; None if sampling alone is wider."""
         left = (half_width / self.z) ** 2 - self.sampling / rows
@@ -84,7 +98,8 @@ def widths_of(
     """Return the expected half-widths of purposes.
 
     They are those of rows that are spread evenly over codes and groups, of columns without relation, and of
-    normal values in learned bins. Long tails are wider, and a group of half the size is twice as wide.
+    normal values in learned bins. Long tails are wider. The number of groups of a column to learn is not known, so
+    the half-widths of groups with 50 %, 10 % and 2 % of the rows are stated too.
 
     Args:
         purposes: The purposes.
@@ -105,8 +120,12 @@ def widths_of(
         if purpose.width is not None:
             factor = variance.budget_factor(max(rows, 1), purpose.width)
             epsilon = None if factor is None else epsilon_of(float(rho) * factor)
-        width = variance.half_width(max(rows, 1))
-        found.append(PurposeWidth(purpose.text, width, of, variance.groups, purpose.width, epsilon))
+        width, groups = variance.half_width(max(rows, 1)), variance.groups
+        shares = (0.5, 0.1, 0.02) if groups > 1 else ()
+        by_share = {s: variance.of_group(s).half_width(max(rows, 1)) for s in shares}
+        found.append(
+            PurposeWidth(purpose.text, width, of, groups, purpose.width, epsilon, by_share)
+        )
     return tuple(found)
 
 

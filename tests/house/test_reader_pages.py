@@ -17,8 +17,8 @@ import pytest
 import margrave
 from margrave.accounting import Budget
 from margrave.accounting.budget import epsilon_for
+from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import attack_risk
-from margrave.cli.advice import delta_for_rows
 from margrave.inference import OLS, Mean, analyze
 from margrave.schema import Categorical, Integer, Real, Schema
 from tests.support.pages import ROOT, blocks

@@ -18,7 +18,7 @@ from margrave.cli.main import run
 from margrave.errors import SchemaError
 from margrave.profiling import check_table, draft_schema
 from margrave.profiling.draft import draft
-from margrave.schema import Boolean, Integer, Learn, Schema
+from margrave.schema import Boolean, Hour, Integer, Learn, Schema, Weekday
 from tests.cli.test_cli import ok
 from tests.profiling.test_schema_draft import a_table
 
@@ -36,6 +36,7 @@ def test_bounds_and_categories_are_to_be_learned() -> None:
         "age": ("integer", True), "month": ("integer", True), "gain": ("integer", True),
         "price": ("real", True), "weight": ("integer", True), "sex": ("categorical", True),
         "zip": ("categorical", True), "born": ("date", True), "seen": ("timestamp", True),
+        "seen.hour": ("hour", False), "seen.weekday": ("weekday", False),
         "ok": ("boolean", False), "answer": ("categorical", True), "street": ("categorical", True),
     }  # fmt: skip
     assert schema.column("seen").unit == "hour"  # type: ignore[attr-defined]
@@ -140,7 +141,11 @@ def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str)
     schema = draft(table)
     expected = form if pattern else None
     assert schema.columns == (
-        (Learn("at", "timestamp", unit=unit, format=expected),)
+        (
+            Learn("at", "timestamp", unit=unit, format=expected),
+            Hour("at.hour", "at", format=expected, missing=True),
+            Weekday("at.weekday", "at", format=expected, missing=True),
+        )
         if time
         else (Learn("at", "date", format=expected),)
     )

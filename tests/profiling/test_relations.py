@@ -100,9 +100,9 @@ def test_the_draft_has_questions_no_value_and_no_constraint(
         in capsys.readouterr().out
     )
     text = out.read_text(encoding="utf-8")
-    assert 'Then add a [[constraint]] with ordered = ["came", "left", "paid"]' in text.replace(
-        "\n# ", " "
-    )
+    plain = text.replace("\n# ", " ")
+    assert "keep it as a column of its own in place of the second" in plain
+    assert 'Then add a [[constraint]] with ordered = ["came", "left", "paid"]' in plain
     assert not any(value in text for value in ("York", "England", "2018"))
     assert Schema.load(out).constraints == ()
 

@@ -60,6 +60,7 @@ def test_kinds_bounds_and_states() -> None:
     assert kinds == {
         "age": "integer", "month": "integer", "gain": "integer", "price": "real", "weight": "integer",
         "sex": "categorical", "zip": "categorical", "born": "date", "seen": "timestamp", "ok": "boolean",
+        "seen.hour": "hour", "seen.weekday": "weekday",
         "answer": "categorical", "street": "categorical",
     }  # fmt: skip
     assert schema.draft
@@ -217,7 +218,8 @@ def test_dates_are_drafted_in_the_way_they_are_written(pattern: str, time: str) 
     moments = [datetime(2021, 3, 5, 7) + timedelta(hours=29 * i) for i in range(300)]
     table = pa.table({"seen": [m.strftime(pattern + time) for m in moments] + ["NA"]})
     schema = draft(table)
-    (column,) = schema.columns
+    column, *parts = schema.columns
+    assert [p.kind for p in parts] == (["hour", "weekday"] if time else [])
     assert isinstance(column, Timestamp if time else Date)
     assert column.format == pattern + time
     assert schema.check(table).passed

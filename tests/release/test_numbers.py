@@ -20,6 +20,7 @@ from margrave.mechanisms import AIM, Independent
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
+from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words
 from margrave.release.number import ColumnNumber
 from margrave.release.numbers import clipping_words, numbers_of
 from margrave.schema import Categorical, Date, Integer, Real, Schema
@@ -335,6 +336,28 @@ def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
     )
     with pytest.raises(InputError):
         release.numbers(level=1.0)
+
+
+def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:
+    learned = [
+        Real("cost", 0, 1000, bins=4, mean=[100, 90, 130]),
+        Real("loss", -500, 100, bins=4, mean=[-50, -64, -42]),
+        Real("declared", 0, 1000, bins=4),
+        Real("even", -10, 10, bins=4, mean=[0, -1, 1]),  # its two ends cannot be told apart
+    ]
+    cost, loss, declared, even = map(beyond_bounds, learned)
+    assert cost is not None
+    assert (cost.share, cost.below, cost.above, cost.noise) == pytest.approx((0.02, 0, 20, 10))
+    assert loss is not None
+    assert (loss.share, loss.below, loss.above, loss.noise) == pytest.approx((0.015, 7.5, 1.5, 6.5))
+    assert declared is even is None
+    sentences = beyond_bounds_words(learned)
+    assert [s.partition(":")[0] for s in sentences] == ["cost", "loss"]
+    assert "up to 2.0 %" in sentences[0]
+    schema = Schema(learned[:1])
+    mean = numbers(schema, exact(schema, {"cost": [50, 30, 20, 10]}))["cost", "mean"]
+    assert None not in (mean.noise, mean.high, mean.low)
+    assert (mean.high - 100, 100 - mean.low) == pytest.approx((3 * mean.noise, mean.noise))  # type: ignore[operator]
 
 
 def test_measurements_that_merge_codes_are_left_out() -> None:

@@ -171,9 +171,7 @@ class Policy:
 
     def _check_columns(self, schema: Schema) -> None:
         forbidden = {_folded(c) for c in self.forbidden_columns}
-        if forbidden and (
-            named := [c.name for c in schema.columns if _folded(c.name) in forbidden]
-        ):
+        if forbidden and (named := [n for n in schema.table_names if _folded(n) in forbidden]):
             self._refuse(
                 "forbidden_columns",
                 f"the schema has the column {named[0]!r}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from margrave.accounting.budget import Budget
 from margrave.errors import InputError
 
@@ -9,6 +11,35 @@ from margrave.errors import InputError
 MAX_STATED_EPSILON, MAX_STATED_DELTA = 1e4, 1e-2
 #: Above these a budget is worth a warning.
 WEAK_EPSILON, WEAK_DELTA = 20.0, 1e-4
+
+
+def delta_for_rows(rows: int) -> float:
+    """Return a power of ten that is at most a thousandth of 1 in the order of the number of rows.
+
+    >>> delta_for_rows(40_000), delta_for_rows(100_000)
+    (1e-08, 1e-08)
+    """
+    return float(f"1e-{math.ceil(math.log10(max(rows, 10))) + 3}")
+
+
+def advised_delta(rows: int | None) -> str:
+    """Return which delta is advised, in a sentence.
+
+    Args:
+        rows: A public number of rows; None if none is stated.
+
+    Privacy:
+        None spent: a function of the stated number.
+
+    Example:
+        >>> advised_delta(40_000)
+        'For 40,000 rows a delta of 1e-08 or less is advised.'
+    """
+    if rows is not None:
+        return f"For {rows:,} rows a delta of {delta_for_rows(rows):g} or less is advised."
+    orders = (10_000, 1_000_000)
+    listed = ", ".join(f"{delta_for_rows(n):g} for up to {n:,} rows" for n in orders)
+    return f"Delta must be far below 1 in the order of the number of rows: {listed}."
 
 
 def check_strength(
@@ -42,8 +73,8 @@ def check_strength(
         raise InputError(
             f"delta is {budget.delta:g}, which is at least 1 in {rows:,} rows: that allows publishing one"
             " whole row.",
-            remedy="Choose a delta far below 1 in the number of rows: 1e-9, say. Or accept it with --allow-large-delta"
-            " (in Python allow_large_delta=True). Nothing was spent.",
+            remedy=f"{advised_delta(rows)} Or accept it with --allow-large-delta (in Python"
+            " allow_large_delta=True). Nothing was spent.",
         )
 
 

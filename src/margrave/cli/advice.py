@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.table import Table
 
+from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import AttackRisk
 from margrave.cli.output import console
 from margrave.learning_stage import budget_for
@@ -38,15 +38,6 @@ class Advice:
                 for p in self.plans
             ],
         }
-
-
-def delta_for_rows(rows: int) -> float:
-    """Return a power of ten that is at most a thousandth of 1 in the order of the number of rows.
-
-    >>> delta_for_rows(40_000), delta_for_rows(100_000)
-    (1e-08, 1e-08)
-    """
-    return float(f"1e-{math.ceil(math.log10(max(rows, 10))) + 3}")
 
 
 def advice_on(run: Run, rows: int, workload: Workload | None) -> Advice:

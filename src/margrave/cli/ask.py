@@ -23,6 +23,7 @@ from margrave.profiling import (
 from margrave.profiling.header_check import REMEDY
 from margrave.schema import Categorical, Date, Integer, Learn, Real, Schema, Timestamp
 from margrave.schema.column import Column
+from margrave.schema.parts import TimePart
 from margrave.schema.references import References
 from margrave.schema.sources import ColumnSource
 from margrave.schema.toml_constraints import read_constraint
@@ -90,7 +91,7 @@ def ask(
     for column in drafted.columns:
         answered = _asked(column, drafted.remarks.get(column.name, ""))
         if answered is None:
-            ignore.append(column.name)
+            ignore += [] if isinstance(column, TimePart) else [column.name]
         else:
             kept.append(answered[0])
             sources[column.name] = answered[1]

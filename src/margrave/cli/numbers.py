@@ -12,6 +12,7 @@ from margrave.cli.output import console, escape
 from margrave.errors import InputError
 from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
+from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.numbers import clipping_words, headlines, numbers_of
 
 
@@ -52,6 +53,8 @@ def numbers_command(
         echo_json([n.to_dict() for n in chosen])
         return
     show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
+    for sentence in beyond_bounds_words(release.schema.column(name) for name in wanted):
+        console().print(escape(sentence))
     if len(chosen) > rows:
         console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from margrave.accounting import Budget
-from margrave.accounting.strength import weaknesses
+from margrave.accounting.strength import advised_delta, weaknesses
 from margrave.cli.catalog import CatalogName
 from margrave.cli.terminal import echo, json_text
 from margrave.domain import Domain
@@ -114,8 +114,8 @@ def budget_options(command: Command) -> Command:
         click.option(
             "--delta",
             type=float,
-            required=True,
-            help="The delta of (epsilon, delta), such as 1e-9.",
+            default=None,
+            help="The delta of (epsilon, delta), such as 1e-9. Without it, the error names the one that is advised.",
         ),
         click.option(
             "--epsilon",
@@ -127,6 +127,13 @@ def budget_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def stated_delta(delta: float | None, rows: int | None) -> float:
+    """Return the delta, or raise ``InputError`` with the delta that is advised."""
+    if delta is None:
+        raise InputError("--delta is missing.", remedy=advised_delta(rows))
+    return delta
 
 
 def rules_options(command: Command) -> Command:

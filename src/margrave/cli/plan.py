@@ -9,7 +9,7 @@ from rich.table import Table
 
 from margrave.accounting import Ledger, parse_unit
 from margrave.accounting.ledger_state import DatasetState
-from margrave.accounting.strength import check_strength
+from margrave.accounting.strength import check_strength, delta_for_rows
 from margrave.cli.advice import advice_on, risk_in_words, show_advice
 from margrave.cli.mechanism import (
     Sectioned,
@@ -28,6 +28,7 @@ from margrave.cli.options import (
     purposes_option,
     rules_options,
     schema_option,
+    stated_delta,
     warn_weak,
     workload_option,
 )
@@ -61,13 +62,13 @@ ROWS = 100_000
 @click.option(
     "--advise",
     is_flag=True,
-    help="Compare epsilons: expected errors and attack risk of each, and a delta for --rows.",
+    help="Compare epsilons: expected errors and attack risk of each, and a delta for --rows. --delta may be left out.",
 )
 @json_option
 def plan_command(
     schema_path: str,
     epsilon: float,
-    delta: float,
+    delta: float | None,
     unit: str | None,
     mechanism: str | None,
     workload: str | None,
@@ -90,7 +91,10 @@ def plan_command(
     It fails where the run would be refused before it reads a row, with --policy or --ledger by these too.
     """
     schema = load_schema(schema_path)
-    budget = budget_for(schema, epsilon, delta)
+    expected_rows = ROWS if rows is None else rows
+    if delta is None and advise:
+        delta = delta_for_rows(expected_rows)
+    budget = budget_for(schema, epsilon, stated_delta(delta, rows))
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
@@ -108,7 +112,6 @@ def plan_command(
         dataset=dataset,
         purposes=purposes,
     )
-    expected_rows = ROWS if rows is None else rows
     made = run.plan(expected_rows, workload=wanted)
     advice = advice_on(run, expected_rows, wanted) if advise else None
     room = None if ledger is None else _room(ledger, str(dataset))
@@ -198,8 +201,8 @@ def show_plan(planned: Plan) -> None:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:
         out.print(
-            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider, and a"
-            " group of half the size is twice as wide.",
+            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider. If you know"
+            " that a group is small, read the half-width of its share of the rows in the brackets.",
             style="dim",
         )
     if planned.unasked:

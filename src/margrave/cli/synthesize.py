@@ -31,6 +31,7 @@ from margrave.cli.options import (
     parse_workload,
     purposes_option,
     schema_or_draft_options,
+    stated_delta,
     warn_weak,
     workload_option,
 )
@@ -124,7 +125,7 @@ def synthesize_command(
     schema_path: str | None,
     accept_draft: bool,
     epsilon: float,
-    delta: float,
+    delta: float | None,
     unit: str | None,
     mechanism: str | None,
     workload: str | None,
@@ -167,6 +168,7 @@ def synthesize_command(
         "--policy": policy,
         "--public": public,
     }
+    delta = stated_delta(delta, rows)
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     check_excel_safe(output, excel_safe)

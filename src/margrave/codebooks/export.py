@@ -60,7 +60,7 @@ def export_schema(schema: Schema, form: Form) -> str:
 
 
 def _table_schema(schema: Schema) -> dict[str, Any]:
-    return {"fields": [_field(column) for column in schema.columns]}
+    return {"fields": [_field(column) for column in schema.output_columns]}
 
 
 def _field(column: Column) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _field(column: Column) -> dict[str, Any]:
 
 
 def _sdv(schema: Schema) -> dict[str, Any]:
-    columns = {column.name: _sdv_column(column) for column in schema.columns}
+    columns = {column.name: _sdv_column(column) for column in schema.output_columns}
     for name in (schema.person, *schema.ignore):
         if name is not None:
             columns[name] = {"sdtype": "id" if name == schema.person else "unknown"}
@@ -127,4 +127,6 @@ def _kinds(column: Column) -> tuple[str, str]:
         "date": ("date", "datetime"),
         "timestamp": ("datetime", "datetime"),
         "coded": ("integer", "categorical"),
+        "hour": ("string", "ordinal"),
+        "weekday": ("string", "ordinal"),
     }[column.kind]

@@ -27,7 +27,7 @@ class Checks:
     """
 
     def __init__(self, schema: Schema, key: RowKey) -> None:
-        nothing = pa.table({c.name: pa.nulls(0, pa.string()) for c in schema.columns})
+        nothing = pa.table({name: pa.nulls(0, pa.string()) for name in schema.table_names})
         self.found_rows: Preflight = schema.read(nothing)[1]
         self.persons = None if schema.person is None else HashCounts()
         self._schema, self._key, self._alike = schema, key, HashCounts()

@@ -185,7 +185,7 @@ def encode_and_tally(batch: pa.RecordBatch, reading: Reading, into: Totals) -> B
         None spent. The totals are true counts, for the gate.
     """
     try:
-        needed = [c.name for c in reading.schema.columns]
+        needed = [*reading.schema.table_names]
         needed += [] if reading.schema.person is None else [reading.schema.person]
         if not set(needed) <= set(batch.schema.names):
             return BatchFault.COLUMNS

@@ -38,7 +38,7 @@ class Scans:
             DataError: If a batch cannot be encoded, or the rows are not those of the first scan.
         """
         person = reading.schema.person
-        columns = [c.name for c in reading.schema.columns] + ([] if person is None else [person])
+        columns = [*reading.schema.table_names, *([] if person is None else [person])]
         totals = Totals(consumers)
         fault = self.scan(columns, reading, totals)
         if fault is not BatchFault.NONE:

@@ -36,6 +36,7 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
+from margrave.schema.parts import source_name
 from margrave.schema.validation import READ_OFF
 from margrave.types import FloatArray, IntArray
 
@@ -181,13 +182,9 @@ def read_codes(source: Any, schema: Schema, columns: Sequence[str] | None = None
     check_schema_given(schema)
     schema.check_declared()
     found = _found(source, schema)
-    wanted = (
-        [n for n in schema.domain if n in found]
-        if columns is None
-        else list(schema.domain.clique(columns))
-    )
-    ignored = [*_beside(schema), *(schema.domain if columns is not None else ())]
-    match_columns(found, wanted or schema.domain.attributes, ignored)
+    wanted = _shared(schema, found) if columns is None else list(schema.domain.clique(columns))
+    ignored = [*_beside(schema), *(schema.table_names if columns is not None else ())]
+    match_columns(found, _read_from(schema, wanted) or schema.table_names, ignored)
     codes, preflight = _some(source, schema, wanted, ignored)
     preflight.require()
     return codes
@@ -205,16 +202,13 @@ def public_codes(
     """
     schema.check_declared()
     found = _found(source, schema)
-    wanted = (
-        [n for n in schema.domain if n in found]
-        if columns is None
-        else list(schema.domain.clique(columns))
-    )
+    wanted = _shared(schema, found) if columns is None else list(schema.domain.clique(columns))
+    read_from = _read_from(schema, wanted)
     if not wanted:
-        match_columns(found, schema.domain.attributes)  # its words for a table of other columns
+        match_columns(found, schema.table_names)  # its words for a table of other columns
         raise DataError("No column of the public table is to be read.", remedy="Name one at least.")
-    absent = [n for n in wanted if n not in found]
-    extra = [n for n in found if n not in schema.domain and n not in _beside(schema)]
+    absent = [n for n in read_from if n not in found]
+    extra = [n for n in found if n not in schema.table_names and n not in _beside(schema)]
     if absent:
         raise DataError(
             f"The public table has no column {_names(absent)}, which is to be read.",
@@ -226,12 +220,21 @@ def public_codes(
             remedy="Call it as the schema does, or take it out of the public table; or name the columns to read:"
             f" --public-columns {','.join(wanted)} (in Python columns=[...]).",
         )
-    codes, preflight = _some(source, schema, wanted, [n for n in found if n not in wanted])
+    codes, preflight = _some(source, schema, wanted, [n for n in found if n not in read_from])
     return codes, preflight.require(public=True, part=part).changes
 
 
 def _found(source: Any, schema: Schema) -> Sequence[str]:
-    return columns_in(source, [c.name for c in schema.columns])
+    return columns_in(source, schema.table_names)
+
+
+def _shared(schema: Schema, found: Sequence[str]) -> list[str]:
+    return [c.name for c in schema.columns if source_name(c) in found]
+
+
+def _read_from(schema: Schema, names: Collection[str]) -> list[str]:
+    sources = (source_name(c) for c in schema.columns if c.name in names)
+    return list(dict.fromkeys(sources))
 
 
 def columns_in(source: Any, expected: Sequence[str] = ()) -> Sequence[str]:
@@ -247,9 +250,9 @@ def _beside(schema: Schema) -> list[str]:
 def _some(
     source: Any, schema: Schema, columns: Sequence[str], ignored: Iterable[str]
 ) -> tuple[Codes, Preflight]:
-    known = replace(
-        schema.select(columns), ignore=tuple(n for n in dict.fromkeys(ignored) if n not in columns)
-    )
+    known = schema.select(columns)
+    read = known.table_names
+    known = replace(known, ignore=tuple(n for n in dict.fromkeys(ignored) if n not in read))
     pieces, _, preflight = read_pieces(source, known, causes=True)
     return Codes(known.domain, np.concatenate([p.values for p in pieces], axis=1)), preflight
 
@@ -291,7 +294,7 @@ def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
         return {}
     names = [c.name for c in numeric]
     person = [] if schema.person is None else [schema.person]
-    aside = [n for n in (*schema.ignore, *person, *schema.domain) if n not in names]
+    aside = [n for n in (*schema.ignore, *person, *schema.table_names) if n not in names]
     known = replace(schema.select(names), ignore=tuple(aside))
     try:
         if not is_large(source, schema):
@@ -352,7 +355,7 @@ def numbering_of(schema: Schema) -> Persons | None:
 
 
 def _empty(schema: Schema) -> pa.Table:
-    return pa.table({c.name: pa.nulls(0, pa.string()) for c in schema.columns})
+    return pa.table({name: pa.nulls(0, pa.string()) for name in schema.table_names})
 
 
 def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[pa.Table]:
@@ -395,7 +398,7 @@ def _match(batches: BatchSource, schema: Schema) -> None:
 
 
 def _wanted(schema: Schema) -> list[str]:
-    return [c.name for c in schema.columns] + ([] if schema.person is None else [schema.person])
+    return [*schema.table_names, *([] if schema.person is None else [schema.person])]
 
 
 def match_columns(

@@ -225,7 +225,7 @@ def _check_settings(settings: AnalysisSettings, source: Any, fits: Sequence[Fit]
             remedy="Give a positive standard error, such as 1000.",
         )
     schema = getattr(source, "schema", None)
-    known = [c.name for c in schema.columns] if isinstance(schema, Schema) else None
+    known = [c.name for c in schema.output_columns] if isinstance(schema, Schema) else None
     functions = any(not isinstance(f, Estimand) for f in fits)
     _check_columns(settings.columns, known, functions)
 
@@ -266,7 +266,7 @@ def _open(
 ) -> tuple[DataSets, Frames]:
     schema = getattr(source, "schema", None)
     if isinstance(schema, Schema):
-        empty = pa.schema([pa.field(c.name, c.type) for c in schema.columns]).empty_table()
+        empty = pa.schema([pa.field(c.name, c.type) for c in schema.output_columns]).empty_table()
         for fit in (f for f in fits if isinstance(f, Estimand)):
             fit.check(Frames.of_schema(schema).of(empty), schema)
 

@@ -50,7 +50,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     schema = schema_of(schema, table=source)
     schema.check_apart(source)
     found = check_rows(source, schema)
-    names = [c.name for c in schema.columns]
+    names = list(schema.table_names)
     odd = columns_named_like_values(schema.columns)
     further = [Alarm("header", question(names, odd))] if odd else []
     found = replace(found, drafted=() if found.rows > max_rows else _drafted(source, schema))

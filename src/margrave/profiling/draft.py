@@ -23,6 +23,8 @@ from margrave.profiling.sentinels import without_words
 from margrave.profiling.texts import is_number, is_whole
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
+from margrave.schema.numeric import Timestamp
+from margrave.schema.parts import Hour, Weekday
 from margrave.schema.person_names import names_persons
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
@@ -59,7 +61,7 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
                 column, sources[name], remark = propose_read(evidence)
             else:
                 column, remark = propose(evidence)
-            columns.append(column)
+            columns += [column, *parts_of(column, names)]
             remarks[name] = f"{remark}{worded(words)}".strip()
         else:
             ignore.append(name)
@@ -83,6 +85,19 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     )
     named = None if person is None else person.name
     return Schema(columns, person=named, ignore=ignore, remarks=remarks, sources=sources)
+
+
+def parts_of(column: Column, names: Collection[str]) -> list[Column]:
+    """Return the hour and the weekday of a column of times, unless the table has columns of their names.
+
+    >>> from margrave.schema import Learn
+    >>> [c.name for c in parts_of(Learn("seen", "timestamp"), ["seen"])]
+    ['seen.hour', 'seen.weekday']
+    """
+    if column.kind != Timestamp.kind:
+        return []
+    parts = (of(f"{column.name}.{of.kind}", column.name, missing=True) for of in (Hour, Weekday))
+    return [part for part in parts if part.name not in names]
 
 
 def person_question(person: ColumnProfile) -> str:

@@ -86,7 +86,7 @@ def constraint_questions(source: Any, schema: Schema) -> tuple[ConstraintQuestio
     frame = source if open_source(source) is None else sampled_frame(source)
     points: dict[str, FloatArray] = {}
     codes: dict[str, IntArray] = {}
-    for name, pieces in each_column(frame, [c.name for c in schema.columns]):
+    for name, pieces in each_column(frame, [c.name for c in schema.output_columns]):
         column = schema.column(name)
         if _has_points(column):
             points[name] = np.concatenate([_points(column, p) for p in pieces])
@@ -155,6 +155,11 @@ def _ordered(points: Mapping[str, FloatArray], schema: Schema) -> list[Constrain
         lower = "below" if lines[chain[0]][0] == "number" else "before"
         steps = [f"{b!r} is never {lower} {a!r}" for a, b in pairwise(chain)]
         words = f"In these rows {', and '.join(steps)}."
+        if lower == "before":
+            words += (
+                " Their differences are as coarse as their bins, which may be weeks: if the time between them"
+                " matters, keep it as a column of its own in place of the second."
+            )
         asked.append(ConstraintQuestion("ordered", chain, words))
     return asked
 

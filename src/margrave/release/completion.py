@@ -13,13 +13,23 @@ from margrave.errors import InputError
 from margrave.frames import collected, columns_of, names_of
 from margrave.models.protocol import Model
 from margrave.public_table import PublicTable
-from margrave.schema import Categorical, Column, Date, Integer, Ordinal, Real, Schema, Timestamp
+from margrave.schema import (
+    Categorical,
+    Column,
+    Date,
+    Integer,
+    Ordinal,
+    Real,
+    Schema,
+    Timestamp,
+)
 from margrave.schema.bins import EXACT
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.line import sample_points
 from margrave.schema.numeric import UNITS, Numeric
 from margrave.schema.order_sampling import Drawn
 from margrave.schema.parsing import EPOCH, MARKS, Mask, distinct, plain, unmarked
+from margrave.schema.parts import TimePart, source_name
 from margrave.structural_zeros import projected, violating
 
 
@@ -41,20 +51,21 @@ def completed(
     _check(schema, whole)
     made = schema.decode(whole, rng=rng, known=_points(given, codes, rows, rng))
     pieces = columns_of(rows, names)
-    for column in given.columns:
+    for column in (c for c in given.columns if not isinstance(c, TimePart)):
         own = as_given(column, pieces[column.name])
         made = made.set_column(made.column_names.index(column.name), column.name, own)
     for name in names:
-        if name not in schema.domain:
+        if name not in made.column_names:
             made = made.append_column(name, _joined(pieces[name]))
     return made
 
 
 def _known(schema: Schema, found: list[str]) -> list[str]:
-    known = [a for a in schema.domain if a in found]
-    lacking = {a.strip().lower(): a for a in schema.domain if a not in found}
+    known = [c.name for c in schema.columns if source_name(c) in found]
+    named = schema.table_names
+    lacking = {a.strip().lower(): a for a in named if a not in found}
     for name in found:
-        if name not in schema.domain and (meant := lacking.get(name.strip().lower())) is not None:
+        if name not in named and (meant := lacking.get(name.strip().lower())) is not None:
             raise InputError(
                 f"The rows have a column {name!r}, and the release has {meant!r}: it would be drawn beside it.",
                 remedy=f"Name it {meant!r}; or give it quite another name, if it is another column.",

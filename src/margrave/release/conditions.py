@@ -14,7 +14,9 @@ from margrave.errors import InputError, did_you_mean
 from margrave.schema import Categorical, Column, Ordinal, Schema
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
-from margrave.schema.numeric import Numeric, for_reading_output
+from margrave.schema.numeric import Numeric
+from margrave.schema.parts import TimePart
+from margrave.schema.reading_output import for_reading_output
 from margrave.types import Attribute
 
 Value = str | int | float | bool | date | datetime | None
@@ -112,7 +114,7 @@ def _other_case(column: Column, value: Value) -> str | None:
 def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
     on_a_line = ("integer", "real", "date", "timestamp", "coded")
     greatest = column.size - column.missing - 1
-    if column.kind == "ordinal":
+    if isinstance(column, Ordinal | TimePart):
         first, last = (
             (0 if low is None else _code(column, low)),
             (greatest if high is None else _code(column, high)),

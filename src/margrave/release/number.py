@@ -52,7 +52,8 @@ class ColumnNumber:
         low: Lower end of the interval.
         high: Upper end of the interval.
         reliable: Whether the number can be used as it is.
-        noise: Half the width of the interval by the noise alone.
+        noise: Half the width of the interval by the noise alone. The rest of the interval of a learned mean is
+            what values beyond the learned bounds may add.
         bins: Length that the positions within bins add to both ends.
         clipping: Share of the records that may be values from beyond the bounds.
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.bounds.noisy_counts import Interval, NoisyCounts, quantile_place
+from margrave.release.beyond_bounds import beyond_bounds
 from margrave.release.end_cells import (
     MIN_EXCESS_FACTOR,
     MIN_EXCESS_SHARE,
@@ -73,11 +74,15 @@ class NumericColumn:
         if self.column.mean:
             interval, bins = self._learned(noisy, name == "total"), 0.0
             limits = (-math.inf, math.inf)  # values may lie beyond learned bounds
-        return number(
+        found = number(
             self.column.name, name, interval, bins=bins, limits=limits,
             clipping=sum(self._clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
+        parts = beyond_bounds(self.column) if name == "mean" else None
+        if parts is None:
+            return found
+        return replace(found, noise=parts.noise * noisy.deviations / 1.96)
 
     def _learned(self, noisy: NoisyCounts, total: bool) -> Interval:
         """Return the mean that was learned with the column, or its product with the number of values.

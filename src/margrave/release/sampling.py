@@ -73,7 +73,7 @@ def draw_rows(schema: Schema, model: Model, n: int | None, seed: int | None, kin
     with memory_errors_as_input_errors(n):
         table = schema.decode(codes, rng=rng)
         orders = {c.name: c.categories for c in schema.columns if isinstance(c, Ordinal)}
-        whole = [c.name for c in schema.columns if not c.missing]
+        whole = [c.name for c in schema.output_columns if not c.missing]
         return as_kind(table, kind, orders=orders, without_missing=whole)
 
 

@@ -5,6 +5,7 @@ from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
+from margrave.schema.parts import Hour, Weekday
 from margrave.schema.schema import Schema, check_schema_given, schema_of
 from margrave.schema.sources import ColumnSource
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
@@ -22,6 +23,7 @@ __all__ = [
     "Date",
     "Depends",
     "Encoded",
+    "Hour",
     "Impossible",
     "Integer",
     "Learn",
@@ -31,6 +33,7 @@ __all__ = [
     "Real",
     "Schema",
     "Timestamp",
+    "Weekday",
     "check_schema_given",
     "schema_of",
 ]

@@ -21,6 +21,8 @@ from margrave.schema.categorical import OTHER, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, abbreviate
 from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
 from margrave.schema.parsing import arrow_of
+from margrave.schema.parts import TimePart
+from margrave.schema.reading_output import for_reading_output
 from margrave.schema.validators import column_error
 
 Scalar = str | int | float | bool | date | datetime
@@ -146,7 +148,7 @@ def _is_open(column: Column) -> bool:
 def _listed(
     column: Column, values: Sequence[tuple[Scalar, str | None]], learned: bool = False
 ) -> list[int]:
-    encoded = column.encode(arrow_of([value for value, _ in values]))
+    encoded = for_reading_output(column).encode(arrow_of([value for value, _ in values]))
     strict = not (learned and _is_open(column))  # else what was not learned is in the open category
     for i, (value, called) in enumerate(values):
         if (strict and encoded.outside[i]) or encoded.empty[i] or encoded.unreadable[i]:
@@ -156,7 +158,7 @@ def _listed(
 
 
 def _between(column: Column, ends: Range, called: str | None) -> tuple[int, ...]:
-    if not isinstance(column, Ordinal | Coded):
+    if not isinstance(column, Ordinal | Coded | TimePart):
         raise column_error(
             column.name,
             "a constraint gives it a range, but it has no order.",

@@ -6,7 +6,7 @@ Bins have equal width or given edges. ``atoms`` are point masses: values with a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from margrave.schema import validators
 from margrave.schema.bins import EXACT, Binning
-from margrave.schema.column import Column, Encoded
+from margrave.schema.column import Encoded
 from margrave.schema.line import cells_of, encoded_of, labels_of, sample_points, settle
 from margrave.schema.parsing import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
 from margrave.types import FloatArray, IntArray
@@ -200,7 +200,7 @@ class Date:
 
     def __post_init__(self) -> None:
         settle(self, lambda key, v: _day(self.name, key, v))
-        _check_format(self.name, self.format, datetime(2001, 12, 23))
+        check_format(self.name, self.format, datetime(2001, 12, 23))
 
     @cached_property
     def cells(self) -> Binning:
@@ -280,7 +280,7 @@ class Timestamp:
                 self.name, "unit is unknown.", f"Choose one of: {', '.join(UNITS)}."
             )
         settle(self, lambda key, v: _moment(self.name, key, v, self._seconds))
-        _check_format(self.name, self.format, datetime(2001, 12, 23, 4, 5, 6))
+        check_format(self.name, self.format, datetime(2001, 12, 23, 4, 5, 6))
 
     @property
     def _seconds(self) -> int:
@@ -341,42 +341,6 @@ class Timestamp:
 Numeric = Integer | Real | Date | Timestamp
 
 
-class _DateOut(Date):
-    """A date column that reads what margrave writes as well as its format."""
-
-    @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format, output=True)
-
-
-class _TimestampOut(Timestamp):
-    """A column of times that reads what margrave writes as well as its format."""
-
-    @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format, output=True)
-
-
-def for_reading_output(column: Column) -> Column:
-    """Return the column as a reader of synthetic tables, and of what people ask of them.
-
-    margrave writes dates in ISO 8601 whatever a column's ``format``: that says how the real table writes them, Parquet
-    has no patterns, and a pattern may drop part of a time. So the way back has to read both. The real table is still
-    read by its format alone.
-    """
-    made = (
-        _DateOut
-        if isinstance(column, Date)
-        else _TimestampOut
-        if isinstance(column, Timestamp)
-        else None
-    )
-    if made is None:
-        return column
-    read: Column = made(**{f.name: getattr(column, f.name) for f in fields(made)})
-    return read
-
-
 def _day(column: str, key: str, value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
         raise validators.column_error(
@@ -404,7 +368,8 @@ def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
     return value
 
 
-def _check_format(column: str, pattern: Any, example: datetime) -> None:
+def check_format(column: str, pattern: Any, example: datetime) -> None:
+    """Raise ``SchemaError`` unless a pattern of dates reads what it writes."""
     if pattern is None:
         return
     try:

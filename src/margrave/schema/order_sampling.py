@@ -5,44 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from margrave.schema.column import Column
-from margrave.schema.constraint_values import NUMERIC_KINDS
-from margrave.schema.constraints import Constraint, Ordered
 from margrave.schema.line import sample_points
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import Mask
 from margrave.types import FloatArray, IntArray
 
 Drawn = tuple[FloatArray, Mask]
-
-
-def decode_in_order(
-    constraints: Sequence[Constraint],
-    columns: Mapping[str, Column],
-    codes: Mapping[str, IntArray],
-    rng: np.random.Generator,
-    known: Mapping[str, Drawn] | None = None,
-) -> dict[str, pa.Array]:
-    """Return values of the columns that an order constraint covers and of the ``known`` ones, else
-    nothing.
-    """
-    known = known or {}
-    found = {name: _line(columns[name]).written(*points) for name, points in known.items()}
-    for constraint in constraints:
-        chain = [columns[c] for c in constraint.columns] if isinstance(constraint, Ordered) else []
-        lines = [c for c in chain if isinstance(c, NUMERIC_KINDS)]
-        if lines:
-            settled = {i: known[c.name] for i, c in enumerate(lines) if c.name in known}
-            drawn = sample_in_order(lines, [codes[c.name] for c in lines], rng, settled)
-            found.update({c.name: c.written(*d) for c, d in zip(lines, drawn, strict=True)})
-    return found
-
-
-def _line(column: Column) -> Numeric:
-    assert isinstance(column, NUMERIC_KINDS)
-    return column
 
 
 def sample_in_order(

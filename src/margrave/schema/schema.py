@@ -28,10 +28,12 @@ from margrave.schema.constraint_zeros import check_possible, constraints_on_lear
 from margrave.schema.constraints import Constraint, check_constraints
 from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
-from margrave.schema.numeric import for_reading_output
-from margrave.schema.order_sampling import Drawn, decode_in_order
+from margrave.schema.order_sampling import Drawn
 from margrave.schema.parsing import chunks
+from margrave.schema.part_sampling import decode_lines
+from margrave.schema.parts import parts_by_column, source_name, with_settled_parts
 from margrave.schema.persons import check_accepted
+from margrave.schema.reading_output import for_reading_output
 from margrave.schema.references import ReferencedFile, References, check_apart
 from margrave.schema.sources import ColumnSource, check_sources, learned_of, read_error
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
@@ -69,7 +71,8 @@ class Schema(Card):
     sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        settled = with_settled_parts(tuple(self.columns), self.person)
+        object.__setattr__(self, "columns", settled)
         object.__setattr__(self, "files", tuple(self.files))
         object.__setattr__(
             self, "ignore", tuple(validators.name(n, "column to ignore") for n in self.ignore)
@@ -117,6 +120,23 @@ class Schema(Card):
         if column.name in self.sources and self.sources[column.name].is_read:
             return f"{column.kind}, read off the rows"
         return f"{column.kind}, {column.size} codes"
+
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """The names of the table's columns that are read. Parts are read from other columns.
+
+        >>> from margrave.schema.parts import Hour
+        >>> schema = Schema([Learn("seen", "timestamp"), Hour("seen.hour", "seen")])
+        >>> schema.table_names, schema.domain.attributes
+        (('seen',), ('seen', 'seen.hour'))
+        """
+        return tuple(dict.fromkeys(map(source_name, self.columns)))
+
+    @property
+    def output_columns(self) -> tuple[Column, ...]:
+        """The columns of synthetic tables: all but the parts of other columns of the schema."""
+        parts = [p for own in parts_by_column(self.columns).values() for p in own]
+        return tuple(c for c in self.columns if c not in parts)
 
     @property
     def to_learn(self) -> tuple[Learn, ...]:
@@ -268,7 +288,9 @@ class Schema(Card):
 
     def for_reading_output(self) -> Schema:
         """Return the schema for reading synthetic tables: dates are read as margrave writes them."""
-        return replace(self, columns=tuple(map(for_reading_output, self.columns)))
+        alone = {c.name for c in self.output_columns}
+        read = tuple(for_reading_output(c, alone=c.name in alone) for c in self.columns)
+        return replace(self, columns=read)
 
     def column(self, name: str) -> Column:
         """Return a column by its name."""
@@ -308,18 +330,20 @@ class Schema(Card):
         """Return the codes and the counts for the custodian; with ``causes`` also guesses at lost
         values.
         """
-        pieces = frames.columns_of(frame, [c.name for c in self.columns])
+        pieces = frames.columns_of(frame, self.table_names)
         rows = [sum(map(len, p)) for p in pieces.values()]
+        parts = {c.name for c in self.columns}.difference(c.name for c in self.output_columns)
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
         found = []
         for i, column in enumerate(self.columns):
             check, at = ColumnCheck.of(column, column.encode(pa.nulls(0))), 0
-            for piece in pieces[column.name]:
+            for piece in pieces[source_name(column)]:
                 encoded = encode_each_once(column, piece)
                 values[i, at : at + len(piece)] = encoded.codes
                 seen = count_causes(column, piece, encoded) if causes else None
                 check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
-            found.append(check)
+            if column.name not in parts:  # a part is lost where its column is
+                found.append(check)
         codes = Codes(self.domain, values)
         to_learn = {c.name for c in self.to_learn}
         violated = tuple(
@@ -356,14 +380,13 @@ class Schema(Card):
                 remedy="Decode with the schema that made them.",
             )
         whole = {c.name: codes.column(c.name).astype(np.int64) for c in self.columns}
-        ordered = decode_in_order(
-            self.constraints, {c.name: c for c in self.columns}, whole, rng, known or {}
-        )
+        by_name = {c.name: c for c in self.columns}
+        lines = decode_lines(self.constraints, by_name, whole, rng, known or {})
         drawn = [
-            ordered[c.name] if c.name in ordered else c.decode(whole[c.name], rng)
-            for c in self.columns
+            lines[c.name] if c.name in lines else c.decode(whole[c.name], rng)
+            for c in self.output_columns
         ]
-        fields = [pa.field(c.name, c.type, nullable=True) for c in self.columns]
+        fields = [pa.field(c.name, c.type, nullable=True) for c in self.output_columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
 
 

@@ -14,6 +14,7 @@ from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
+from margrave.schema.parts import Hour, Weekday
 from margrave.schema.references import ReferencedFile, References, read_files, write_files
 from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
@@ -22,7 +23,19 @@ from margrave.schema.toml_text import comment, line, quoted, says
 
 VERSION = 1
 KINDS: dict[str, type[Any]] = {
-    c.kind: c for c in (Categorical, Ordinal, Boolean, Integer, Real, Date, Timestamp, Coded)
+    c.kind: c
+    for c in (
+        Categorical,
+        Ordinal,
+        Boolean,
+        Integer,
+        Real,
+        Date,
+        Timestamp,
+        Coded,
+        Hour,
+        Weekday,
+    )
 }
 
 

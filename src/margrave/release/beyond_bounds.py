@@ -1,0 +1,80 @@
+"""Values beyond learned bounds: how many there may be, and what they add to the interval of a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from margrave.ratios import percent
+from margrave.schema import Column
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.numeric import Numeric
+
+
+@dataclass(frozen=True)
+class BeyondBounds:
+    """The two parts of the interval of a learned mean: noise, and values that lie beyond the bounds.
+
+    Args:
+        share: Share of the values that may lie beyond the bounds without showing.
+        below: What they add to the lower end, if they lie no farther from zero than twice the bounds.
+        above: What they add to the upper end, likewise.
+        noise: What the noise adds to both ends.
+    """
+
+    share: float
+    below: float
+    above: float
+    noise: float
+
+
+def beyond_bounds(column: Numeric) -> BeyondBounds | None:
+    """Return the parts of the interval of a learned mean; None if the column was not learned.
+
+    Both ends have the same noise, and the share of hidden values times the distance of the bounds from zero. So the
+    share follows from the interval, unless the bounds are as far from zero on both sides.
+
+    >>> from margrave.schema.numeric import Real
+    >>> found = beyond_bounds(Real("price", 0, 100, mean=[20, 18, 23]))
+    >>> found.share, found.below, found.above, found.noise
+    (0.01, 0.0, 1.0, 2.0)
+    """
+    if not column.mean:
+        return None
+    estimate, low, high = column.mean
+    down, up = estimate - low, high - estimate
+    least, most = (float(end) for end in column.cells.edges[[0, -1]])
+    reach = most - least
+    below, above = (max(0.0, min(distance, reach)) for distance in (0.0 - least, most))
+    if abs(above - below) <= 1e-3 * (above + below):
+        return None
+    share = (up - down) / (above - below)
+    if not 0.0 < share < 1.0:  # rounding, or public bounds
+        share = 0.0
+    return BeyondBounds(share, share * below, share * above, up - share * above)
+
+
+def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
+    """Return a sentence for each learned column whose hidden values count beside the noise.
+
+    >>> from margrave.schema.numeric import Real
+    >>> (sentence,) = beyond_bounds_words([Real("price", 0, 100, mean=[20, 18, 23])])
+    >>> sentence.partition(". ")[2]
+    "They add 1 to the upper end of the mean's interval; the noise alone is 2 on either side."
+    """
+    least_part = 0.2  # of the noise; smaller parts are not worth a sentence
+    found = []
+    for column in columns:
+        parts = beyond_bounds(column) if isinstance(column, NUMERIC_KINDS) else None
+        if parts is None or max(parts.below, parts.above) < least_part * parts.noise:
+            continue
+        ends = {"lower": parts.below, "upper": parts.above}
+        unit = getattr(column, "unit", "day" if column.kind == "date" else "")
+        units = f" {unit}s" if unit else ""
+        added = " and ".join(f"{v:.3g}{units} to the {end} end" for end, v in ends.items() if v > 0)
+        found.append(
+            f"{column.name}: up to {percent(parts.share, '.1f')} of the values may lie beyond the learned"
+            f" bounds without showing. They add {added} of the mean's interval; the noise alone is"
+            f" {parts.noise:.3g}{units} on either side."
+        )
+    return found

@@ -1,0 +1,51 @@
+"""Columns as readers of synthetic tables, and of the values that people name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import datetime
+
+from margrave.schema.column import Column
+from margrave.schema.numeric import Date, Timestamp
+from margrave.schema.parsing import parser
+from margrave.schema.parts import TimePart, with_words
+
+
+class _DateOut(Date):
+    """A date column that reads what margrave writes as well as its format."""
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format, output=True)
+
+
+class _TimestampOut(Timestamp):
+    """A column of times that reads what margrave writes as well as its format."""
+
+    @property
+    def _parser(self) -> Callable[[str], datetime | None]:
+        return parser(self.format, output=True)
+
+
+def for_reading_output(column: Column, *, alone: bool = False) -> Column:
+    """Return the column as a reader of synthetic tables, and of what people ask of them.
+
+    margrave writes dates in ISO 8601 whatever a column's ``format``: that says how the real table writes them, Parquet
+    has no patterns, and a pattern may drop part of a time. So the way back has to read both. The real table is still
+    read by its format alone. Parts are read from their words too; one that stands
+    ``alone`` is a column of the synthetic table.
+    """
+    made = (
+        _DateOut
+        if isinstance(column, Date)
+        else _TimestampOut
+        if isinstance(column, Timestamp)
+        else None
+    )
+    if isinstance(column, TimePart):
+        return with_words(column, column.name if alone else column.part_of)
+    if made is None:
+        return column
+    read: Column = made(**{f.name: getattr(column, f.name) for f in fields(made)})
+    return read
