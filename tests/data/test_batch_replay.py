@@ -39,7 +39,8 @@ def of_owners(unit: Unit, owned: loss.Owned) -> BatchTable:
     }
     if by_person:
         schema = Schema(schema.columns, person="who")
-        columns["who"] = pa.array([f"p{i}" for i, rows in enumerate(owned) for _ in rows])
+        # a neighbor holds the same lists of rows: a person has one name on both
+        columns["who"] = pa.array([f"p{id(rows)}" for rows in owned for _ in rows])
     table = pa.table(columns)
     return BatchTable.read(
         lambda names: iter(table.select(list(names)).to_batches(max_chunksize=3)), schema
