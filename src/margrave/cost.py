@@ -32,8 +32,9 @@ class RunCost:
 
     @cached_property
     def cells(self) -> int:
-        """The number of cells that are counted behind the gate."""
-        return sum(map(self.domain.cells, self.reads))
+        """The number of cells that are counted behind the gate, at most."""
+        counted = self.mechanism.counted_cells(self.domain)
+        return sum(map(self.domain.cells, self.reads)) if counted is None else counted
 
     @property
     def samples_posterior(self) -> bool:
@@ -78,6 +79,7 @@ class RunCost:
             return selection.rounds * self.cells * seconds_per_query * repeated
         adaptive = [s for s in self.steps if s.adaptive]
         among = max((len(s.cliques) for s in adaptive), default=0)
+        among = among if selection.candidates is None else min(selection.candidates, among)
         trees = [
             s for s in self.steps if not (s.adaptive or s.single) and s.marginals < len(s.cliques)
         ]

@@ -310,6 +310,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "aim generalized": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim full": [("a", "b"), ("a", "c"), ("b", "c")],
+    "aim shortlist": [("a", "b", "c")],
     "aim small": [("a",), ("b", "c")],
     "mst": [("a", "b"), ("b", "c")],
     "mst unmerged": [("a", "b"), ("b", "c")],

@@ -22,7 +22,7 @@ from margrave.accounting import (
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import closure
-from margrave.mechanisms import HDMM, GaussianMechanism, ResidualPlanner
+from margrave.mechanisms import HDMM, GaussianMechanism, Mechanism, ResidualPlanner
 from margrave.mechanisms.parts.noise_design import (
     ERROR,
     VARIANCE,
@@ -317,3 +317,10 @@ def test_hdmm_alone_answers_by_least_squares() -> None:
     assert mechanism.fit == LeastSquaresFit()
     release = run_on(mechanism, table, ADD, Budget.zcdp(1), SeededRandomness(0))
     assert isinstance(release.model, LeastSquaresAnswers)
+
+
+@pytest.mark.parametrize("mechanism", [HDMM(), ResidualPlanner()], ids=lambda m: m.name)
+def test_a_workload_too_large_to_plan_is_refused_at_once(mechanism: Mechanism) -> None:
+    domain = Domain.of({f"c{i}": 2 for i in range(90)})
+    with pytest.raises(InputError, match=r"117,480 marginals.*forests"):
+        mechanism.check(domain, AddRemoveRow())

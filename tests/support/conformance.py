@@ -272,6 +272,7 @@ CASES: dict[str, Make] = {
     "aim few rows": lambda d: AIM(),
     "aim generalized": lambda d: AIM(workload=uneven(d), generalized=True, column_error=None),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
+    "aim shortlist": lambda d: AIM(shortlist=3, column_error=None),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
     "mst unmerged": lambda d: MST(rare_threshold=0.0),

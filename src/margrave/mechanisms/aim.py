@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,12 +11,20 @@ import numpy as np
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
+from margrave.mechanisms.common import (
+    Mechanism,
+    PlannedMeasurement,
+    Progress,
+    SelectionLoad,
+    one_way,
+    option,
+)
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, budget_factor, expected_error
 from margrave.mechanisms.parts.selection_log import SelectionLog
-from margrave.models import Fit, GraphicalFit
+from margrave.mechanisms.parts.shortlist import Shortlist
+from margrave.models import Answerer, Fit, GraphicalFit, projected_error
 from margrave.privacy import Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, FloatArray, Generator
@@ -46,6 +54,8 @@ class AIM(Mechanism):
         column_error: Columns are measured again if their mean expected projected error is above this
             share of the row count, and the budget of a round grows by the same factor. None, the paper's form,
             never measures them again. It applies if there are four rounds or more per column.
+        shortlist: The number of candidates that a round scores (``parts.shortlist``); 0 scores all, as the paper.
+            By default it is 64 if there are more than 3,000 candidates, and else 0.
         generalized: Select by the generalized exponential mechanism, which the paper mentions. Its
             noise follows the weight of each marginal, not the largest.
         fit: Any estimator.
@@ -73,6 +83,11 @@ class AIM(Mechanism):
     column_error: float | None = option(
         0.4, "Largest error of columns before other marginals, as a share of the rows.", above=0
     )
+    shortlist: int | None = option(
+        None,
+        "Candidates that a round scores; 0: all. By default 64 of more than 3,000.",
+        least=0,
+    )
     generalized: bool = option(
         False, "Select by the generalized exponential mechanism, for uneven weights."
     )
@@ -83,6 +98,10 @@ class AIM(Mechanism):
     rounds_per_column = 16
     #: The share of the largest model that the marginals of purposes may fill before the rounds.
     purpose_share: ClassVar[float] = 0.5
+    #: The number of candidates up to which all are scored by default.
+    scored_at_most: ClassVar[float] = 3000
+    #: Cells of marginals that are counted for a run with a shortlist, beside columns and pairs.
+    max_counted_cells: ClassVar[int] = 1 << 25
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, and rounds of the first budget; rounds with less noise cost more."""
@@ -119,13 +138,17 @@ class AIM(Mechanism):
             left = self.fit.distinguished(domain, private.transcript)
             capacity = Capacity(self.fit, left, self.max_model_mb)
             progress("measuring", float(1 - private.remaining / private.rho))
+        shortlist = self._shortlist(private, relevance, model, left, rho)
         while private.remaining > 0:
             if private.remaining <= 2 * rho:  # Algorithm 3, line 8: the last round
                 rho = private.remaining
             share = float(1 - (private.remaining - rho) / private.rho)
             measured = private.transcript.cliques
-            candidates = capacity.within(list(relevance), measured, share)  # C_t, line 12
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
+            if shortlist is None:
+                candidates = capacity.within(list(relevance), measured, share)  # C_t, line 12
+            else:
+                candidates = shortlist.pick(capacity, measured, share, scale, rng)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = expected_error(self.penalty, estimates, scale, left)
             weights = {r: relevance[r] for r in candidates}
@@ -138,11 +161,68 @@ class AIM(Mechanism):
             state = self.fit.update(state, private.transcript, rng=rng)  # Estimate
             model = self.fit.model(state)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
+            if shortlist is not None:
+                shortlist.note(estimates, noise, scale, chosen, float(learned))
             if learned <= noise[chosen]:  # Anneal, Algorithm 3
                 rho *= 4
             progress("measuring", float(1 - private.remaining / private.rho))
         last = self.fit(domain, private.transcript, rng=rng)
         return self.release(private, last, memory)
+
+    def counted_first(self, domain: Domain) -> Collection[Clique]:
+        """Return all candidates, or columns, pairs and purposes if a shortlist leaves others out."""
+        reads = self.reads(domain)
+        if self._counts_all(domain):
+            return reads
+        return [*self.workload_on(domain).first, *(r for r in reads if len(r) <= 2)]
+
+    def counted_cells(self, domain: Domain) -> int | None:
+        """Return the cells that a shortlist leaves to be counted at most; None for all."""
+        if self._counts_all(domain):
+            return None
+        return max(self.max_counted_cells, sum(map(domain.cells, self.counted_first(domain))))
+
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return the rounds, and the candidates that each scores."""
+        load = super().selection(domain, rho, records, unit)
+        scored = self._scored_a_round(len(self.reads(domain)))
+        return replace(load, candidates=scored) if scored else load
+
+    def _counts_all(self, domain: Domain) -> bool:
+        reads = self.reads(domain)
+        few = sum(map(domain.cells, reads)) <= self.max_counted_cells
+        return few or not self._scored_a_round(len(reads))
+
+    def _scored_a_round(self, candidates: int) -> int:
+        """Return the number of candidates that a round scores; 0 for all."""
+        if self.shortlist is None:
+            return 64 if candidates > self.scored_at_most else 0
+        return self.shortlist if self.shortlist < candidates else 0
+
+    def _shortlist(
+        self,
+        private: Private,
+        relevance: Mapping[Clique, float],
+        model: Answerer,
+        left: Domain,
+        rho: Fraction,
+    ) -> Shortlist | None:
+        """Measure the scores of pairs, and count the candidates of a run with a shortlist.
+
+        Returns:
+            The shortlist; None if all candidates are scored.
+        """
+        if not (size := self._scored_a_round(len(relevance))):
+            return None
+        scale = Gaussian.scale_for(self.alpha * rho, private.unit)
+        columns = model.answer([r for r in relevance if len(r) == 1])
+        errors = projected_error(columns, scale, left)
+        shortlist = Shortlist(private.domain, relevance, columns, errors, size)
+        shortlist.measure(private)
+        if not self._counts_all(private.domain):
+            # Later rounds have less noise: a quarter of it is that of two doublings.
+            private.prepare(shortlist.limit(self.max_counted_cells, scale / 4))
+        return shortlist
 
     def _measure_more(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from margrave.mechanisms.aim import AIM
@@ -41,3 +42,4 @@ class AIMMixture(AIM):
     name = "aim-mixture"
     use = "100 columns and more: AIM's rounds with a mixture of products"
     rounds_per_column = 4
+    scored_at_most = math.inf

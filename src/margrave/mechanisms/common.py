@@ -78,12 +78,14 @@ class SelectionLoad:
         queries: Single queries are the candidates, not whole marginals.
         per_round: The number of selections in a round; 0 if nothing is selected privately.
         codes_tried: Codes of records tried to answer the selections; None if unknown.
+        candidates: The number of candidates of a selection; None if all that a step names are.
     """
 
     rounds: int = 0
     queries: bool = False
     per_round: int = 1
     codes_tried: int | None = 0
+    candidates: int | None = None
 
 
 class Mechanism(ABC):
@@ -175,6 +177,14 @@ class Mechanism(ABC):
         """Return every marginal it may ask for: by default the downward closure of the workload."""
         return self.workload_on(domain).closure()
 
+    def counted_first(self, domain: Domain) -> Collection[Clique]:
+        """Return what is counted when a run begins: by default all that it may ask for, in one scan."""
+        return self.reads(domain)
+
+    def counted_cells(self, domain: Domain) -> int | None:
+        """Return how many cells a run counts at most; None if it counts all that it may ask for."""
+        return None
+
     @abstractmethod
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return how ``run`` will spend rho on measurements, in its order: what a plan shows."""
@@ -188,14 +198,14 @@ class Mechanism(ABC):
     def begin(
         self, private: Private, rng: Generator | None, progress: Progress | None
     ) -> tuple[Domain, Generator, Progress]:
-        """Make every public check, count all marginals in one scan, and fill in the defaults.
+        """Make every public check, count marginals in one scan, and fill in the defaults.
 
         **Privacy:** none spent.
         """
         if takes_public(self):
             check_public_table(self.public, private.domain, own_columns=self.own_columns)
         self.check(private.domain, private.unit)
-        private.prepare(self.reads(private.domain))
+        private.prepare(self.counted_first(private.domain))
         return (
             private.domain,
             np.random.default_rng() if rng is None else rng,

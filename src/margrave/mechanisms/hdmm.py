@@ -43,11 +43,12 @@ class HDMM(PlannedNoise):
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "hdmm"
+    max_marginals = 23_000
     use = "small tables, large budgets: marginals chosen beforehand"
 
     def plan(self, domain: Domain, unit: Unit) -> NoisePlan:
         """Return the marginals to measure, with their weights (OPT_M)."""
-        workload = self.workload_on(domain)
+        self.check_width(workload := self.workload_on(domain))
         below = workload.closure()
         columns = [r for r in below if len(r) == 1]
         plan = NoisePlan.of(domain, workload.weights, marginals(below), unit, VARIANCE)

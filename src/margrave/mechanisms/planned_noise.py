@@ -5,15 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress
+from margrave.errors import InputError
+from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, SelectionLoad
 from margrave.mechanisms.parts.noise_design import NoisePlan
 from margrave.models import Fit, LeastSquaresFit
 from margrave.privacy import Private
 from margrave.release import Release
 from margrave.types import Generator
+from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +29,25 @@ class PlannedNoise(Mechanism):
 
     fit: Fit = field(default_factory=LeastSquaresFit)
 
+    #: The most marginals of a workload. The noise of so many is planned in half a minute.
+    max_marginals: ClassVar[int] = 90_000
+
     @abstractmethod
     def plan(self, domain: Domain, unit: Unit) -> NoisePlan:
         """Return the questions, with their weights in the budget."""
+
+    def check_width(self, workload: Workload) -> None:
+        """Raise `InputError` if a plan for all marginals of the workload takes minutes."""
+        if len(workload.weights) > self.max_marginals:
+            raise InputError(
+                f"The workload has {len(workload.weights):,} marginals, and {self.name} plans"
+                f" {self.max_marginals:,} at most.",
+                remedy="Choose the mechanism forests, which serves wide tables, or name a workload of fewer marginals.",
+            )
+
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return that nothing is selected privately."""
+        return SelectionLoad(per_round=0)
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return each question with its share."""

@@ -75,7 +75,12 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
     "aim": (
         PublishedForm(
             "McKenna, Mullins, Sheldon, Miklau 2022",
-            {"penalty": "full", "column_error": None, "fit": replace(PGM, weights="scale")},
+            {
+                "penalty": "full",
+                "column_error": None,
+                "shortlist": 0,
+                "fit": replace(PGM, weights="scale"),
+            },
             "the last fit has no warm start; scores of large models use synthetic rows of the model",
         ),
     ),

@@ -63,7 +63,8 @@ class ResidualPlanner(PlannedNoise):
 
     def plan(self, domain: Domain, unit: Unit) -> NoisePlan:
         """Return the interactions, and the marginals, to measure."""
-        weights = self.workload_on(domain).weights
+        self.check_width(workload := self.workload_on(domain))
+        weights = workload.weights
         questions = interactions(domain, weights, unit)
         return NoisePlan.of(domain, weights, questions, unit, self.objective)
 

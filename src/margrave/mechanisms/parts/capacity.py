@@ -35,15 +35,22 @@ class Capacity:
         self, cells: float, candidates: Collection[Clique], measured: Collection[Clique]
     ) -> list[Clique]:
         """Return the candidates with which the model has at most so many cells."""
-        sizes = self._sizes(candidates, measured)
+        sizes = self.sizes(candidates, measured)
         return [r for r, size in zip(candidates, sizes, strict=True) if size <= cells]
 
     def within(
         self, candidates: Collection[Clique], measured: Collection[Clique], share: float = 1.0
     ) -> list[Clique]:
         """Return the candidates that keep the model within a share of its size or do not enlarge it."""
-        cells = max(self.cells(share), self.fit.cells(self.domain, tuple(measured)))
-        return self.up_to(cells, candidates, measured)
+        return self.up_to(self.limit(measured, share), candidates, measured)
+
+    def limit(self, measured: Collection[Clique], share: float = 1.0) -> float:
+        """Return a share of the largest size in cells, or the model's own size if it is larger."""
+        return max(self.cells(share), self.fit.cells(self.domain, tuple(measured)))
+
+    def sizes(self, candidates: Collection[Clique], measured: Collection[Clique]) -> FloatArray:
+        """Return the cells of the model with each candidate added in turn."""
+        return self.fit.sizes_with(self.domain, tuple(measured), tuple(candidates))
 
     def beside(
         self, candidates: Collection[Clique], measured: Collection[Clique], share: float
@@ -60,9 +67,6 @@ class Capacity:
 
     def some(self, candidates: Collection[Clique], measured: Collection[Clique]) -> list[Clique]:
         """Return the candidates that there is room for; the smallest, if there is room for none."""
-        sizes = self._sizes(candidates, measured)
+        sizes = self.sizes(candidates, measured)
         fitting = [r for r, size in zip(candidates, sizes, strict=True) if size <= self.cells()]
         return fitting or [min(zip(candidates, sizes, strict=True), key=itemgetter(1))[0]]
-
-    def _sizes(self, candidates: Collection[Clique], measured: Collection[Clique]) -> FloatArray:
-        return self.fit.sizes_with(self.domain, tuple(measured), tuple(candidates))
