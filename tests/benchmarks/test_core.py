@@ -229,7 +229,7 @@ def test_the_command_line_runs_lists_and_prints(
 
 def test_every_script_says_what_it_needs_and_does() -> None:
     found = scripts()
-    assert set(found) == {"dpmm", "margrave", "mbi", "opendp", "torch"}
+    assert set(found) == {"dpmm", "margrave", "mbi", "opendp", "smartnoise", "torch"}
     for name, script in found.items():
         text = (HERE / "contenders" / f"run_{name}.py").read_text(encoding="utf-8")
         for job in script.jobs:
@@ -240,7 +240,7 @@ def test_every_script_says_what_it_needs_and_does() -> None:
 
 
 def test_no_suite_imports_a_peer() -> None:
-    peers = ("dpmm", "opendp", "mbi", "torch", "polars")
+    peers = ("dpmm", "opendp", "mbi", "torch", "polars", "snsynth")
     for path in [*(HERE / "core").glob("*.py"), *(HERE / "suites").glob("*.py")]:
         lines = path.read_text(encoding="utf-8").splitlines()
         imports = [line for line in lines if line.startswith(("import ", "from "))]

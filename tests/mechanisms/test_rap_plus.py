@@ -14,6 +14,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import HalfSpace
 from margrave.mechanisms import RAPPlus
+from margrave.mechanisms.parts.thresholds import RandomThresholds
 from margrave.models import AnnealedFit
 from margrave.models.mixture.model import numbers_of
 from margrave.privacy import SeededRandomness
@@ -57,6 +58,32 @@ def test_numbers_have_an_order_and_three_codes_besides_missing() -> None:
     assert numbers_of(Domain(("a", "b"), (3, 3), missing=frozenset("b"))) == ("a",)
 
 
+def test_thresholds_of_a_label_count_the_rows_of_one_class() -> None:
+    drawn = RandomThresholds(DOMAIN, 2, "sex").draw(60, np.random.default_rng(0))
+    kept, classes = rows(), set()
+    for query in drawn:
+        sign = query.coefficients[query.clique.index("sex")]
+        code, shift = (1, 0.75) if sign > 0 else (0, 0.25)
+        numbers = {
+            a: c for a, c in zip(query.clique, query.coefficients, strict=True) if a != "sex"
+        }
+        alone = HalfSpace.of(DOMAIN, numbers, query.threshold - sign * shift)
+        table = TinyTable(TinySchema(DOMAIN), [r for r in kept if r[0] == code])
+        assert counts(query) == alone.count(table.count([alone.clique])[alone.clique])
+        classes.add(code)
+    assert classes == {0, 1}
+
+
+def test_a_run_with_a_label_asks_about_it_in_every_threshold() -> None:
+    release = released(RAPPlus(epochs=2, candidates=20, label="sex", fit=FIT))
+    asked = [e.query for e in release.transcript.answers if isinstance(e.query, HalfSpace)]
+    assert len(asked) == 10
+    assert all("sex" in query.clique for query in asked)
+    for label, words in (("job", "two codes"), ("nope", "nope")):
+        with pytest.raises(InputError, match=words):
+            RAPPlus(label=label).check(DOMAIN, AddRemoveRow())
+
+
 def test_half_of_every_round_selects_and_columns_share_the_budget() -> None:
     mechanism = RAPPlus(epochs=3, candidates=20, fit=FIT)
     release = released(mechanism, unit=ReplaceRow())
@@ -79,7 +106,7 @@ def test_no_threshold_is_measured_twice() -> None:
 
 
 def drawn(mechanism: RAPPlus) -> Iterator[HalfSpace]:
-    yield from mechanism._drawn(DOMAIN, np.random.default_rng(0))
+    yield from mechanism.thresholds(DOMAIN).draw(mechanism.candidates, np.random.default_rng(0))
 
 
 def test_thresholds_are_of_unit_norm_and_pass_through_the_cube() -> None:
@@ -137,7 +164,7 @@ def test_tables_without_numbers_or_of_numbers_alone_take_all_of_the_budget() -> 
     numbers = Domain(("a", "b"), (5, 5))
     mechanism = RAPPlus()
     assert mechanism.budgets(names, Fraction(1)) == (1, 0)
-    assert mechanism.spaces(names) == []
+    assert mechanism.thresholds(names).cliques == []
     assert mechanism.budgets(numbers, Fraction(1)) == (0, 1)
     assert mechanism.marginals(numbers) == []
 

@@ -47,6 +47,7 @@ from margrave.mechanisms import (
     PrivPGD,
     PrivSyn,
     RAPPlus,
+    Repeated,
     ResidualPlanner,
 )
 from margrave.mechanisms.fem import MIN_ROUNDS
@@ -305,6 +306,8 @@ CASES: dict[str, Make] = {
         workload=first_pair(d), connect_columns=False, fit=Estimated()
     ),
     "privlcm": lambda d: PrivLCM(fit=FEW_SWEEPS),
+    "repeated": lambda d: Repeated(runs=2),
+    "repeated aim": lambda d: Repeated(mechanism=AIM(workload=pairs(d), column_error=None), runs=2),
     "mwem": lambda d: MWEM(rounds=4, passes=200),
     "mwem uneven": lambda d: MWEM(workload=uneven(d), rounds=4),
     "mwem graphical": lambda d: MWEM(

@@ -27,7 +27,6 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.errors import InputError
-from margrave.inference.datasets import DEFAULT_DATA_SETS
 from margrave.inference.results import check_plot
 from margrave.release.draws import METHODS
 
@@ -84,8 +83,8 @@ def shared(command: Command) -> Command:
         click.option(
             "--m",
             type=int,
-            default=DEFAULT_DATA_SETS,
-            show_default=True,
+            default=None,
+            show_default="100; all runs of repeated",
             help="Number of data sets to draw.",
         ),
     ):

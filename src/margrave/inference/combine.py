@@ -29,6 +29,7 @@ def combine(
     center: float | None = None,
     bias_correct: bool = True,
     floor: bool = True,
+    runs: bool = False,
 ) -> Estimate:
     """Return the estimate of a scalar from m fully synthetic data sets.
 
@@ -57,6 +58,8 @@ def combine(
             (`Draws.released`). Then q̄ − q̂ is the bias of refitting, the estimate is 2 q̂ − q̄, and
             (q̄ − q̂)² is added to T: a correction may be off by as much as it corrects.
         bias_correct: False leaves the estimate q̄ and its T, and only records the bias.
+        runs: The data sets are of independent runs, each around the real records, and not of draws of one posterior.
+            Then T = b / m + ratio v̄ and df = (m − 1) (T / (b / m))²; ``rows`` and ``total`` are needed.
         floor: False is the published rule: T and df = (m − 1) (T / ((1 + 1/m) b))² have no bounds, and
             T < 0 leaves the interval unknown.
 
@@ -72,8 +75,8 @@ def combine(
         (2.0, 1.1333, 1.445)
 
     References:
-        Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df); Efron, Tibshirani
-        1993, Chapter 10 (the bias of refits).
+        Raghunathan, Reiter, Rubin 2003; Reiter 2002 (the correction and df); Reiter 2003 (``runs``, his rule for
+        partially synthetic data); Efron, Tibshirani 1993, Chapter 10 (the bias of refits).
     """
     # Degrees of freedom of the Cauchy distribution, whose intervals are wide enough for any m.
     min_df = 1.0
@@ -92,10 +95,14 @@ def combine(
     within, between = float(v.mean()), float(q.var(ddof=1))
     spread = (1.0 + 1.0 / m) * between
     variance, least = spread - within, 0.0 if ratio is None or not floor else ratio * within
+    if runs:
+        spread, least = between / m, 0.0
+        variance = np.nan if ratio is None else spread + ratio * within
     floored = floor and variance < least
     unknown = variance <= 0 and (ratio is None or not floor)
     variance = max(np.nan if unknown else variance, least)
-    share = min(variance / spread, 1.0) if spread > 0 else 1.0
+    share = variance / spread if spread > 0 else 1.0
+    share = share if runs else min(share, 1.0)
     df = max((m - 1) * share**2, min_df) if floor else (m - 1) * share**2
     estimate = float(q.mean())
     if bias_correct and center is not None:
@@ -143,6 +150,7 @@ def wald(
     method: str = "full",
     names: Sequence[str] = (),
     center: FloatArray | None = None,
+    runs: bool = False,
 ) -> WaldTest:
     """Test that k quantities have the values ``null``.
 
@@ -175,9 +183,11 @@ def wald(
         names: The k names, for the result.
         center: q̂ as for `combine`, shape (k,): 2 q̂ − q̄ is tested in the place of q̄, and with
             c = q̄ − q̂ the matrix c cᵀ is added to T.
+        runs: As for `combine`: A = B / m and T = A + ratio V̄, and ν has no upper bound. ``"full"`` alone.
 
     Raises:
-        InputError: There are too few data sets, or the covariance is singular or not positive.
+        InputError: There are too few data sets, or the covariance is singular or not positive, or ``method`` or
+            the row counts do not go with ``runs``.
 
     Privacy:
         None spent.
@@ -194,8 +204,15 @@ def wald(
     mean = q.mean(axis=0)
     bias = np.zeros(k) if center is None else mean - center
     d, c = half @ (mean - 2.0 * bias - null), half @ bias
-    spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half  # A / V̄
-    statistic, second = (_full if method == "full" else _proportional)(d, c, spread, m, ratio)
+    spread, shift = _spread(q, half, ratio, runs)
+    if method == "full":
+        statistic, second = _full(d, c, spread, shift, m, ratio)
+    elif not runs:
+        statistic, second = _proportional(d, c, spread, m, ratio)
+    else:
+        raise InputError(
+            "The proportional test is not for independent runs.", remedy="Use method='full'."
+        )
     p = float(special.fdtrc(k, second, statistic))
     return WaldTest(tuple(names), statistic, (float(k), second), p, method)
 
@@ -207,11 +224,27 @@ def _length(d: FloatArray, c: FloatArray, variances: FloatArray) -> float:
     )
 
 
+def _spread(
+    q: FloatArray, half: FloatArray, ratio: float | None, runs: bool
+) -> tuple[FloatArray, float]:
+    """Return A in units of V̄, and the multiple of V̄ that T has besides."""
+    m, k = q.shape
+    between = half @ np.cov(q, rowvar=False).reshape(k, k) @ half
+    if not runs:
+        return np.asarray((1.0 + 1.0 / m) * between), -1.0
+    if ratio is None:
+        raise InputError(
+            "The rule of independent runs needs the numbers of records.",
+            remedy="Give rows and total.",
+        )
+    return np.asarray(between / m), ratio
+
+
 def _full(
-    d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None
+    d: FloatArray, c: FloatArray, spread: FloatArray, shift: float, m: int, ratio: float | None
 ) -> tuple[float, float]:
-    k = len(d)
-    values, vectors = np.linalg.eigh(spread - np.eye(k))
+    k, most = len(d), float(m - 1) if shift < 0 else 1e9
+    values, vectors = np.linalg.eigh(spread + shift * np.eye(k))
     if ratio is None and values[0] <= 0:
         raise InputError(
             "The covariance of these estimates is not positive.",
@@ -221,7 +254,7 @@ def _full(
     statistic = _length(vectors.T @ d, vectors.T @ c, total)
     g = vectors.T @ spread @ vectors / np.sqrt(np.outer(total, total))
     nu = (m - 1) * (k + k * k) / float(np.trace(g @ g) + np.trace(g) ** 2)
-    nu = min(max(nu, float(k)), float(m - 1))
+    nu = min(max(nu, float(k)), most)
     return statistic * (nu - k + 1) / (k * nu), nu - k + 1
 
 
@@ -246,6 +279,7 @@ def total_covariance(
     rows: float | None = None,
     total: float | None = None,
     center: FloatArray | None = None,
+    runs: bool = False,
 ) -> FloatArray:
     """Return T = (1 + 1/m) B − V̄ (k × k), no direction of it below ``ratio`` V̄, plus c cᵀ.
 
@@ -255,12 +289,13 @@ def total_covariance(
         rows: Records of each data set.
         total: Real records.
         center: q̂ as for `wald`, shape (k,); c = q̄ − q̂.
+        runs: As for `combine`: T = B / m + ratio V̄.
     """
     q, within = np.asarray(estimates), np.asarray(covariances).mean(axis=0)
-    m, k = q.shape
+    k = q.shape[1]
     half = _inverse_root(within)
-    spread = (1.0 + 1.0 / m) * half @ np.cov(q, rowvar=False).reshape(k, k) @ half
-    values, vectors = np.linalg.eigh(spread - np.eye(k))
+    spread, shift = _spread(q, half, ratio_of(rows, total), runs)
+    values, vectors = np.linalg.eigh(spread + shift * np.eye(k))
     root = np.linalg.solve(half, vectors)
     bias = np.zeros(k) if center is None else q.mean(axis=0) - center
     floor = ratio_of(rows, total) or 0.0

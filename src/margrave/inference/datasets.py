@@ -19,9 +19,6 @@ from margrave.schema import Categorical, Ordinal, Schema
 
 Progress = Callable[[str, float], None]
 
-#: Data sets drawn by default.
-DEFAULT_DATA_SETS = 100
-
 #: The note of all tables that were not drawn from a release here.
 EXTERNAL = (
     "Tables drawn elsewhere: this is right only if each comes from its own draw of a posterior (release.draws). Rows of"
@@ -79,10 +76,10 @@ class Source(Protocol):
         ...
 
     def draws(
-        self, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
+        self, m: int | None = None, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
         progress: Progress | None = None,
     ) -> DataSets:  # fmt: skip
-        """Return ``m`` data sets of ``rows`` records."""
+        """Return ``m`` data sets of ``rows`` records; None for the source's own number."""
         ...
 
 
@@ -223,6 +220,11 @@ def total_of(draws: DataSets, i: int) -> float | None:
     return draws.total if own is None else float(own(i))
 
 
+def are_runs(draws: DataSets) -> bool:
+    """Return whether each data set is of an independent run, and not of a draw of one posterior."""
+    return bool(getattr(draws, "runs", 0))
+
+
 def size_of(frame: pd.DataFrame) -> tuple[float, int]:
     """Return the real records that a frame's data set stands for, and the data set's own."""
     rows = int(frame.attrs.get(ROWS, len(frame)))
@@ -253,8 +255,7 @@ def open_source(
     """
     if isinstance(source, Source):
         _check_n(n, "A release knows its number of records")
-        m = DEFAULT_DATA_SETS if m is None else m
-        if not is_whole(m, 2):
+        if m is not None and not is_whole(m, 2):
             raise InputError(
                 f"{m!r} data sets cannot be combined.", remedy="Draw at least 2, better 100."
             )

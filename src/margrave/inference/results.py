@@ -44,6 +44,7 @@ class Analysis:
         covariances: Their covariances, shape (m, k, k); None if the fit gave none.
         released: Estimates from the release's own distribution, shape (m, k), which show bias.
         corrected: That bias was taken off.
+        runs: The data sets are of independent runs (see `combine`).
 
     Privacy:
         None spent: a function of synthetic records alone.
@@ -60,6 +61,7 @@ class Analysis:
     covariances: FloatArray | None = None
     released: FloatArray | None = None
     corrected: bool = True
+    runs: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,8 +125,9 @@ class Analysis:
             points, covariances, center = self._together(at)
             center = center if self.corrected else None
             found = total_covariance(
-                points, covariances, rows=self._known_rows, total=self.total, center=center
-            )
+                points, covariances, rows=self._known_rows, total=self.total, center=center,
+                runs=self.runs,
+            )  # fmt: skip
             scale = np.array([self.estimates[i].bse for i in at]) / np.sqrt(np.diag(found))
             matrix[np.ix_(at, at)] = found * np.outer(scale, scale)
         return pd.DataFrame(matrix, index=self._index, columns=self._index)
@@ -177,7 +180,7 @@ class Analysis:
         center = center if self.corrected else None
         return wald(
             points, covariances, values, rows=self._known_rows, total=self.total, method=method,
-            names=chosen, center=center,
+            names=chosen, center=center, runs=self.runs,
         )  # fmt: skip
 
     def contrast(self, weights: Mapping[str, float], *, name: str = "") -> Estimate:
@@ -207,6 +210,7 @@ class Analysis:
             points @ w, np.einsum("i,mij,j->m", w, covariances, w), rows=self._known_rows,
             total=self.total, name=name, data_sets=self.data_sets,
             center=None if center is None else float(center @ w), bias_correct=self.corrected,
+            runs=self.runs,
         )  # fmt: skip
         parts = [self.estimates[i] for i in at]
         flags: dict[str, Any] = {

@@ -21,6 +21,7 @@ from margrave.inference.datasets import (
     Progress,
     Source,
     Tables,
+    are_runs,
     open_source,
 )
 from margrave.inference.estimate import Bounds, Estimate, check_bounds, within_bounds
@@ -82,7 +83,7 @@ def analyze(
             returns (estimates, variances), named by dicts or Series or not at all; (estimates,
             covariance matrix), which tests of several values need; a dict of name: (estimate,
             variance); or a statsmodels result.
-        m: Data sets to draw, at least 2; by default 100.
+        m: Data sets to draw, at least 2; by default 100, or all runs of a `Repeated` release.
         columns: The columns that a function uses, ``("stay", "age")``, with which it is checked
             what was measured; an estimand knows its own. ``"probe"`` finds them by running the
             function up to 60 times on changed data sets.
@@ -316,6 +317,7 @@ def _analysis(
         flagged(context), settings.level, len(draws), draws.rows, draws.total, draws.method,
         caveats_of(context), replicates[0].points, replicates[0].covariances,
         replicates[1].points if len(replicates) > 1 else None, settings.bias_correct,
+        are_runs(draws),
     )  # fmt: skip
 
 
@@ -361,6 +363,6 @@ def _estimate(
         points[good], first.variances[good, j], rows=None if draws.total is None else draws.rows,
         total=draws.total, name=name, data_sets=m,
         center=None if own is None else float(own[good].mean()),
-        bias_correct=settings.bias_correct,
+        bias_correct=settings.bias_correct, runs=are_runs(draws),
     )  # fmt: skip
     return replace(found, external=external)

@@ -32,6 +32,7 @@ from margrave.mechanisms.privpgd import PrivPGD
 from margrave.mechanisms.privsyn import PrivSyn
 from margrave.mechanisms.rap import RAP
 from margrave.mechanisms.rap_plus import RAPPlus
+from margrave.mechanisms.repeated import Repeated
 from margrave.mechanisms.residual_planner import ResidualPlanner
 from margrave.plugins import MECHANISM_GROUP, Catalog, class_fault
 
@@ -49,6 +50,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
         AIMMixture,
         NAPSUMQ,
         PrivLCM,
+        Repeated,
         PrivPGD,
         PrivateGSD,
         Independent,
@@ -122,5 +124,6 @@ __all__ = [
     "PrivPGD",
     "PrivSyn",
     "Progress",
+    "Repeated",
     "ResidualPlanner",
 ]

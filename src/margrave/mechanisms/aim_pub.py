@@ -13,12 +13,13 @@ from margrave.domain import Domain
 from margrave.mechanisms.common import PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.public import check_public_table, not_public, still_private
 from margrave.mechanisms.parts.public_readings import PublicReadings
 from margrave.mechanisms.parts.readings import ReadsPublic
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit, projected_error
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, Private
 from margrave.public_table import PublicTable
 from margrave.release import Release
 from margrave.types import Generator
@@ -111,8 +112,8 @@ class AIMPub(ReadsPublic):
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = projected_error(estimates, scale, domain)
             weights = {r: relevance[r] for r in candidates}
-            score = MarginalGap(estimates, weights=weights, penalties=noise)
-            chosen = private.select(candidates, score, rho=(1 - self.alpha) * rho)
+            for_choosing = (1 - self.alpha) * rho
+            chosen = select_marginal(private, estimates, weights, noise, rho=for_choosing)
             private.measure([chosen], Gaussian(rho=self.alpha * rho))
             memory.note(estimates, private.transcript)
             known = readings.revise(private.transcript, share, keep)

@@ -229,11 +229,12 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
                 ),
             },
             "thresholds count the middles of bins, in one or two numbers (paper: all columns, not "
-            "binned, with the label's class), and are drawn anew in each round, with boundaries "
+            "binned), of the classes of `label` if it has two codes, and are drawn anew in each round, with boundaries "
             "inside the unit cube; marginals of pairs without the label (`workload` can name it); "
             "each query is measured once (their code: again in every round); the penalty of a "
             "marginal is its noise; a private row count is measured first; softmax instead of "
             "sparsemax; step sizes fall by 1 / sqrt(2) with each slope (paper: by half)",
+            tuned=("label",),
         ),
     ),
     "dual-query": (
@@ -317,6 +318,17 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             "columns in no marginal are measured too; chains run until they mix; the combining rules "
             "have a floor (`combine(floor=False)` has none)",
             needs=("workload",),
+        ),
+    ),
+    "repeated": (
+        PublishedForm(
+            "Räisä, Jälkö, Kaski, Honkela 2023 (repeated PGM)",
+            {},
+            "each run selects its pairs anew with its own budget (paper: the marginals are given; "
+            "`NAPSUMQ(workload=workload, connect_columns=False, fit=GraphicalFit())` as `mechanism` measures these); "
+            "intervals follow the rule for independent runs (paper: Rubin's rules, "
+            "`analyze(list(release.draws()), fit, n=rows)`)",
+            tuned=("runs",),
         ),
     ),
     "privlcm": (

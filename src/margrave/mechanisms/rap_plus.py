@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
-
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.marginal import TOTAL, HalfSpace
+from margrave.marginal import TOTAL
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.mechanisms.parts.thresholds import RandomThresholds, measure_thresholds
 from margrave.models import AnnealedFit, Answerer, Fit
 from margrave.models.entries import EntryKind
 from margrave.models.mixture.model import numbers_of
-from margrave.privacy import Gaussian, HalfSpaceGap, MarginalGap, Private
+from margrave.privacy import Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, Generator
 from margrave.workload import Workload
@@ -29,8 +29,8 @@ from margrave.workload import Workload
 class RAPPlus(Mechanism):
     """Rounds of marginals, then rounds of random thresholds: select what the records answer worst, measure it, train.
 
-    A random threshold asks for the rows with <h, x> > b in some numbers x, each in [0, 1]: h is normal with norm 1,
-    and the boundary goes through a uniform point. A number is a column with an order and three codes or more.
+    A random threshold asks for the rows with <h, x> > b in some numbers x (`RandomThresholds`). A number is a column
+    with an order and three codes or more.
 
     Args:
         workload: The marginals; None means all pairs of the columns that are not numbers.
@@ -38,6 +38,7 @@ class RAPPlus(Mechanism):
         thresholds_per_epoch: Thresholds that a round selects and measures, one after the other.
         candidates: Random thresholds that a round selects from.
         columns: Numbers in a threshold at most.
+        label: A column of two codes. Each threshold then counts the rows of one of them, as in the paper.
         fit: The records; ``AnnealedFit()`` trains numbers as points.
 
     Privacy:
@@ -54,6 +55,7 @@ class RAPPlus(Mechanism):
     thresholds_per_epoch: int = option(5, "Thresholds measured in a round.", above=0)
     candidates: int = option(200, "Random thresholds a round selects from.", above=0)
     columns: int = option(2, "Numbers in a threshold at most.", above=0)
+    label: str | None = option(None, "Column of two codes whose rows thresholds count apart.")
     fit: Fit = field(default_factory=AnnealedFit)
 
     name = "rap-plus"
@@ -68,11 +70,9 @@ class RAPPlus(Mechanism):
         names = [a for a in domain if a not in numbers_of(domain)]
         return list(combinations(names, min(2, len(names)))) if names else []
 
-    def spaces(self, domain: Domain) -> list[Clique]:
-        """Return the sets of numbers that thresholds are drawn on."""
-        numbers = numbers_of(domain)
-        sizes = range(1, min(self.columns, len(numbers)) + 1)
-        return [c for k in sizes for c in combinations(numbers, k)]
+    def thresholds(self, domain: Domain) -> RandomThresholds:
+        """Return the thresholds that are drawn."""
+        return RandomThresholds(domain, self.columns, self.label)
 
     def rounds(self, domain: Domain) -> int:
         """Return the number of rounds of marginals: their columns, or all marginals once."""
@@ -89,7 +89,9 @@ class RAPPlus(Mechanism):
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return the marginals, those in which thresholds are counted, and one that counts the rows."""
         counted = TOTAL.counting_clique(domain)
-        return list(dict.fromkeys([*self.marginals(domain), *self.spaces(domain), counted]))
+        return list(
+            dict.fromkeys([*self.marginals(domain), *self.thresholds(domain).cliques, counted])
+        )
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the row count, if it is private, the rounds of marginals, and those of thresholds."""
@@ -100,7 +102,7 @@ class RAPPlus(Mechanism):
             found.append(
                 PlannedMeasurement.rounds(self.marginals(domain), rounds, scale, at_most=False)
             )
-        if spaces := self.spaces(domain):
+        if spaces := self.thresholds(domain).cliques:
             measured = self.epochs * self.per_epoch
             scale = Gaussian.scale_for(thresholds / (2 * measured), unit, TOTAL)
             found.append(
@@ -112,7 +114,7 @@ class RAPPlus(Mechanism):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
-        kinds = {EntryKind.HALF_SPACE} if self.spaces(domain) else set()
+        kinds = {EntryKind.HALF_SPACE} if self.thresholds(domain).cliques else set()
         marginals = [*one_way(domain), *self.marginals(domain)]
         self.check_fit(domain, marginals, adaptive=True, kinds=kinds)
 
@@ -128,15 +130,17 @@ class RAPPlus(Mechanism):
         domain, rng, progress = self.begin(private, rng, progress)
         measure_total(private)
         for_marginals, for_thresholds = self.budgets(domain, private.remaining)
-        rounds, epochs = self.rounds(domain), self.epochs if self.spaces(domain) else 0
-        drawn, memory = [self._drawn(domain, rng) for _ in range(epochs)], SelectionLog()
+        thresholds, memory = self.thresholds(domain), SelectionLog()
+        rounds, epochs = self.rounds(domain), self.epochs if thresholds.cliques else 0
+        drawn = [thresholds.draw(self.candidates, rng) for _ in range(epochs)]
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         for t in range(rounds + epochs):
             model = self.fit.model(state)
             if t < rounds:
                 self._marginal(private, model, for_marginals / rounds, memory)
             else:
-                self._thresholds(private, model, for_thresholds / epochs, drawn[t - rounds])
+                rho = for_thresholds / epochs
+                measure_thresholds(private, model, drawn[t - rounds], self.per_epoch, rho)
             done = (t + 1) / (rounds + epochs)
             state = self.fit.update(state, private.transcript, rng=rng, done=done)
             progress("measuring", done)
@@ -149,28 +153,7 @@ class RAPPlus(Mechanism):
         left = [r for r in self.marginals(domain) if r not in private.transcript.cliques]
         estimates = model.answer(left)
         noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
-        gap = MarginalGap(estimates, weights=dict.fromkeys(left, 1.0), penalties=noise)
-        chosen = private.select(left, gap, rho=rho / 2)
+        ones = dict.fromkeys(left, 1.0)
+        chosen = select_marginal(private, estimates, ones, noise, rho=rho / 2)
         private.measure([chosen], Gaussian(rho=rho / 2))
         memory.note(estimates, private.transcript)
-
-    def _thresholds(
-        self, private: Private, model: Answerer, rho: Fraction, drawn: list[HalfSpace]
-    ) -> None:
-        answers, left = model.answer({q.clique for q in drawn}), list(drawn)
-        chosen: list[HalfSpace] = []
-        for _ in range(self.per_epoch):
-            gap = HalfSpaceGap(np.array([float(q.count(answers[q.clique])) for q in left]))
-            chosen.append(private.select_half_space(left, gap, rho=rho / 2 / self.per_epoch).chosen)
-            left.remove(chosen[-1])
-        private.measure_queries(chosen, Gaussian(rho=rho / 2))
-
-    def _drawn(self, domain: Domain, rng: Generator) -> list[HalfSpace]:
-        spaces, found = self.spaces(domain), list[HalfSpace]()
-        for _ in range(self.candidates):
-            clique = spaces[rng.integers(len(spaces))]
-            normal, point = rng.standard_normal(len(clique)), rng.random(len(clique))
-            normal /= np.linalg.norm(normal)
-            coefficients = dict(zip(clique, normal.tolist(), strict=True))
-            found.append(HalfSpace.of(domain, coefficients, float(normal @ point)))
-        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from margrave.models.answers import Answers, AnswersFit
 from margrave.models.best_response import BestResponse, Objective
+from margrave.models.copula import GaussianCopulaFit
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
 from margrave.models.families import (
     FAMILIES,
@@ -64,6 +65,7 @@ __all__ = [
     "FitLoad",
     "GReMFit",
     "GUMFit",
+    "GaussianCopulaFit",
     "GeneratorFit",
     "GeneticFit",
     "GraphicalFit",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from margrave.domain import Domain
-from margrave.errors import InputError
+from margrave.errors import InputError, ReleaseError
 from margrave.models.answers import AnswersFit, load_answers
+from margrave.models.copula import GaussianCopulaFit
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
 from margrave.models.grem import GReMFit
@@ -23,6 +24,7 @@ from margrave.models.network import NetworkFit, load_network
 from margrave.models.no_model import load_absent
 from margrave.models.particles import ParticleFit
 from margrave.models.protocol import Fit, FittedAnswers
+from margrave.models.repeated import load_repeated
 from margrave.models.weights import (
     EntropyProjectionFit,
     MultiplicativeWeightsFit,
@@ -59,6 +61,22 @@ def _load_expanded(
     return load_merged_codes(domain, facts, arrays, load_graphical)
 
 
+def _load_repeated(
+    domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> FittedAnswers:
+    def load(
+        domain: Domain, kind: str, facts: Mapping[str, object], arrays: Mapping[str, AnyArray]
+    ) -> FittedAnswers:
+        if (family := family_of(kind)) is None:
+            raise ReleaseError(
+                f"A run of the release has a model of the kind {kind!r:.60}, which is not installed.",
+                remedy="Install the distribution that made it.",
+            )
+        return family.load(domain, facts, arrays)
+
+    return load_repeated(domain, facts, arrays, load)
+
+
 FAMILIES: dict[str, Family] = {
     family.kind: family
     for family in (
@@ -78,7 +96,12 @@ FAMILIES: dict[str, Family] = {
         Family(
             kind="support",
             load=load_support,
-            fits={"particles": ParticleFit, "genetic": GeneticFit, "gum": GUMFit},
+            fits={
+                "particles": ParticleFit,
+                "genetic": GeneticFit,
+                "gum": GUMFit,
+                "copula": GaussianCopulaFit,
+            },
         ),
         Family(
             kind="mixture",
@@ -90,6 +113,7 @@ FAMILIES: dict[str, Family] = {
             load=load_latent_classes,
             fits={"latent-classes": LatentClassFit},
         ),
+        Family(kind="repeated", load=_load_repeated),
         Family(kind="network", load=load_network, fits={"network": NetworkFit}),
         Family(kind="answers", load=load_answers, fits={"answers": AnswersFit}, bootstrap=None),
         Family(

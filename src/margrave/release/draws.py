@@ -37,6 +37,9 @@ Progress = Callable[[str, float], None]
 
 METHODS = ("auto", "posterior", "bootstrap")
 
+#: Tables drawn by default.
+DEFAULT_DRAWS = 100
+
 
 #: A posterior of more parameters takes more than a minute or two, and is only found on request.
 MAX_QUICK_PARAMETERS = 150
@@ -88,6 +91,7 @@ class Draws:
         merged: By column the sets of codes that share one count in every marginal of several columns.
         cell_sizes: For each marginal, its columns and its average cell in noise scales.
         relation_notes: The notes on relations, which an analysis of known columns replaces by its own.
+        runs: Number of independent runs, if each table is of one of them; the rule is then another (`combine`).
 
     Privacy:
         None spent.
@@ -112,6 +116,7 @@ class Draws:
     )
     cell_sizes: tuple[CellSize, ...] = field(default=(), repr=False)
     relation_notes: tuple[str, ...] = field(default=(), repr=False)
+    runs: int = field(default=0, repr=False)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -194,7 +199,7 @@ def draws_of(
     account: Account,
     provenance: Provenance,
     *,
-    m: int,
+    m: int | None,
     rows: int | None,
     method: str,
     seed: int | None,
@@ -205,7 +210,7 @@ def draws_of(
     if rows is None and transcript.counts_something:
         check_row_count(model.total, transcript.total_deviation())
     size = max(1, round(model.total)) if rows is None else rows
-    _check(m, size, method, seed)
+    _check(DEFAULT_DRAWS if m is None else m, size, method, seed)
     check_memory(size, len(schema.columns))
     chosen = secrets.randbits(63) if seed is None else int(seed)
     asked, tell = without_others(transcript, provenance), _onward(progress)
@@ -222,15 +227,17 @@ def draws_of(
         )
     posterior, why = _source(schema.domain, model, asked, method, tell, rng, bootstrap)
     known = posterior.transcript if isinstance(posterior, Bootstrap) else asked
-    states = []
+    states, runs = [], int(posterior.facts.get("runs", 0))
+    m = runs or DEFAULT_DRAWS if m is None else m
     for drawn in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(drawn.state())
         tell("drawing distributions", len(states) / m)
     return Draws(
-        method=f"{why}: {posterior.method}",
+        method=posterior.method if runs else f"{why}: {posterior.method}",
         rows=size,
         total=model.total,
-        notes=notes_of(schema, transcript, account, provenance),
+        notes=notes_of(schema, transcript, account, provenance, selected_anew=runs > 0),
+        runs=runs,
         relation_notes=relation_notes(schema, transcript),
         seed=chosen,
         schema=schema,
@@ -328,7 +335,12 @@ def _lacking(fit: MaxEntropyFit, domain: Domain, transcript: Transcript) -> str:
 
 
 def notes_of(
-    schema: Schema, transcript: Transcript, account: Account, provenance: Provenance
+    schema: Schema,
+    transcript: Transcript,
+    account: Account,
+    provenance: Provenance,
+    *,
+    selected_anew: bool = False,
 ) -> tuple[str, ...]:
     """Return the sources of uncertainty that the draws leave out, in words."""
     left_out = (
@@ -336,7 +348,8 @@ def notes_of(
         " differ from the release's own model."
     )
     notes = [*relation_notes(schema, transcript)]
-    if transcript.selections or transcript.query_selections or transcript.scores:
+    selected = transcript.selections or transcript.query_selections or transcript.scores
+    if selected and not selected_anew:
         notes.append(
             "The measurements were selected with the same records; the draws take the selection as given."
         )

@@ -285,7 +285,7 @@ class Release(Display):
 
     def draws(
         self,
-        m: int = 100,
+        m: int | None = None,
         *,
         rows: int | None = None,
         method: str = "auto",
@@ -299,7 +299,7 @@ class Release(Display):
         records. Public marginals of other records are left out.
 
         Args:
-            m: Number of tables.
+            m: Number of tables; by default 100, or all runs of a `Repeated` release, which has no more.
             rows: Number of independent records of each; by default the estimated row count.
             method: "posterior" draws from the model's own posterior, or from that of its answers by
                 ``MaxEntropyFit()``, in seconds to minutes; keep ``release.refit(MaxEntropyFit())``

@@ -16,7 +16,7 @@ def select_marginal(
     penalties: Mapping[Clique, float],
     *,
     rho: Fraction,
-    generalized: bool,
+    generalized: bool = False,
 ) -> Clique:
     """Select a marginal by its weighted error less its penalty.
 

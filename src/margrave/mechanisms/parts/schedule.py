@@ -21,6 +21,7 @@ from margrave.errors import InputError
 from margrave.marginal import TOTAL, LinearQuery, QueryFamily
 from margrave.mechanisms.common import PlannedMeasurement, SelectionLoad
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.default_rounds import (
     MAX_ROUNDS,
     MIN_ROUNDS,
@@ -30,7 +31,7 @@ from margrave.mechanisms.parts.default_rounds import (
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models.protocol import Answerer
-from margrave.privacy import Gaussian, MarginalGap, Private, QueryGap
+from margrave.privacy import Gaussian, Private, QueryGap
 from margrave.transcript import Answer, Measurement, Transcript
 from margrave.types import Clique, FloatArray, Generator
 from margrave.workload import Workload
@@ -281,12 +282,10 @@ class RoundSchedule:
         if not self.choosing:
             return left
         for _ in range(min(self.queries_per_round, len(left))):
-            score = MarginalGap(
-                estimates,
-                weights={r: self.weights.get(r, 1.0) for r in left},
-                penalties={r: expected_noise(scale, private.domain.possible(r)) for r in left},
-            )
-            chosen.append(private.select(left, score, rho=rho / self.queries_per_round))
+            weights = {r: self.weights.get(r, 1.0) for r in left}
+            noise = {r: expected_noise(scale, private.domain.possible(r)) for r in left}
+            each = rho / self.queries_per_round
+            chosen.append(select_marginal(private, estimates, weights, noise, rho=each))
             left.remove(chosen[-1])
         return chosen
 
