@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo docs dist test check fast slow one trust trust-page bench adaptive public transport leaderboard clean
+.PHONY: help demo docs dist test check fast slow browser one trust trust-page bench adaptive public transport leaderboard clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make check   formatting, lint, types and language alone"
 	@echo "make one NAME=star  the checks of one mechanism"
 	@echo "make slow    the tests that take minutes"
+	@echo "make browser  the reports in Chromium: no request, no overflow, keyboard, print, accessibility"
 	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
 	@echo "make trust-page  count again how many lines changed since each proof was run, into docs/trust-results.md"
@@ -46,6 +47,9 @@ one: $(VENV)/.ready-dev
 
 slow: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -m slow
+
+browser: $(VENV)/.ready-dev $(VENV)/.ready-browser
+	$(BIN)/python -m pytest -q -m browser
 
 trust: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.support.trust $(TRUST)

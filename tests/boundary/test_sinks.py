@@ -24,6 +24,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from margrave import Release, read_table
 from margrave.cli.main import run
@@ -517,7 +518,7 @@ def test_a_planted_mistake_is_seen(
     script = replace(PLAIN, labels=("<script>", "nurse"))
     check(script, folders(), plain)
     with monkeypatch.context() as patch:
-        patch.setattr("margrave.report.charts.escape", lambda text, **_: text)
+        patch.setattr("margrave.report.charts.svg.escape", Markup)
         with pytest.raises(AssertionError):
             check(script, folders(), plain)
     with monkeypatch.context() as patch:

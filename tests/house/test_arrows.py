@@ -21,10 +21,10 @@ RANK = {
     "models": 4, "purpose_widths": 4, "accounting": 4, "profiling": 4,
     "privacy": 5, "bounds": 5, "learning": 5,
     "release": 6,
-    "mechanisms": 7,
+    "mechanisms": 7, "report": 7,
     "evaluation": 8, "inference": 8, "cost": 8, "planning": 8, "unfinished": 8, "resuming": 8, "row_checks": 8,
     "learning_stage": 8, "run": 8, "api": 8,
-    "report": 9, "cli": 9, "contrib": 9,
+    "cli": 9, "contrib": 9,
     "__main__": 10, "testing": 10,
 }  # fmt: skip
 
@@ -38,7 +38,6 @@ BESIDE = {
     ("planning", "cost"), ("api", "learning_stage"), ("api", "planning"),
     ("run", "planning"), ("run", "unfinished"), ("run", "resuming"), ("run", "row_checks"),
     ("run", "learning_stage"), ("api", "run"),
-    ("cli", "report"),
 }  # fmt: skip
 
 # Post-processing cannot see rows because it cannot name them: not even by way of another module.
@@ -96,6 +95,8 @@ LIBRARIES = {
     "ray": {"data"},
     "pyreadstat": {"codebooks"},
     "fastexcel": {"data"},
+    "jinja2": {"report"},
+    "markupsafe": {"report"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.
 # A release calls the report and the comparison of higher layers, and passes what its caller gave.

@@ -297,7 +297,7 @@ def test_report_and_certificate_tell_of_the_posterior(release: Release) -> None:
         "88",
         "0.03",
         "the chains have not mixed &lt;at all&gt;",
-        'role="alert"',
+        'class="alarm"',
     ):
         assert words in page
     assert "posterior" not in made(shaped("two columns"), fit=Estimated()).certificate()

@@ -15,11 +15,12 @@ from pathlib import Path
 from tests.support.pages import ROOT
 
 #: What a file of the package may be.
-PACKAGE_FILES = r"margrave/(?:[\w/]+\.pyi?|py\.typed|cli/templates/\w+\.py\.txt)"
+PACKAGE_FILES = r"margrave/(?:[\w/]+\.pyi?|py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css))"
 METADATA_FILES = r"margrave-[^/]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_points\.txt|licenses/(?:LICENSE|NOTICE))"
 #: What a file of the source distribution may be beside Python files: no table, no archive, no result of a benchmark.
 SOURCE_FILES = (
-    r"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:py\.typed|cli/templates/\w+\.py\.txt)|docs/trust-results\.json"
+    r"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css))"
+    r"|docs/trust-results\.json"
     r"|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_doctests\.py"
     r"|(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|CITATION\.cff|LICENSE|NOTICE|Makefile|pyproject\.toml|PKG-INFO"
     r"|\.gitignore"

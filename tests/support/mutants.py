@@ -76,7 +76,8 @@ class Copy:
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        compile(text, str(path), "exec")
+        if path.suffix == ".py":
+            compile(text, str(path), "exec")
         self._changes += (
             1  # Python compares whole seconds to tell whether compiled code is out of date
         )

@@ -17,16 +17,36 @@ from margrave.report import write_report
 @click.option(
     "--output", "-o", required=True, metavar="FILE", help="Where to write the page, an HTML file."
 )
+@click.option("--title", default="", metavar="TEXT", help="Title of the page, in public words.")
+@click.option("--office", default="", metavar="TEXT", help="Office that publishes the release.")
+@click.option("--data-set", default="", metavar="TEXT", help="Name of the data set.")
 @overwrite_option
 @release_size_option
 @json_option
 def report_command(
-    release_path: str, output: str, overwrite: bool, max_release_mb: float, as_json: bool
+    release_path: str,
+    output: str,
+    title: str,
+    office: str,
+    data_set: str,
+    overwrite: bool,
+    max_release_mb: float,
+    as_json: bool,
 ) -> None:
-    """Write the report of RELEASE as one HTML page. Nothing is spent."""
+    """Write the report of RELEASE as one HTML page. Nothing is spent.
+
+    The page can be published, with the title, the office and the name of the data set.
+    """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
     check_ending(output, ".html", "-o")
-    write_report(Release.load(release_path, max_mb=max_release_mb), output, overwrite=overwrite)
+    write_report(
+        Release.load(release_path, max_mb=max_release_mb),
+        output,
+        title=title,
+        office=office,
+        data_set=data_set,
+        overwrite=overwrite,
+    )
     if as_json:
         echo_json({"output": output})
     else:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from margrave._card import html_card
+from margrave._front import part
 from margrave._io import path_of
 from margrave.bounds.matching_subsample import Subsampling
 from margrave.data import BatchTable, Table
@@ -24,6 +25,13 @@ from margrave.evaluation.inputs import (
     opened,
 )
 from margrave.evaluation.numeric import NumberSummary, Spread, number_summaries
+from margrave.evaluation.pictures import (
+    Gathering,
+    Pictures,
+    PurposeGap,
+    purpose_cliques,
+    purpose_gaps,
+)
 from margrave.evaluation.queries import (
     Errors,
     QueryErrors,
@@ -70,6 +78,8 @@ class Evaluation:
         numbers: Means and quartiles of numeric columns, if the real side is a frame or file: a
             table that was read keeps codes alone.
         note: The part of the differences that may not be noise.
+        pictures: What the report draws.
+        purposes: The purposes of the release, and how far their marginals differ.
     """
 
     private: ClassVar[bool] = False
@@ -82,9 +92,11 @@ class Evaluation:
     two_way: Mapping[Clique, float]
     columns: tuple[ColumnSummary, ...]
     queries: QueryErrors
+    pictures: Pictures
     matching_rows: int | None = None
     numbers: tuple[NumberSummary, ...] = ()
     note: str = ""
+    purposes: tuple[PurposeGap, ...] = ()
 
     @property
     def matching_share(self) -> float | None:
@@ -135,6 +147,18 @@ class Evaluation:
             "worst": [{"marginal": list(c), "error": e} for c, e in self.worst(10)],
             "errors": [{"marginal": list(c), "error": e} for c, e in self.errors.items()],
         }
+
+    def report(self) -> Any:
+        """Return the comparison as a page with charts, written by ``.save("not-private/visits.html")``.
+
+        Returns:
+            A ``margrave.evaluation.PrivatePage``.
+
+        Privacy:
+            NOT private: every number comes from the real rows. The page is stamped so, and it is not
+            written into a folder with a release.
+        """
+        return part("evaluation").PrivatePage.of(self)
 
     def __repr__(self) -> str:
         return f"Evaluation(NOT PRIVATE, marginals: {len(self.errors)}; print it to see the errors)"
@@ -223,32 +247,35 @@ def evaluate(
     chosen = Workload.all_kway(domain, 3) if workload is None else Workload.of(domain, workload)
     pairs = list(combinations(domain.attributes, 2))
     singles = [(a,) for a in domain]
-    fits_in_memory(domain, (*chosen.cliques, *pairs))
+    purposes = [c for cliques in purpose_cliques(made).values() for c in cliques]
+    fits_in_memory(domain, (*chosen.cliques, *pairs, *purposes))
     errors: dict[Clique, float] = {}
-    shares: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    gathering = Gathering(real.schema)
     weights, subsampling = chosen.weights, Subsampling(real.rows())
     heaviness = sum(weights.values())
     cells = Errors(QueryFamily.cells(domain, chosen.cliques))
     for clique, left, right in _counts(
-        real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles))
+        real, other, dict.fromkeys((*chosen.cliques, *pairs, *singles, *purposes))
     ):
         p, q = share(left), share(right)
         errors[clique] = float(np.abs(p - q).sum())
         if clique in weights:
             cells.add(clique, p, q)
             subsampling.add(left, weights[clique] / heaviness)
-        if len(clique) == 1:
-            shares[clique] = (p, q)
+        gathering.add(clique, left, right)
+    pictures = gathering.found()
     workload_error = sum(c * errors[r] for r, c in weights.items()) / heaviness
     return Evaluation(
+        purposes=purpose_gaps(made, errors),
         real_rows=real.rows(),
         synthetic_rows=other.rows(),
         workload_error=workload_error,
         errors={r: errors[r] for r in weights},
         one_way={a: errors[(a,)] / 2 for a in domain},
         two_way={r: errors[r] / 2 for r in pairs},
-        columns=tuple(_summary(real.schema, a, *shares[(a,)]) for a in domain),
+        columns=tuple(_summary(real.schema, a, *pictures.shares[a]) for a in domain),
         queries=cells.found() if queries is None else query_errors(real, other, queries),
+        pictures=pictures,
         matching_rows=subsampling.matching(workload_error),
         numbers=_numbers(given, made, real.schema, other.rows(), seed),
         note=" ".join(filter(None, (note_on_persons(real.schema, made), _note_on_sample(real)))),

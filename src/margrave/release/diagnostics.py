@@ -151,15 +151,50 @@ class Coverage:
         return {**vars(self), "alone": list(self.alone), "public_only": list(self.public_only)}
 
 
-def coverage_of(domain: Domain, transcript: Transcript, provenance: Provenance) -> Coverage:
-    """Return which pairs the answers are about; the model relates the others through other columns."""
+@dataclass(frozen=True)
+class PairEvidence:
+    """The pairs of columns that the answers are about.
+
+    Args:
+        measured: Pairs that a measured marginal contains.
+        in_part: Further pairs that only single counts, or choices, are about.
+        public: Pairs of a public table of other records.
+    """
+
+    measured: frozenset[Clique]
+    in_part: frozenset[Clique]
+    public: frozenset[Clique]
+
+    def kinds(self) -> dict[Clique, str]:
+        """Return "measured", "in part" or "public" by pair; other pairs are indirect."""
+        found = dict.fromkeys(self.public, "public")
+        return (
+            found
+            | dict.fromkeys(self.in_part, "in part")
+            | dict.fromkeys(self.measured, "measured")
+        )
+
+
+def pair_evidence(domain: Domain, transcript: Transcript, provenance: Provenance) -> PairEvidence:
+    """Return the pairs of columns that the answers are about, by the kind of answer."""
     measured = _pairs_of(known_together(domain, without_others(transcript, provenance)))
+    in_part = _pairs_of(_asked_in_part(domain, transcript)) - measured
+    started = domain.clique(a for a in provenance.started_from if a in domain)
+    public = _pairs_of([started, *read_together(domain, transcript, provenance)])
+    return PairEvidence(measured, in_part, public)
+
+
+def _asked_in_part(domain: Domain, transcript: Transcript) -> list[Clique]:
     partly = [*counted_together(domain, transcript)]
     if not transcript.counts_something:
         partly += [domain.clique(c) for s in transcript.query_selections for c in s.queries.cliques]
-    in_part = _pairs_of(partly) - measured
-    started = domain.clique(a for a in provenance.started_from if a in domain)
-    public = _pairs_of([started, *read_together(domain, transcript, provenance)])
+    return partly
+
+
+def coverage_of(domain: Domain, transcript: Transcript, provenance: Provenance) -> Coverage:
+    """Return which pairs the answers are about; the model relates the others through other columns."""
+    found = pair_evidence(domain, transcript, provenance)
+    measured, in_part, public = found.measured, found.in_part, found.public
     related = {a for pair in (*measured, *in_part, *public) for a in pair}
     silent = unmeasured_columns(domain, transcript, provenance)
     alone = (
@@ -168,6 +203,7 @@ def coverage_of(domain: Domain, transcript: Transcript, provenance: Provenance) 
     constrained = any(
         a in zeros.clique for zeros in domain.zeros if len(zeros.clique) > 1 for a in alone
     )
+    partly = _asked_in_part(domain, transcript)
     asked = left_out(domain, [*without_others(transcript, provenance).counted, *partly])
     public_only = tuple(a for a in asked if a not in silent)
     return Coverage(
@@ -181,8 +217,8 @@ def coverage_of(domain: Domain, transcript: Transcript, provenance: Provenance) 
     )
 
 
-def _pairs_of(cliques: Iterable[Clique]) -> set[Clique]:
-    return {pair for clique in cliques for pair in combinations(clique, 2)}
+def _pairs_of(cliques: Iterable[Clique]) -> frozenset[Clique]:
+    return frozenset(pair for clique in cliques for pair in combinations(clique, 2))
 
 
 def left_out(domain: Domain, cliques: Iterable[Iterable[Attribute]]) -> tuple[Attribute, ...]:

@@ -41,16 +41,26 @@ class Display(Card):
         absent = [f"No model: {self.model.absent}."] if self.model.absent else []
         return Facts(line, facts, [*absent, ".numbers() and .report() show what is reliable."])
 
-    def report(self) -> Any:
+    def report(self, *, title: str = "", office: str = "", data_set: str = "") -> Any:
         """Return the report page: shown in notebooks, and written by ``.save("visits.html")``.
+
+        Args:
+            title: Its title, in public words; by default the name of the data set.
+            office: The office that publishes the release, in public words.
+            data_set: The name of the data set, in public words.
 
         Returns:
             A ``margrave.report.Page``.
 
+        Raises:
+            InputError: A text is not one line of at most 200 characters.
+
         Privacy:
             None spent.
         """
-        return part("report").Page.of(self)
+        report = part("report")
+        heading = report.Heading(title=title, office=office, data_set=data_set)
+        return report.Page.of(self, heading)
 
     def plot(self, *columns: Any) -> Any:
         """Return the chart of a column, ``plot("age")``, or of a pair, ``plot("age", "sex")``.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from markupsafe import Markup
 
 from margrave._io import check_ending, check_output, written_whole
 from margrave.error_sanitizer import short_errors
@@ -14,14 +16,15 @@ from margrave.errors import InputError, ReleaseError
 from margrave.release import Release
 from margrave.release.opening import release_of
 from margrave.report.charts import bars, heat
-from margrave.report.css import chart_style
+from margrave.report.heading import Heading
 from margrave.report.page import render
+from margrave.report.templating import chart_style
 from margrave.report.views import column_view, pair_view
 
 
 @dataclass(frozen=True, repr=False)
 class Page:
-    """The report of a release as one HTML text.
+    """A report as one HTML text.
 
     Args:
         html: The text, without scripts and without links to other hosts.
@@ -29,21 +32,29 @@ class Page:
 
     html: str
 
+    title: ClassVar[str] = "Release report"
+
     @staticmethod
-    def of(release: Release) -> Page:
-        """Return the page of a release."""
-        return Page(render(release))
+    def of(release: Release, heading: Heading | None = None) -> Page:
+        """Return the page of a release; a heading without a date gets the day of today."""
+        heading = Heading() if heading is None else heading
+        dated = heading if heading.date else replace(heading, date=date.today().isoformat())
+        return Page(render(release, dated))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the page, whole or not at all, to a file whose name ends in ``.html``."""
         _write(self.html, path, ".html", overwrite)
 
     def __repr__(self) -> str:
-        return f'Page({len(self.html) // 1024} KB of HTML; .save("report.html") writes it)'
+        return f'{type(self).__name__}({len(self.html) // 1024} KB of HTML; .save("report.html") writes it)'
 
     def _repr_html_(self) -> str:
         frame = "width:100%;height:640px;border:1px solid #8884;border-radius:8px"
-        return f'<iframe sandbox title="Release report" style="{frame}" srcdoc="{escape(self.html)}"></iframe>'
+        return str(
+            Markup('<iframe sandbox title="{}" style="{}" srcdoc="{}"></iframe>').format(
+                self.title, frame, self.html
+            )
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,30 +99,48 @@ class Chart:
         return f'Chart({self.title!r}; .save("chart.svg") writes it)'
 
     def _repr_html_(self) -> str:
-        return f'<figure style="max-width:480px"><figcaption>{escape(self.title)}</figcaption>{self.svg}</figure>'
+        return str(
+            Markup('<figure style="max-width:480px"><figcaption>{}</figcaption>{}</figure>').format(
+                self.title, Markup(self.svg)
+            )
+        )
 
 
 @short_errors
 def write_report(
-    release: Release | str | Path, path: str | Path, *, overwrite: bool = False
+    release: Release | str | Path,
+    path: str | Path,
+    *,
+    title: str = "",
+    office: str = "",
+    data_set: str = "",
+    overwrite: bool = False,
 ) -> None:
     """Write the page, whole or not at all, to a file whose name ends in ``.html``.
 
     Args:
         release: A release, or its file.
         path: The page.
+        title: Its title, in public words; by default the name of the data set.
+        office: The office that publishes the release, in public words.
+        data_set: The name of the data set, in public words.
         overwrite: Whether to replace an existing file.
 
+    Raises:
+        InputError: The file cannot be written, or a text is not a line.
+        ReleaseError: The file is not a release.
+
     Privacy:
-        None spent: the page shows the transcript, the model and public facts.
+        None spent: the page shows the transcript, the model, public facts and the day of today.
     """
     check_output(path, overwrite=overwrite)
     check_ending(path, ".html")
-    Page.of(release_of(release)).save(path, overwrite=overwrite)
+    heading = Heading(title=title, office=office, data_set=data_set)
+    Page.of(release_of(release), heading).save(path, overwrite=overwrite)
 
 
-def _standing_alone(svg: str) -> str:
-    opened = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" class="margrave" ', 1)
+def _standing_alone(svg: Markup) -> str:
+    opened = str(svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     start = opened.index(">") + 1
     return f"{opened[:start]}<style>{chart_style()}</style>{opened[start:]}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from margrave.bounds import Bound, EquivalentSample
 from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.release import Release
+from margrave.report.axes import Axis
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
@@ -29,6 +30,7 @@ class ColumnView:
     model: FloatArray | None
     measured: FloatArray | None
     error: float
+    axis: Axis = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,19 @@ class PairView:
     """Two columns' joint counts by the model, and their mutual information (bits)."""
 
     names: Clique
-    labels: tuple[list[str], list[str]]
+    axes: tuple[Axis, Axis]
     counts: FloatArray
     information: float
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayView:
+    """A column's shares in two tables, by code."""
+
+    name: Attribute
+    axis: Axis
+    real: FloatArray
+    synthetic: FloatArray
 
 
 def column_views(release: Release) -> list[ColumnView]:
@@ -49,8 +61,10 @@ def column_views(release: Release) -> list[ColumnView]:
 def column_view(release: Release, name: Attribute) -> ColumnView:
     """Return the view of one column."""
     measured, error = noisy_counts(release, name)
-    labels = list(release.schema.column(name).labels())
-    return ColumnView(name, labels, _project(release, (name,)), measured, error)
+    axis = Axis.of(release.schema.column(name))
+    return ColumnView(
+        name, list(axis.labels), _project(release, (name,)), measured, error, axis=axis
+    )
 
 
 def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | None, float]:
@@ -142,8 +156,8 @@ def pair_view(release: Release, pair: Clique) -> PairView | None:
     counts = _project(release, pair)
     if counts is None:
         return None
-    labels = {c.name: list(c.labels()) for c in release.schema.columns if c.name in pair}
-    return PairView(pair, (labels[pair[0]], labels[pair[1]]), counts, mutual_information(counts))
+    one, other = (Axis.of(release.schema.column(name)) for name in pair)
+    return PairView(pair, (one, other), counts, mutual_information(counts))
 
 
 def mutual_information(counts: FloatArray) -> float:

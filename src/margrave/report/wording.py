@@ -136,7 +136,7 @@ def uncertain(numbers: Sequence[ColumnNumber]) -> list[str]:
             f"Numbers of {marked[0].column} are not reliable: no measured marginal has all its codes."
         ]
     sentences = [unreliable(n) for n in marked if n.statistic == "mean"]
-    others = [n.statistic for n in marked if n.statistic != "mean"]
+    others = [statistic_words(n) for n in marked if n.statistic != "mean"]
     if others:
         max_names = 6
         named = others[:max_names] + [f"{len(others) - max_names} more"] * (len(others) > max_names)
@@ -145,10 +145,21 @@ def uncertain(numbers: Sequence[ColumnNumber]) -> list[str]:
     return sentences
 
 
+def statistic_words(n: ColumnNumber) -> str:
+    """Return the name of a statistic in words, such as "median" for ``q50``."""
+    names = {
+        "q05": "5 % quantile",
+        "q25": "lower quartile",
+        "q50": "median",
+        "q75": "upper quartile",
+    }
+    return {**names, "q95": "95 % quantile"}.get(n.statistic, n.statistic)
+
+
 def unreliable(n: ColumnNumber) -> str:
     """Return a sentence on a number that is not reliable."""
     between = n.interval.replace(" to ", " and ")
-    sentence = f"The {n.statistic} of {n.column} is not reliable: between {between}."
+    sentence = f"The {statistic_words(n)} of {n.column} is not reliable: between {between}."
     if n.clipping:
         return (
             f"{sentence} Values beyond its bounds may be missing from it: {percent(n.clipping)} of the"

@@ -1,0 +1,220 @@
+"""Charts of one column: counts with their noise, and real and synthetic shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from markupsafe import Markup
+
+from margrave.ratios import percent
+from margrave.report.axes import Axis, Group, short
+from margrave.report.charts.svg import count_text, drawing, element, text, tooltip
+from margrave.report.views import ColumnView, OverlayView
+from margrave.types import FloatArray
+
+
+def bars(view: ColumnView) -> Markup:
+    """Return a column's counts: a bar for the model, a dot and a line for the noisy count and its interval.
+
+    Columns of many categories show the largest, and the sum of the others as one bar.
+    """
+    first = view.model if view.model is not None else view.measured
+    chart = _Chart.of(view.axis, first, _Chart.counts_text(view.labels, first))
+    series = []
+    if view.model is not None:
+        series.append(_Series("b", "the model", view.model))
+    if view.measured is not None:
+        series.append(_Series("", "the noisy count", view.measured, view.error))
+    return chart.draw(f"Counts of {view.name}", series, count_text)
+
+
+def overlay(view: OverlayView) -> Markup:
+    """Return a column's real and synthetic shares, one beside the other."""
+    chart = _Chart.of(view.axis, view.real, _Chart.shares_text(view))
+    series = [_Series("b", "real", view.real), _Series("s", "synthetic", view.synthetic)]
+    return chart.draw(f"Real and synthetic shares of {view.name}", series, _percent)
+
+
+def _percent(share: float) -> str:
+    return percent(share, ".0f" if share >= 0.095 else ".2g")
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """Numbers by code, as bars of a class, or as dots with an interval."""
+
+    style: str
+    words: str
+    values: FloatArray
+    error: float = 0.0
+
+    def of(self, group: Group) -> float:
+        return float(self.values[list(group.codes)].sum())
+
+    def error_of(self, group: Group) -> float:
+        return self.error * float(np.sqrt(len(group.codes)))
+
+    def ends(self, group: Group) -> tuple[float, float, float]:
+        value, error = self.of(group), self.error_of(group)
+        return value - error, value, value + error
+
+
+@dataclass(frozen=True, eq=False)
+class _Chart:
+    """A chart's axis, its bars and its description."""
+
+    axis: Axis
+    groups: Sequence[Group]
+    description: str
+
+    width: ClassVar[int] = 360
+    max_lying: ClassVar[int] = 30
+    max_standing: ClassVar[int] = 120
+    max_lying_if_ordered: ClassVar[int] = 12
+
+    @classmethod
+    def of(cls, axis: Axis, weights: FloatArray | None, description: str) -> _Chart:
+        most = cls.max_standing if axis.ordered else cls.max_lying
+        return cls(axis, axis.groups(most, weights), description)
+
+    @staticmethod
+    def counts_text(labels: Sequence[str], values: FloatArray | None) -> str:
+        if values is None:
+            return f"{len(labels):,} values; no counts."
+        top = np.argsort(-values, kind="stable")[:3]
+        largest = "; ".join(f"{labels[i]}: {count_text(float(values[i]))}" for i in top)
+        return f"{len(labels):,} values. Largest counts: {largest}."
+
+    @staticmethod
+    def shares_text(view: OverlayView) -> str:
+        furthest = int(np.argmax(np.abs(view.real - view.synthetic)))
+        return (
+            f"{len(view.axis.labels):,} values. The largest difference is at {view.axis.labels[furthest]}:"
+            f" {percent(float(view.real[furthest]), '.3g')} real,"
+            f" {percent(float(view.synthetic[furthest]), '.3g')} synthetic."
+        )
+
+    def draw(self, title: str, series: Sequence[_Series], form: Callable[[float], str]) -> Markup:
+        standing = bool(self.axis.spans) or (
+            self.axis.ordered and len(self.groups) > self.max_lying_if_ordered
+        )
+        values = [s.ends(g)[2] for s in series for g in self.groups if not g.others]
+        top = max([1e-12, *values])
+        return (self._standing if standing else self._lying)(title, series, form, top)
+
+    def _lying(
+        self, title: str, series: Sequence[_Series], form: Callable[[float], str], top: float
+    ) -> Markup:
+        stripes = [s for s in series if s.style]
+        row, thick = (20, 13) if len(stripes) < 2 else (25, 9)
+        left = min(132.0, 16.0 + 6.4 * max(len(g.label) for g in self.groups))
+        room = self.width - left - 52
+        parts = []
+        for i, g in enumerate(self.groups):
+            y = i * row
+            parts.append(text(left - 8, y + row / 2 + 4, short(g.label, 19), "l", "end"))
+            for k, s in enumerate([] if g.others else stripes):
+                tall = _fit(s.of(g), top, room)
+                parts.append(
+                    element(
+                        "rect",
+                        [tooltip(self._words(g, series, form))],
+                        class_=s.style,
+                        x=left,
+                        y=y + 3 + k * (thick + 1),
+                        width=tall,
+                        height=thick,
+                        rx=2,
+                    )
+                )
+            parts += [
+                _whisker_across(s, g, top, room, left, y + row / 2)
+                for s in series
+                if not s.style and not g.others
+            ]
+            parts.append(
+                text(self.width, y + row / 2 + 4, form(series[0].of(g)), "v", "end")
+                if series
+                else Markup("")
+            )
+        parts.insert(0, element("path", class_="a", d=f"M{left:.1f} 0V{len(self.groups) * row}"))
+        return drawing(title, self.description, self.width, len(self.groups) * row + 4, parts)
+
+    def _words(self, group: Group, series: Sequence[_Series], form: Callable[[float], str]) -> str:
+        said = [
+            f"{s.words} {form(s.of(group))}"
+            + (f" \N{PLUS-MINUS SIGN} {form(s.error_of(group))}" if s.error else "")
+            for s in series
+        ]
+        return f"{group.label}: {', '.join(said)}"
+
+    def _standing(
+        self, title: str, series: Sequence[_Series], form: Callable[[float], str], top: float
+    ) -> Markup:
+        height, head, left = 132, 14, 40.0
+        wide = self.width - left - 6
+        slot = wide / len(self.groups)
+        parts = []
+        for level in _levels(top):
+            y = head + height - _fit(level, top, height)
+            parts.append(element("path", class_="g", d=f"M{left:.0f} {y:.1f}H{self.width}"))
+            parts.append(text(left - 5, y + 4, form(level), "t", "end"))
+        for i, g in enumerate(self.groups):
+            x = left + i * slot
+            for s in series:
+                tall = _fit(s.of(g), top, height)
+                if s.style == "b":
+                    bar = {"x": x + slot * 0.06, "width": slot * 0.88, "height": tall}
+                    words = tooltip(self._words(g, series, form))
+                    parts.append(
+                        element("rect", [words], class_="b", y=head + height - tall, **bar)
+                    )
+                elif not s.style:
+                    parts.append(_whisker_up(s, g, top, height, x + slot / 2, head + height, slot))
+        for s in series:
+            if s.style == "s":
+                steps = (
+                    f"V{head + height - _fit(s.of(g), top, height):.1f}h{slot:.2f}"
+                    for g in self.groups
+                )
+                outline = f"M{left:.1f} {head + height}{''.join(steps)}V{head + height}"
+                parts.append(element("path", class_="s", d=outline))
+        parts.append(element("path", class_="a", d=f"M{left:.0f} {head + height}H{self.width}"))
+        for tick in self.axis.ticks(self.groups, wide, left):
+            x = left + tick.place * slot
+            parts.append(text(x, head + height + 16, tick.text))
+        if self.axis.spans and len(self.axis.labels) > len(self.axis.spans):
+            parts.append(text(self.width, head + height + 29, "last bar: missing", "t", "end"))
+            return drawing(title, self.description, self.width, head + height + 34, parts)
+        return drawing(title, self.description, self.width, head + height + 21, parts)
+
+
+def _whisker_across(
+    series: _Series, group: Group, top: float, room: float, left: float, y: float
+) -> Markup:
+    low, value, high = (left + _fit(v, top, room) for v in series.ends(group))
+    dot = element("circle", class_="d", cx=f"{value:.1f}", cy=f"{y:.1f}", r=2.6)
+    return element("path", class_="w", d=f"M{low:.1f} {y:.1f}H{high:.1f}") + dot
+
+
+def _whisker_up(
+    series: _Series, group: Group, top: float, room: float, x: float, base: float, slot: float
+) -> Markup:
+    low, value, high = (base - _fit(v, top, room) for v in series.ends(group))
+    radius = min(2.4, max(slot / 3, 0.8))
+    dot = element("circle", class_="d", cx=f"{x:.1f}", cy=f"{value:.1f}", r=radius)
+    return element("path", class_="w", d=f"M{x:.1f} {low:.1f}V{high:.1f}") + dot
+
+
+def _levels(top: float) -> list[float]:
+    """Return two to five round numbers from 0 to the highest bar."""
+    power = 10.0 ** np.floor(np.log10(top))
+    step = next(m * power for m in (0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0) if top / (m * power) <= 4.5)
+    return [float(v) for v in np.arange(0.0, top * 1.001, step)]
+
+
+def _fit(value: float, top: float, room: float) -> float:
+    return min(max(value / top, 0.0), 1.04) * room

@@ -1,0 +1,38 @@
+"""The templates of all pages: every text is escaped, and a missing value is an error."""
+
+from __future__ import annotations
+
+import jinja2
+from markupsafe import Markup
+
+from margrave.content_policy import CONTENT_POLICY
+
+
+def environment(*packages: str) -> jinja2.Environment:
+    """Return the environment of the templates of these packages, and of those of the report.
+
+    Args:
+        packages: Names of packages with a folder ``templates``.
+
+    Example:
+        >>> environment().from_string("{{ words }}").render(words="<b>")
+        '&lt;b&gt;'
+    """
+    found = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(package) for package in (*packages, "margrave.report")]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals["content_policy"] = Markup(CONTENT_POLICY)
+    return found
+
+
+def chart_style() -> str:
+    """Return the style of a drawing by itself, which touches nothing else on its page."""
+    loader = environment()
+    colors, rules = (loader.get_template(name).render() for name in ("colors.css", "charts.css"))
+    return f"{colors.replace(':root', 'svg.margrave')}{rules}svg.margrave {{ background: var(--page); }}"
