@@ -23,7 +23,7 @@ help:
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/research/adaptive.md (hours; MINUTES=30 for part)"
 	@echo "make public    public data on the tables of the JAM-PGM paper, into docs/research/jam.md (hours; MINUTES=30 for part)"
 	@echo "make transport  PrivPGD and others on its paper's tables, into docs/research/transport.md (hours; MINUTES=30 for part)"
-	@echo "make docs    the documentation as a site, into site/; fails at a broken link"
+	@echo "make docs    run the notebooks, and make the documentation as a site, into site/; fails at a broken link"
 	@echo "make dist    wheel and source distribution, into dist/; fails if a file in them is missing or too many"
 	@echo "make clean   remove .venv and what the targets made"
 
@@ -79,6 +79,7 @@ transport: $(VENV)/.ready-dev
 
 # Zensical builds a page outside the navigation without a warning.
 docs: $(VENV)/.ready-docs
+	$(BIN)/python mkdocs_notebooks.py
 	@cd docs && for page in $$(find * -name '*.md'); do \
 	  grep -q ": $$page\$$" ../mkdocs.yml || { echo "docs/$$page is not in the nav of mkdocs.yml. Add it." >&2; exit 1; }; \
 	done

@@ -1,5 +1,6 @@
 from margrave import accounting as accounting
 from margrave import bounds as bounds
+from margrave import codebooks as codebooks
 from margrave import contrib as contrib
 from margrave import data as data
 from margrave import domain as domain
@@ -28,6 +29,7 @@ from margrave.accounting import ReplaceRow as ReplaceRow
 from margrave.api import plan as plan
 from margrave.api import read_public as read_public
 from margrave.api import synthesize as synthesize
+from margrave.codebooks import read_code_book as read_code_book
 from margrave.data import read_synthetic as read_synthetic
 from margrave.data import read_table as read_table
 from margrave.errors import MargraveError as MargraveError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_every_object_has_a_short_line_and_a_card(release: margrave.Release) -> 
     assert repr(release.bounds()) == "BoundTable(3 marginals, 3 with a bound below 2)"
     assert repr(release.certificate()).startswith("Certificate(mst, epsilon=20")
     assert "sha256" in shown(release.certificate())
+
+
+def test_a_check_shows_counts_only_beside_the_warning() -> None:
+    found = margrave.check_table(ROWS.set_column(1, NAME, [["f", "m", "m", "m"] * 30]), SCHEMA)
+    assert repr(found) == "Preflight(NOT PRIVATE, 2 columns, refused)"
+    assert "30 outside the schema (policy refuse)" in shown(found)
+    assert "NOT PRIVATE" in shown(found)
+    assert "refused" in str(found)
+    assert repr(margrave.check_table(ROWS, SCHEMA)) == "Preflight(NOT PRIVATE, 2 columns, passed)"
+
+
+def test_a_verification_says_first_if_the_account_holds(release: margrave.Release) -> None:
+    assert repr(release.verify()) == "Verification(the account holds)"
+    wrong = replace(release, account=replace(release.account, epsilon=1e-3)).verify()
+    assert "DOES NOT HOLD" in repr(wrong)
+    assert "either is too small" in shown(wrong)
 
 
 def test_true_counts_are_not_shown() -> None:

@@ -93,6 +93,7 @@ LIBRARIES = {
     "pyspark": {"data"},
     "dask": {"data"},
     "ray": {"data"},
+    "dp_accounting": {"contrib"},
     "pyreadstat": {"codebooks"},
     "fastexcel": {"data"},
     "jinja2": {"report"},

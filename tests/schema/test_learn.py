@@ -6,8 +6,8 @@ from datetime import date, datetime
 
 import pytest
 
-from margrave.errors import SchemaError
-from margrave.schema import Learn, Schema
+from margrave.errors import InputError, SchemaError
+from margrave.schema import ColumnSource, Integer, Learn, Schema
 
 HEAD = '[schema]\nversion = 1\n[[column]]\nname = "x"\n'
 
@@ -71,3 +71,22 @@ def test_a_kind_that_needs_a_bound_says_how_to_do_without() -> None:
     with pytest.raises(SchemaError) as caught:
         Schema.from_toml(HEAD + 'kind = "coded"')
     assert "learn" not in str(caught.value)
+
+
+def test_declared_columns_take_the_places_of_a_drafts_and_keep_the_rest() -> None:
+    draft = Schema(
+        [Integer("age", 0, 87), Learn("pay", "real")],
+        person="id",
+        ignore=["note"],
+        sources={"age": ColumnSource(read=("high",))},
+        remarks={"age": "Is 87 public?", "pay": "In euros"},
+    )
+    schema = draft.declare(Integer("age", 0, 110))
+    assert draft.draft
+    assert not schema.draft
+    assert schema == Schema(
+        [Integer("age", 0, 110), Learn("pay", "real")], person="id", ignore=["note"]
+    )
+    assert schema.remarks == {"pay": "In euros"}
+    with pytest.raises(InputError, match="wage"):
+        draft.declare(Integer("wage", 0, 9))

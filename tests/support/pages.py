@@ -7,7 +7,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "extending"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
+#: All pages as they are written: a notebook is a script, from which its page is made.
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "notebooks"),
+        *NOTEBOOKS,
+    ]
+)
 PROSE = [p for p in PAGES if p.stem not in ("CHANGELOG", "trust-results")]
 
 

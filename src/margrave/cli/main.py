@@ -36,6 +36,7 @@ COMMANDS = {
     "report": ("report", "Write a release's report as one HTML page."),
     "numbers": ("numbers", "Show means, quantiles and shares of a release with their intervals."),
     "marginals": ("marginals", "Write the noisy marginals of a release, as they were measured."),
+    "croissant": ("croissant", "Describe tables drawn from a release for catalogs of data sets."),
     "bounds": ("bounds", "Bound how far a release can be from the real table."),
     "analyze": (
         "analyze",

@@ -2,6 +2,7 @@
 loss.
 """
 
+from margrave.release.catalog_entry import croissant
 from margrave.release.conditional import Conditional
 from margrave.release.draws import Draws
 from margrave.release.measurement_tables import measurement_table, measurement_tables
@@ -16,6 +17,7 @@ __all__ = [
     "Draws",
     "Release",
     "Verification",
+    "croissant",
     "measurement_table",
     "measurement_tables",
     "verify",

@@ -27,6 +27,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from margrave._card import Card, Facts
 from margrave.account import Account, Debit
 from margrave.domain import Domain
 from margrave.marginal import HalfSpace, LinearMap, LinearQuery
@@ -59,8 +60,8 @@ Noisy = Measurement | Answer | ScoreMeasurement | ColumnAnswer | Discovery
 Paid = Noisy | Selection | QuerySelection | HalfSpaceSelection
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Card):
     """The result of recomputing a release's account.
 
     ``findings`` are the contradictions, one sentence each. ``notes`` say what a reader should know besides. ``private``
@@ -70,6 +71,10 @@ class Verification:
     findings: tuple[str, ...]
     notes: tuple[str, ...]
     private: bool
+
+    def _facts(self) -> Facts:
+        result = "the account holds" if self.holds else "THE ACCOUNT DOES NOT HOLD"
+        return Facts(result, [("contradiction", text) for text in self.findings], self.notes)
 
     @property
     def holds(self) -> bool:

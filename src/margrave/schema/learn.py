@@ -41,7 +41,8 @@ class Learn:
     Args:
         name: The column's name in the table.
         of: The kind of the learned column: "integer", "real", "date", "timestamp" or "categorical".
-        low, high: Public bounds of a number, date or time; values beyond them are clipped.
+        low: Public lower bound of a number, date or time; values below it are clipped.
+        high: Public upper bound, likewise.
         unit: The unit of a timestamp: second (the default), minute, hour or day.
         format: The pattern of dates and times in text, as of ``strptime``.
         categories: Public categories, which need no threshold.

@@ -269,6 +269,35 @@ class Schema(Card):
             constraints=constraints_on_learned(self.constraints, by_name, learned_of(sources)),
         )
 
+    def declare(self, *columns: Column) -> Schema:
+        """Return the schema with these columns in place of those of the same names, such as those of a draft.
+
+        Args:
+            columns: Columns whose values are public. Their names are columns of the schema.
+
+        Raises:
+            InputError: The schema has no column of such a name.
+            SchemaError: A constraint does not fit the columns.
+
+        Privacy:
+            None spent. You state that the values of the columns are public.
+
+        Example:
+            >>> from margrave.schema.numeric import Integer
+            >>> draft = Schema([Learn("age", "integer"), Learn("pay", "real")])
+            >>> [c.name for c in draft.declare(Integer("age", 0, 110)).to_learn]
+            ['pay']
+        """
+        declared = {c.name: c for c in columns}
+        for name in declared:
+            self.domain.index(name)
+        return replace(
+            self,
+            columns=tuple(declared.get(c.name, c) for c in self.columns),
+            sources={n: s for n, s in self.sources.items() if n not in declared},
+            remarks={n: r for n, r in self.remarks.items() if n not in declared},
+        )
+
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some of the columns, in its order, with the constraints on these
         alone.

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from margrave._card import Card, Facts
 from margrave.domain import Codes
 from margrave.errors import DataError
 from margrave.schema.alarms import Alarm
@@ -99,6 +100,15 @@ class ColumnCheck:
             },
             self.has or other.has,
         )
+
+    def in_words(self) -> str:
+        """Return the counts in a few words, for the custodian alone."""
+        counts = (
+            (self.empty, "missing"),
+            (self.outside, f"outside the schema (policy {self.policy})"),
+            (self.unreadable, "unreadable"),
+        )
+        return ", ".join(f"{n:,} {words}" for n, words in counts if n) or "all values match"
 
     @property
     def unread(self) -> bool:
@@ -257,8 +267,8 @@ class ConstraintCheck:
         return ConstraintCheck(self.name, self.policy, self.rows + other.rows)
 
 
-@dataclass(frozen=True)
-class Preflight:
+@dataclass(frozen=True, repr=False)
+class Preflight(Card):
     """Counts and alarms about a table, for the custodian before the run. Not for publication.
 
     ``nameless``: rows without a person, if the schema has a person ID column; ``persons`` covers
@@ -275,6 +285,13 @@ class Preflight:
     further: tuple[Alarm, ...] = ()
     drafted: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
+
+    def _facts(self) -> Facts:
+        result = "passed" if self.passed else "refused"
+        line = f"NOT PRIVATE, {len(self.columns)} columns, {result}"
+        facts = [("rows", f"{self.rows:,}"), *((c.name, c.in_words()) for c in self.columns)]
+        persons = () if self.persons is None else self.persons.lines()
+        return Facts(line, facts, [*self.alarms, *self.refusals, *persons, *self.notes])
 
     def __add__(self, other: Preflight) -> Preflight:
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))

@@ -98,6 +98,7 @@ class GraphicalModel(Model):
         return log_mass + shift, mass
 
     def node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """Return the expected counts of marginals that lie in one node of the junction tree."""
         return self._program.node_marginals(node, cliques, self._buffer, self._total, self._mass)
 
     def answer(
