@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
 
-.PHONY: help demo docs dist test check fast slow browser one trust trust-page bench adaptive public transport leaderboard clean
+.PHONY: help demo docs dist lock versions test check fast slow browser one trust trust-page bench adaptive public transport leaderboard clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,8 @@ help:
 	@echo "make transport  PrivPGD and others on its paper's tables, into docs/research/transport.md (hours; MINUTES=30 for part)"
 	@echo "make docs    run the notebooks, and make the documentation as a site, into site/; fails at a broken link"
 	@echo "make dist    wheel and source distribution, into dist/; fails if a file in them is missing or too many"
+	@echo "make lock    the versions of all dependencies, into requirements/"
+	@echo "make versions  a part of the tests with the lowest and the highest dependencies, on Python 3.11 to 3.14"
 	@echo "make clean   remove .venv and what the targets made"
 
 demo: $(VENV)/.ready-demo
@@ -91,6 +93,16 @@ dist: $(VENV)/.ready-dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.support.distributions dist
 
+# No address of an index, so that the files hold for any. The lowest versions are those of the oldest Python.
+lock: $(VENV)/.ready-lock
+	$(BIN)/uv pip compile --quiet --upgrade --custom-compile-command "make lock" --no-emit-index-url --universal \
+	  --python-version 3.11 --all-extras --generate-hashes pyproject.toml -o requirements/lock.txt
+	$(BIN)/uv pip compile --quiet --upgrade --custom-compile-command "make lock" --no-emit-index-url --no-annotate \
+	  --python-version 3.11 --extra dev --resolution lowest-direct pyproject.toml -o requirements/lowest.txt
+
+versions: $(VENV)/.ready-lock
+	$(BIN)/python -m tests.support.versions $(VERSIONS)
+
 $(VENV)/.ready-%: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
@@ -113,4 +125,4 @@ $(VENV)/.made:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-output dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .versions demo-output dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -134,7 +134,10 @@ def test_the_command_line_opens_a_table_of_another_distribution(
     assert margrave.Release.load(made).certificate()["versions"]["margrave-duck"] == "0.3"
     capsys.readouterr()
     assert run(["synthesize", location, "--source", "comet", *common, "--release", made]) != 0
-    assert "'comet' is not one of 'duck', 'no-table', 'other'" in capsys.readouterr().err
+    assert (
+        "'comet' is not a kind of table. It is one of: duck, no-table, other."
+        in capsys.readouterr().err
+    )
     assert run(["synthesize", location, "--source", "duck", *common, "--release", location]) != 0
 
 

@@ -185,7 +185,8 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise InputError(
-            f"{target} could not be written ({why}).", remedy="Nothing of it was kept."
+            f"{target} could not be written ({why}).",
+            remedy="Nothing of it was kept. Name a file elsewhere.",
         ) from None
     finally:
         with suppress(FileNotFoundError):

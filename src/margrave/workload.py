@@ -113,7 +113,8 @@ class Workload:
             text = read_input(path).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"The workload {path} cannot be read ({type(error).__name__})."
+                f"The workload {path} cannot be read ({type(error).__name__}).",
+                remedy="Name a file of text in UTF-8.",
             ) from None
         return Workload.of_lines(domain, text.splitlines())
 

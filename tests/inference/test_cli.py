@@ -182,10 +182,13 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
     shown = ok(capsys, "several", "r.margrave", *texts, *BRIEF)
     assert [line for line in shown.splitlines() if line in texts] == texts
     for wrong, words in [
-        ("median x", "'median x' is not an analysis. It begins with one of mean,"),
+        (
+            "median x",
+            "'median x' is not an analysis. Did you mean 'mean'? It begins with one of mean,",
+        ),
         ("mean x --m 5", "has --m, which is for all analyses"),
         ("mean x --plot p.svg", "has --plot"),
-        ("mean", "Missing argument 'COLUMN'"),
+        ("mean", "COLUMN is missing"),
         ("ols 'x ~ sex", "Close its quotes"),
         ("mean wage", "no column 'wage'"),
         ("proportion sex", "Give either a VALUE or --missing"),

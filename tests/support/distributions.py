@@ -21,7 +21,7 @@ METADATA_FILES = r"margrave-[^/]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_poin
 SOURCE_FILES = (
     r"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css))"
     r"|docs/trust-results\.json"
-    r"|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_doctests\.py"
+    r"|requirements/\w+\.txt|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_doctests\.py"
     r"|(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|CITATION\.cff|LICENSE|NOTICE|Makefile|pyproject\.toml|PKG-INFO"
     r"|\.gitignore"
 )

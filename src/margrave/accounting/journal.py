@@ -116,7 +116,7 @@ def read_header(path: str | Path, *, resume: bool) -> Plain:
     elif not stored.head:
         raise LedgerError(
             f"The journal {path} to resume from does not exist, or is empty.",
-            remedy="Name it, or leave resume out.",
+            remedy="Name it, or leave --resume (in Python resume) out.",
         )
     return stored.head
 

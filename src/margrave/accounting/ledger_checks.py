@@ -19,7 +19,7 @@ def dataset_of(books: OpenLedger, dataset: str | None) -> DatasetState:
     if dataset is None:
         raise InputError(
             f"A ledger is given without saying which data set of it this is: {names}.",
-            remedy="Name the data set.",
+            remedy="Name it: --dataset ID, in Python dataset=.",
         )
     if dataset not in books.state.datasets:
         raise InputError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from margrave._io import read_input
 from margrave.accounting.budget import Budget
 from margrave.accounting.ledger import Ledger
-from margrave.errors import InputError, PolicyError
+from margrave.errors import InputError, PolicyError, did_you_mean
 from margrave.unit import Unit, parse_unit, unit_name
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Policy:
             if rule not in RULES:
                 raise InputError(
                     f"The policy {path} has an unknown rule {rule[:60]!r}.",
-                    remedy=f"The rules are: {', '.join(RULES)}.",
+                    remedy=f"{did_you_mean(rule, RULES)}The rules are: {', '.join(RULES)}.",
                 )
         version = rules.get("version")
         if isinstance(version, bool) or version != VERSION:

@@ -142,10 +142,14 @@ def check_books(
     """
     if dataset is not None and ledger is None:
         raise InputError(
-            f"The data set {dataset!r} is named without a ledger.", remedy="Name the ledger file."
+            f"The data set {dataset!r} is named without a ledger.",
+            remedy="Name the ledger file: --ledger FILE, in Python ledger=.",
         )
     if resume and journal is None:
-        raise InputError("There is nothing to resume from.", remedy="Name the run's journal.")
+        raise InputError(
+            "There is nothing to resume from.",
+            remedy="Name the run's journal: --journal FILE, in Python journal=.",
+        )
     header = {} if journal is None else read_header(journal, resume=resume)
     if ledger is not None and not header:
         Ledger(ledger).check_cap(dataset, unit, rho, delta, threshold_delta)

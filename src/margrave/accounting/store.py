@@ -113,7 +113,10 @@ class ChainedFile:
                     f"{self.path} is a link to a file that is not there.",
                     remedy="Name the file, or remove the link.",
                 ) from None
-            raise LedgerError(f"There is no file {self.path}.") from None
+            raise LedgerError(
+                f"There is no file {self.path}.",
+                remedy="Check the path. margrave ledger init begins a ledger.",
+            ) from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             raise LedgerError(f"{self.path} cannot be opened ({why}).") from None

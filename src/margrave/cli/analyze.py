@@ -26,12 +26,13 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
-from margrave.errors import InputError
+from margrave.cli.usage import Commands, usage_words
+from margrave.errors import InputError, did_you_mean
 from margrave.inference.results import check_plot
 from margrave.release.draws import METHODS
 
 
-@click.group("analyze")
+@click.group("analyze", cls=Commands)
 def analyze_command() -> None:
     """Analyze the population behind a release: intervals that account for sampling and for the noise of privacy."""
 
@@ -263,14 +264,19 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisR
         ) from None
     if not words or words[0] not in ESTIMANDS:
         raise InputError(
-            f"{text!r} is not an analysis.", remedy=f"It begins with one of {', '.join(ESTIMANDS)}."
+            f"{text!r} is not an analysis.",
+            remedy=f"{did_you_mean(text.partition(' ')[0], ESTIMANDS)}It begins with one of"
+            f" {', '.join(ESTIMANDS)}.",
         )
     command = analyze_command.commands[words[0]]
     try:
-        context = command.make_context(words[0], [release_path, *words[1:]])
+        context = command.make_context(
+            words[0], [release_path, *words[1:]], help_option_names=["-h", "--help"]
+        )
     except click.UsageError as error:
+        wrong, remedy = usage_words(error)
         raise InputError(
-            f"{text!r} is not an analysis: {error.format_message()}", remedy="Correct it."
+            f"{text!r} is not an analysis: {wrong}", remedy=remedy or "Correct it."
         ) from None
     for name in SHARED[1:]:
         if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT):

@@ -99,6 +99,11 @@ def evaluate_command(
 
     The schema is that of the release, unless --schema names one; a table needs it.
     """
+    if real.lower().endswith(".margrave"):
+        raise InputError(
+            "REAL is a release, and it is the table of real rows.",
+            remedy="Write the table first, and the release after it: margrave evaluate visits.csv visits.margrave.",
+        )
     if report is not None:
         inputs = {
             "REAL": real,

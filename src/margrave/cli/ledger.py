@@ -22,11 +22,12 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table, thresholds_in_words
 from margrave.cli.terminal import echo
+from margrave.cli.usage import Commands
 from margrave.errors import InputError, LedgerError
 from margrave.release import Release
 
 
-@click.group("ledger")
+@click.group("ledger", cls=Commands)
 def ledger_command() -> None:
     """Set a cap for a data set, see what is spent, close a run, check releases."""
 

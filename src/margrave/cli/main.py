@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import warnings
@@ -15,6 +14,7 @@ import click
 
 from margrave._version import __version__
 from margrave.cli.terminal import echo, json_text
+from margrave.cli.usage import Commands, usage_words
 from margrave.error_sanitizer import InternalError
 from margrave.errors import MargraveError, PersonWarning
 
@@ -48,7 +48,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class LoadedCommands(Commands):
     """A group whose commands are loaded by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -70,7 +70,8 @@ class Commands(click.Group):
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=LoadedCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="margrave")
 def cli() -> None:
@@ -112,13 +113,11 @@ def run(arguments: list[str]) -> int:
         return outcome if isinstance(outcome, int) else 0
     except MargraveError as error:
         return _complain(error.message, error.remedy, error.exit_code, as_json)
-    except click.ClickException as error:
-        if as_json:
-            return _complain(error.format_message(), None, error.exit_code, as_json)
-        shown = io.StringIO()
-        error.show(shown)
-        echo(shown.getvalue(), err=True, nl=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        echo(error.format_message(), err=True)
         return error.exit_code
+    except click.ClickException as error:
+        return _complain(*usage_words(error), error.exit_code, as_json)
     except (click.Abort, KeyboardInterrupt):
         return _complain("Interrupted.", None, INTERRUPTED, as_json)
     except BrokenPipeError:

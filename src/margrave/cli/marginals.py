@@ -78,7 +78,9 @@ def _write_folder(tables: list[pa.Table], folder: Path, cliques: list[tuple[str,
     try:
         folder.mkdir()
     except OSError as error:
-        raise InputError(f"The folder {folder} cannot be made ({error.strerror}).") from None
+        raise InputError(
+            f"The folder {folder} cannot be made ({error.strerror}).", remedy="Name another."
+        ) from None
     for i, (table, clique) in enumerate(zip(tables, cliques, strict=True), 1):
         columns = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(clique))[:max_name].strip("-")
         write_table(table, str(folder / f"{i:04d}-{columns}.parquet"), overwrite=False)

@@ -36,6 +36,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Sections of a command's help with their options.
 SECTIONS = {
+    "Budget": ("epsilon", "delta", "unit", "allow_large_delta"),
+    "Mechanism and workload": ("mechanism", "as_published", "fit", "workload", "purposes"),
+    "Rows and outputs": (
+        "rows",
+        "output",
+        "excel_safe",
+        "release_path",
+        "report_path",
+        "overwrite",
+        "as_json",
+    ),
     "Books and rules": ("ledger", "dataset", "policy", "journal", "resume", "same_table"),
     "Public table": ("public", "attestation", "public_columns", "same_records"),
 }
@@ -295,7 +306,11 @@ def build_mechanism(
     options: dict[str, Any] = {}
     for option, value in given.items():
         if option not in known and not (option == "fit" and "fit" in fields_of):
-            raise InputError(f"{_flag(option)} means nothing to {name}.", remedy="Leave it out.")
+            users = ", ".join(n for n in MECHANISM_CATALOG.built_in if option in parameters_of(n))
+            other = f", or choose a --mechanism that takes it: {users}" if users else ""
+            raise InputError(
+                f"{_flag(option)} means nothing to {name}.", remedy=f"Leave it out{other}."
+            )
         if option in known:
             known[option].check(value)
         options[option] = fit_named(value) if option == "fit" else value

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from margrave.cli.terminal import echo
+from margrave.cli.usage import Commands
 from margrave.errors import InputError
 
 
-@click.group("new")
+@click.group("new", cls=Commands)
 def new_command() -> None:
     """Write the files of a mechanism of your own."""
 

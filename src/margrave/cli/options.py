@@ -14,7 +14,7 @@ from margrave.accounting.strength import advised_delta, weaknesses
 from margrave.cli.catalog import CatalogName
 from margrave.cli.terminal import echo, json_text
 from margrave.domain import Domain
-from margrave.errors import InputError, SchemaError
+from margrave.errors import InputError, SchemaError, did_you_mean
 from margrave.models import FIT_CATALOG
 from margrave.release.archive import MAX_MB
 from margrave.schema import Schema
@@ -253,9 +253,13 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
             f"--workload gives a weight in {unknown[:60]!r}, and only a file of marginals can.",
             remedy='Write a file with one marginal a line, such as "age, ill = 3", and name it.',
         )
+    families = (f"all-{k}way" for k in range(1, len(domain) + 1))
+    around = (f"around:{column}" for column in domain.attributes)
+    alike = did_you_mean(unknown, (*domain.attributes, *families, "skewed", *around))
     raise InputError(
         f"--workload names {unknown[:60]!r}, which is not a column, a file or a family of workloads.",
-        remedy=f"The columns are: {', '.join(domain.attributes)}.",
+        remedy=f"{alike}The families are all-3way (or another number), around:COLUMN and skewed. The columns are:"
+        f" {', '.join(domain.attributes)}.",
     )
 
 

@@ -57,7 +57,7 @@ def check_format(path: str | None, option: str = "-o") -> None:
     if path is not None and Path(path).suffix.lower() not in formats:
         raise InputError(
             f"{option} {path} ends in neither {' nor '.join(formats)}.",
-            remedy="The ending says how to write it.",
+            remedy=f"Name it so: {Path(path).stem}.parquet or {Path(path).stem}.csv.",
         )
 
 

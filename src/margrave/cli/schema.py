@@ -19,6 +19,7 @@ from margrave.cli.options import (
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.schema_forms import export_command, grammar_command, import_command
 from margrave.cli.terminal import echo
+from margrave.cli.usage import Commands
 from margrave.codebooks import has_labels
 from margrave.errors import DataError
 from margrave.profiling import (
@@ -41,7 +42,7 @@ _output_option = click.option(
 )
 
 
-@click.group("schema")
+@click.group("schema", cls=Commands)
 def schema_command() -> None:
     """Make a schema from a file, a code book or a release, and check a file against one."""
 

@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from margrave.codebooks.json_parts import kind_of, label_of, object_of, objects_of, text_of
+from margrave.codebooks.json_parts import (
+    check_words,
+    kind_of,
+    label_of,
+    object_of,
+    objects_of,
+    text_of,
+)
 from margrave.codebooks.variable import Variable, pattern_of
 from margrave.errors import SchemaError
 
@@ -32,6 +39,7 @@ def _csvw(entry: Mapping[str, Any], keys: Sequence[str]) -> Variable:
     name = str(title or text_of(entry, "name"))
     of = entry.get("datatype", "string")
     of = {"base": of} if isinstance(of, str) else object_of(of, "datatype")
+    _check_words(name, entry, of)
     kind = kind_of(str(of.get("base", "string")))
     form = of.get("format")
     pattern = (
@@ -45,6 +53,34 @@ def _csvw(entry: Mapping[str, Any], keys: Sequence[str]) -> Variable:
         tuple(str(n) for n in ([null] if isinstance(null, str) else null) if str(n).strip()),
         pattern, identifier=[entry.get("name")] == list(keys), required=bool(entry.get("required", False)),
     )  # fmt: skip
+
+
+def _check_words(name: str, entry: Mapping[str, Any], of: Mapping[str, Any]) -> None:
+    """Raise ``SchemaError`` for a property or a datatype that the standard does not have."""
+    # Properties of columns, of their datatypes, and the datatypes: sections 5.6, 5.11 and 6 of the standards on
+    # metadata and tabular data. Common properties have a prefix, such as dc:title.
+    of_columns = (
+        "name", "titles", "suppressOutput", "virtual", "aboutUrl", "propertyUrl", "valueUrl", "datatype", "default",
+        "lang", "null", "ordered", "required", "separator", "textDirection", "@id", "@type", "title", "description",
+    )  # fmt: skip
+    of_datatypes = (
+        "base", "format", "length", "minLength", "maxLength", "minimum", "maximum", "minInclusive", "maxInclusive",
+        "minExclusive", "maxExclusive", "@id", "@type", "name", "title", "description",
+    )  # fmt: skip
+    datatypes = (
+        "any", "anyAtomicType", "anyURI", "base64Binary", "binary", "boolean", "byte", "date", "dateTime",
+        "dateTimeStamp", "datetime", "dayTimeDuration", "decimal", "double", "duration", "float", "gDay", "gMonth",
+        "gMonthDay", "gYear", "gYearMonth", "hexBinary", "html", "int", "integer", "json", "language", "long", "Name",
+        "negativeInteger", "NMTOKEN", "nonNegativeInteger", "nonPositiveInteger", "normalizedString", "number",
+        "positiveInteger", "QName", "short", "string", "time", "token", "unsignedByte", "unsignedInt", "unsignedLong",
+        "unsignedShort", "xml", "yearMonthDuration",
+    )  # fmt: skip
+    check_words(
+        name, (k for k in entry if k[:1] == "@" or ":" not in k), of_columns, "property", "CSVW"
+    )
+    own = (k for k in of if k[:1] == "@" or ":" not in k)
+    check_words(name, own, of_datatypes, "property of a datatype", "CSVW")
+    check_words(name, [of.get("base", "string")], datatypes, "datatype", "CSVW")
 
 
 def _is_list(pattern: str) -> bool:

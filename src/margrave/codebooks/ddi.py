@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from margrave.codebooks.json_parts import check_words
 from margrave.codebooks.variable import Variable
 from margrave.errors import SchemaError
 
@@ -31,6 +32,7 @@ def _ddi(var: ElementTree.Element) -> Variable:
     name = (var.get("name") or "").strip()
     if not name:
         raise SchemaError("The code book has a variable without a name.", remedy="Name it.")
+    _check_words(name, var)
     entries = [
         (_inner(c, "catValu"), _inner(c, "labl"), c.get("missing", "N").upper() == "Y")
         for c in var.findall("catgry")
@@ -59,6 +61,40 @@ def _ddi(var: ElementTree.Element) -> Variable:
         None if kind == "text" else low, None if kind == "text" else high,
         tuple(dict.fromkeys(c for c in no_value if c)),
     )  # fmt: skip
+
+
+def _check_words(name: str, var: ElementTree.Element) -> None:
+    """Raise ``SchemaError`` for an element or a value that the standard does not have."""
+    elements = (
+        "location", "labl", "imputation", "security", "embargo", "respUnit", "anlysUnit", "qstn", "valrng", "invalrng",
+        "undocCod", "universe", "TotlResp", "sumStat", "txt", "stdCatgry", "catgryGrp", "catgry", "codInstr", "verStmt",
+        "concept", "derivation", "varFormat", "geoMap", "catLevel", "notes",
+    )  # fmt: skip
+    check_words(name, (child.tag for child in var), elements, "element", "DDI-Codebook")
+    in_ranges = ("range", "item", "key", "notes")
+    for of in (*var.findall("valrng"), *var.findall("invalrng")):
+        check_words(name, (child.tag for child in of), in_ranges, "element", "DDI-Codebook")
+    intervals = [i for i in [var.get("intrvl")] if i is not None]
+    check_words(name, intervals, ("contin", "discrete"), "intrvl", "DDI-Codebook")
+    natures = [n for n in [var.get("nature")] if n is not None]
+    check_words(
+        name,
+        natures,
+        ("nominal", "ordinal", "interval", "ratio", "percent", "other"),
+        "nature",
+        "DDI-Codebook",
+    )
+    form = var.find("varFormat")
+    kinds = [] if form is None or form.get("type") is None else [form.get("type")]
+    check_words(name, kinds, ("numeric", "character"), "type of varFormat", "DDI-Codebook")
+    categories = [] if form is None or form.get("category") is None else [form.get("category")]
+    check_words(
+        name,
+        categories,
+        ("date", "time", "currency", "other"),
+        "category of varFormat",
+        "DDI-Codebook",
+    )
 
 
 def _inner(element: ElementTree.Element, tag: str) -> str:

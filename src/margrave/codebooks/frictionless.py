@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from margrave.codebooks.json_parts import kind_of, label_of, object_of, objects_of, text_of
+from margrave.codebooks.json_parts import (
+    check_words,
+    kind_of,
+    label_of,
+    object_of,
+    objects_of,
+    text_of,
+)
 from margrave.codebooks.variable import Variable
-from margrave.errors import SchemaError, did_you_mean
+from margrave.errors import SchemaError
 
 
 def read_table_schema(found: Mapping[str, Any]) -> list[Variable]:
@@ -48,7 +55,7 @@ def _field(entry: Mapping[str, Any], keys: Sequence[str], empty: Sequence[str]) 
 
 
 def _check_words(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
-    """Raise ``SchemaError`` for a type or a constraint that the standard does not have: a misspelling loses a bound."""
+    """Raise ``SchemaError`` for a type or a constraint that the standard does not have."""
     types = (
         "string", "number", "integer", "boolean", "object", "array", "list", "date", "time", "datetime", "year",
         "yearmonth", "duration", "geopoint", "geojson", "any",
@@ -57,14 +64,5 @@ def _check_words(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) 
         "required", "unique", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
         "pattern", "enum", "jsonSchema",
     )  # fmt: skip
-    words: list[tuple[object, tuple[str, ...], str]] = [
-        (entry.get("type", "string"), types, "type")
-    ]
-    words += [(key, constraints, "constraint") for key in rules]
-    for word, known, what in words:
-        if word not in known:
-            raise SchemaError(
-                f"In the code book, column {name!r} has the {what} {str(word)[:40]!r}, which is not one of Table"
-                " Schema.",
-                remedy=f"{did_you_mean(word, known)}Correct it.",
-            )
+    check_words(name, [entry.get("type", "string")], types, "type", "Table Schema")
+    check_words(name, rules, constraints, "constraint", "Table Schema")

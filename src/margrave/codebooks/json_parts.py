@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from margrave.errors import SchemaError
+from margrave.errors import SchemaError, did_you_mean
+
+
+def check_words(
+    column: str, words: Iterable[object], known: Sequence[str], what: str, standard: str
+) -> None:
+    """Raise ``SchemaError`` for a word that a standard does not have: a misspelling would lose what it states."""
+    for word in words:
+        if word not in known:
+            raise SchemaError(
+                f"In the code book, column {column!r} has the {what} {str(word)[:40]!r}, which is not one of"
+                f" {standard}.",
+                remedy=f"{did_you_mean(word, known)}Correct it.",
+            )
 
 
 def kind_of(datatype: str) -> str:

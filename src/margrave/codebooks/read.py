@@ -64,7 +64,7 @@ def read_code_book(
 def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
     if statistical.reader_of(file) is not None:
         if not file.is_file():
-            raise InputError(f"The file {file} does not exist.")
+            raise InputError(f"The file {file} does not exist.", remedy="Check the path.")
         return statistical.read_labels(file)
     try:
         content = read_input(file).decode("utf-8-sig")
@@ -72,7 +72,8 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
         raise SchemaError(f"{file} is not text in UTF-8.", remedy="Save it as UTF-8.") from None
     except OSError as error:
         raise InputError(
-            f"The code book {file} cannot be read: {error.strerror or 'no such file'}."
+            f"The code book {file} cannot be read: {error.strerror or 'no such file'}.",
+            remedy="Check the path.",
         ) from None
     start = content.lstrip()[:1]
     if start == "<":

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Mapping
 
+from margrave.codebooks.json_parts import check_words
 from margrave.codebooks.variable import Variable
 
 
@@ -37,6 +38,8 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
     label = re.sub(r"<[^>]*>", "", row.get("field_label", ""))
     if not name or sort == "descriptive":
         return []
+    check = row.get("validation", "").strip().lower()
+    _check_words(name, sort, check)
     if is_first or row.get("identifier", "").strip().lower() == "y":
         return [Variable(name, "out", label, identifier=True)]
     choices = (
@@ -59,12 +62,30 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
         "signature": "out",
         "sql": "text",
     }
-    check = row.get("validation", "").strip().lower()
     kind = kinds.get(sort) or _validated(check)
     low, high = row.get("text_validation_min") or None, row.get("text_validation_max") or None
     if sort == "slider":
         low, high = low or "0", high or "100"
     return [Variable(name, kind, label, low=low, high=high)]
+
+
+def _check_words(name: str, sort: str, check: str) -> None:
+    """Raise ``SchemaError`` for a type of field or a validation that REDCap does not have."""
+    sorts = (
+        "text", "notes", "calc", "dropdown", "radio", "checkbox", "yesno", "truefalse", "file", "slider", "descriptive",
+        "sql", "signature",
+    )  # fmt: skip
+    checks = (
+        "", "alpha_only", "date_dmy", "date_mdy", "date_ymd", "datetime_dmy", "datetime_mdy", "datetime_ymd",
+        "datetime_seconds_dmy", "datetime_seconds_mdy", "datetime_seconds_ymd", "email", "integer", "mrn_10d",
+        "mrn_generic", "number", "number_comma_decimal", "phone", "postalcode_australia", "postalcode_canada",
+        "postalcode_french", "postalcode_germany", "postalcode_uk", "ssn", "time", "time_hh_mm_ss", "time_mm_ss",
+        "vmrn", "zipcode", "autocomplete", "signature", "number_slider",
+        *(f"number_{n}dp{comma}" for n in range(1, 5) for comma in ("", "_comma_decimal")),
+    )  # fmt: skip
+    check_words(name, [sort], sorts, "field type", "REDCap")
+    if sort == "text":
+        check_words(name, [check], checks, "validation", "REDCap")
 
 
 def _validated(check: str) -> str:

@@ -66,7 +66,10 @@ def read_labels(path: Path) -> list[Variable]:
     except Exception:  # the library's own, which may quote the file
         failed = True
     if failed or meta is None:
-        raise DataError(f"{path} cannot be read: it is damaged, or not what its name says.")
+        raise DataError(
+            f"{path} cannot be read: it is damaged, or not what its name says.",
+            remedy="Save it anew.",
+        )
     return [
         _variable(
             name,

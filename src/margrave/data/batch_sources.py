@@ -204,7 +204,9 @@ def _paths(source: str | PathLike[str], expected: Sequence[str]) -> BatchSource:
 def _database(file: str, table: str) -> DatabaseTable:
     path = Path(file)
     if not path.is_file():
-        raise DataError(f"The database {path} cannot be read: no such file.")
+        raise DataError(
+            f"The database {path} cannot be read: no such file.", remedy="Check the path."
+        )
     try:
         columns = duckdb_reader.table_columns(path, table)
     except Exception:  # the engine's own

@@ -99,11 +99,13 @@ def open_file(
     except DataError:
         raise
     except OSError as error:
+        address = re.match(r"[a-z0-9]{2,}:/", str(path))
         raise DataError(
-            f"The table {path} cannot be read: {error.strerror or 'no such file'}."
+            f"The table {path} cannot be read: {error.strerror or 'no such file'}.",
+            remedy="margrave reads files: download it first." if address else "Check the path.",
         ) from None
     except ValueError:
-        raise DataError("The path of the table is not a path.") from None
+        raise DataError("The path of the table is not a path.", remedy="Check it.") from None
     if magic[:4] == b"PAR1":
         return _parquet(path)
     formatted = open_format(path, magic, sheet)
@@ -172,6 +174,17 @@ def _parquet(path: Path) -> File:
 def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
     separators = ",;\t|"
     header = _first_line(path, compressed)
+    if "\0" in header or header.startswith("%PDF-"):
+        raise DataError(
+            f"{path} is not text, so it is not a CSV file.",
+            remedy="Export the table to CSV UTF-8 or Parquet, and name that file.",
+        )
+    if header.lstrip().startswith(("{", "[")):
+        raise DataError(
+            f"{path} is JSON, and a table is read from JSON Lines.",
+            remedy="Write one object per line to a file that ends in .jsonl, each value a text, a number, true, false"
+            " or null.",
+        )
     if not header.strip():
         raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
     splits = {s: _split(header, s) for s in separators}
@@ -276,7 +289,10 @@ def _told(path: Path, message: str) -> DataError:
             f"{path}: {where} is not clean CSV.",
             remedy="Write it by RFC 4180, with one kind of line end.",
         )
-    return DataError(f"{path} cannot be read: it is damaged, or no CSV or Parquet file.")
+    return DataError(
+        f"{path} cannot be read: it is damaged, or not a CSV or Parquet file.",
+        remedy="Save it anew.",
+    )
 
 
 def _odd_line_end(path: Path) -> int | None:

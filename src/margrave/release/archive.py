@@ -82,9 +82,13 @@ def open_archive(
 
             yield manifest, fetch
     except FileNotFoundError:
-        raise ReleaseError(f"There is no file {path}.") from None
+        raise ReleaseError(f"There is no file {path}.", remedy="Check the path.") from None
     except ReleaseError as error:
-        raise ReleaseError(f"{path} is not a release that can be read: {error}") from None
+        fault = f"{error.message[:1].lower()}{error.message[1:]}"
+        raise ReleaseError(
+            f"{path} is not a release that can be read: {fault}",
+            remedy=error.remedy or "Copy it anew from where it was made.",
+        ) from None
     except Exception as error:  # a file from elsewhere may break any parser in any way; it must not break the caller
         if not _is_zip(path):
             raise ReleaseError(
@@ -93,7 +97,8 @@ def open_archive(
             ) from None
         why = type(error).__name__
         raise ReleaseError(
-            f"{path} is not a release that can be read ({why}).", remedy="Is it whole?"
+            f"{path} is not a release that can be read ({why}).",
+            remedy="Is it whole? Copy it anew from where it was made.",
         ) from None
 
 

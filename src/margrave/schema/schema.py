@@ -165,7 +165,8 @@ class Schema(Card):
             written = read_input(path)
         except OSError as error:
             raise SchemaError(
-                f"The schema {path} cannot be read: {error.strerror or 'no file of that name'}."
+                f"The schema {path} cannot be read: {error.strerror or 'no file of that name'}.",
+                remedy="Check the path.",
             ) from None
         except ValueError:
             raise SchemaError("The path of the schema is not a path.") from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
-from margrave.errors import SchemaError
+from margrave.errors import SchemaError, did_you_mean
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
@@ -55,9 +55,14 @@ def parse(
     except UnicodeEncodeError:
         raise SchemaError("The schema is not valid Unicode.", remedy="Save it as UTF-8.") from None
     except RecursionError:
-        raise SchemaError("The schema is nested too deeply.") from None
+        raise SchemaError(
+            "The schema is nested too deeply.", remedy="Write it as margrave schema draft does."
+        ) from None
     except ValueError as error:
-        raise SchemaError(f"The schema is not valid TOML: {_short(error)}.") from None
+        raise SchemaError(
+            f"The schema is not valid TOML: {_short(error)}.",
+            remedy="Correct it there; margrave schema draft writes a schema.",
+        ) from None
     unknown = sorted(set(read) - {"schema", "column", "constraint"})
     if unknown:
         raise SchemaError(
@@ -96,7 +101,7 @@ def _head(table: Mapping[str, Any]) -> dict[str, Any]:
         if key not in head:
             raise SchemaError(
                 f"[schema] has an unknown key {quoted(key)}.",
-                remedy=f"Its keys are: {', '.join(head)}.",
+                remedy=f"{did_you_mean(key, head)}Its keys are: {', '.join(head)}.",
             )
     version = table.get("version")
     if isinstance(version, bool) or version != VERSION:
@@ -134,7 +139,7 @@ def _column(
         if not isinstance(kind, str) or kind not in KINDS:
             raise SchemaError(
                 f"{called}: {'it has no kind' if kind is None else 'its kind is unknown'}.",
-                remedy=f"Write kind = with one of: {', '.join(KINDS)}.",
+                remedy=f"{did_you_mean(kind or '', KINDS)}Write kind = with one of: {', '.join(KINDS)}.",
             )
         learn = "learn" in table
         known = keys_of(Learn if learn else KINDS[kind])
@@ -145,9 +150,10 @@ def _column(
                     remedy=f"Take {key} out; or take learn out, and declare all public values.",
                 )
             if key not in known and key not in ("kind", *ColumnSource.keys):
+                possible = _possible(kind, known)
                 raise SchemaError(
                     f"{called}: {quoted(key)} is not a key of kind {kind}.",
-                    remedy=f"Its keys are: {', '.join(_possible(kind, known))}.",
+                    remedy=f"{did_you_mean(key, possible)}Its keys are: {', '.join(possible)}.",
                 )
         for key, entry in known.items():
             if key not in table and entry.default is MISSING:

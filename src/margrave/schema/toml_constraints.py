@@ -35,7 +35,7 @@ def _read(table: Mapping[str, Any], references: References) -> Constraint:
     kinds = [k for k in keys if k in table]
     if len(kinds) != 1:
         raise SchemaError(
-            "A constraint is not of one kind.", remedy=f"Give it one of: {', '.join(keys)}."
+            "A constraint is not of one kind.", remedy=f"Give it one of the keys {', '.join(keys)}."
         )
     (kind,) = kinds
     for key in table:

@@ -1,0 +1,74 @@
+"""Wrong usage of the command line, in the form of margrave's errors: what is wrong, and a remedy."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from margrave.errors import InputError, did_you_mean
+
+
+class Commands(click.Group):
+    """A group that proposes a command for a misspelt one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names. Raise ``InputError`` if there is none of that name."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = self.list_commands(ctx)
+            raise InputError(
+                f"{name[:60]!r} is not a command of {ctx.command_path}.",
+                remedy=f"{did_you_mean(name, known)}Its commands are: {', '.join(known)}.",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def usage_words(error: click.ClickException) -> tuple[str, str | None]:
+    """Return what is wrong with a command line, and what to write instead."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return error.format_message(), None
+    parameter = getattr(error, "param", None)
+    form = f"Write: {' '.join(context.get_usage().removeprefix('Usage:').split()).rstrip('.')}."
+    if isinstance(error, click.MissingParameter) and parameter is not None:
+        words = getattr(parameter, "help", None)
+        remedy = f"Give it: {words[0].lower()}{words[1:]}" if words else form
+        return f"{_flag(parameter, context)} is missing.", remedy
+    if isinstance(error, click.NoSuchOption):
+        flags = [
+            flag for p in context.command.get_params(context) for flag in p.opts if flag[0] == "-"
+        ]
+        remedy = f"{did_you_mean(error.option_name, flags)}See {context.command_path} --help."
+        return f"{context.command_path} has no option {error.option_name}.", remedy
+    if isinstance(error, click.BadParameter) and parameter is not None:
+        return _bad_value(error.message, parameter, context)
+    return error.format_message(), form
+
+
+def _bad_value(
+    message: str, parameter: click.Parameter, context: click.Context
+) -> tuple[str, str | None]:
+    flag = _flag(parameter, context)
+    quoted = re.match(r"'(.*)' is not ", message, re.DOTALL)
+    value = quoted[1] if quoted else ""
+    if isinstance(parameter.type, click.Choice):
+        known = [str(choice) for choice in parameter.type.choices]
+        remedy = f"{did_you_mean(value, known)}It is one of: {', '.join(known)}."
+        return f"{flag} is {value[:60]!r}.", remedy
+    remedies = {
+        "float": f"{flag} is {value[:60]!r}, which is not a number.",
+        "integer": f"{flag} is {value[:60]!r}, which is not a whole number.",
+    }
+    if parameter.type.name in remedies:
+        example = "0.5, with a decimal point" if parameter.type.name == "float" else "10"
+        return remedies[parameter.type.name], f"Give a number such as {example}."
+    return f"{flag}: {message}", f"See {context.command_path} --help."
+
+
+def _flag(parameter: click.Parameter, context: click.Context) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.make_metavar(context).strip("[]")
