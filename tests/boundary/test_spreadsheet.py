@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.cli.main import run
-from margrave.cli.output import without_formulas, write_table
 from margrave.data import read_table
+from margrave.data.writer import without_formulas, write_table
 from margrave.mechanisms import Independent
 from margrave.privacy import SeededRandomness, protect
 from margrave.schema import Categorical, Integer, Schema

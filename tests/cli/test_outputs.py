@@ -15,7 +15,7 @@ from margrave._io import written_whole
 from margrave.accounting import AddRemoveRow, Budget, Ledger
 from margrave.accounting.journal import Journal
 from margrave.cli.main import run
-from margrave.cli.output import write_table
+from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.report import write_report
 from margrave.schema import Schema

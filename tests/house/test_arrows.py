@@ -24,7 +24,7 @@ RANK = {
     "mechanisms": 7, "report": 7,
     "evaluation": 8, "inference": 8, "cost": 8, "planning": 8, "unfinished": 8, "resuming": 8, "row_checks": 8,
     "learning_stage": 8, "run": 8, "api": 8,
-    "cli": 9, "contrib": 9,
+    "studio": 9, "cli": 9, "contrib": 9,
     "__main__": 10, "testing": 10,
 }  # fmt: skip
 
@@ -38,6 +38,7 @@ BESIDE = {
     ("planning", "cost"), ("api", "learning_stage"), ("api", "planning"),
     ("run", "planning"), ("run", "unfinished"), ("run", "resuming"), ("run", "row_checks"),
     ("run", "learning_stage"), ("api", "run"),
+    ("cli", "studio"),
 }  # fmt: skip
 
 # Post-processing cannot see rows because it cannot name them: not even by way of another module.
@@ -75,6 +76,7 @@ LIBRARIES = {
         "inference",
         "api",
         "cli",
+        "studio",
         "testing",
     },
     "opendp": {"privacy"},
@@ -96,8 +98,10 @@ LIBRARIES = {
     "dp_accounting": {"contrib"},
     "pyreadstat": {"codebooks"},
     "fastexcel": {"data"},
-    "jinja2": {"report"},
-    "markupsafe": {"report"},
+    "jinja2": {"report", "studio"},
+    "markupsafe": {"report", "studio"},
+    "starlette": {"studio"},
+    "uvicorn": {"studio"},
 }
 # The command line loads each command's module, all of its own layer, when the command is called.
 # A release calls the report and the comparison of higher layers, and passes what its caller gave.

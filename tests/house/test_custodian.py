@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import margrave
 from margrave.accounting.budget import Budget, max_epsilon
 from margrave.cli.main import run
-from margrave.cli.output import write_table
 from margrave.data import read_synthetic, read_table
+from margrave.data.writer import write_table
 from margrave.domain import Codes
 from margrave.errors import DataError, InputError
 from margrave.profiling import check_table, draft_schema

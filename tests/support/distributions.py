@@ -14,13 +14,16 @@ from pathlib import Path
 
 from tests.support.pages import ROOT
 
+#: What a file of the package may be beside Python files.
+DATA_FILES = (
+    r"py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css)|studio/static/[\w.]+"
+)
 #: What a file of the package may be.
-PACKAGE_FILES = r"margrave/(?:[\w/]+\.pyi?|py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css))"
+PACKAGE_FILES = rf"margrave/(?:[\w/]+\.pyi?|{DATA_FILES})"
 METADATA_FILES = r"margrave-[^/]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_points\.txt|licenses/(?:LICENSE|NOTICE))"
 #: What a file of the source distribution may be beside Python files: no table, no archive, no result of a benchmark.
 SOURCE_FILES = (
-    r"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:py\.typed|cli/templates/\w+\.py\.txt|\w+/templates/\w+\.(?:html|css))"
-    r"|docs/trust-results\.json"
+    rf"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:{DATA_FILES})|docs/trust-results\.json"
     r"|requirements/\w+\.txt|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_doctests\.py"
     r"|(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|CITATION\.cff|LICENSE|NOTICE|Makefile|pyproject\.toml|PKG-INFO"
     r"|\.gitignore"

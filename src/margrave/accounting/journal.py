@@ -103,14 +103,7 @@ def read_header(path: str | Path, *, resume: bool) -> Plain:
     Raises:
         LedgerError: The journal has no run to resume, or has one and a new run is to begin.
     """
-    stored = JournalState(Path(path))
-    if os.path.exists(path):
-        file = ChainedFile(path, "journal", mode="rwc")
-        try:
-            with file.transaction(write=False) as lines:
-                stored.apply(lines)
-        finally:
-            file.close()
+    stored = _state_of(path)
     if not resume:
         stored.check_free()
     elif not stored.head:
@@ -119,6 +112,27 @@ def read_header(path: str | Path, *, resume: bool) -> Plain:
             remedy="Name it, or leave --resume (in Python resume) out.",
         )
     return stored.head
+
+
+def holds_run(path: str | Path) -> bool:
+    """Return True if a journal holds a run that can be resumed.
+
+    Raises:
+        LedgerError: The journal is damaged or in use.
+    """
+    return bool(_state_of(path).head)
+
+
+def _state_of(path: str | Path) -> JournalState:
+    stored = JournalState(Path(path))
+    if os.path.exists(path):
+        file = ChainedFile(path, "journal", mode="rwc")
+        try:
+            with file.transaction(write=False) as lines:
+                stored.apply(lines)
+        finally:
+            file.close()
+    return stored
 
 
 def encoded(answer: Answers) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,21 +12,24 @@ import click
 from margrave.cli.options import overwrite_option
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, visible
-from margrave.errors import DataError, SchemaError
+from margrave.errors import SchemaError
 from margrave.profiling import (
     ConstraintQuestion,
     constraint_questions,
     draft_schema,
     taken_as_public,
 )
-from margrave.profiling.header_check import REMEDY
-from margrave.schema import Categorical, Date, Integer, Learn, Real, Schema, Timestamp
+from margrave.profiling.answers import (
+    DraftAnswer,
+    declared,
+    doubts_header,
+    schema_of_answers,
+    ways_of,
+    with_constraint,
+)
+from margrave.schema import Learn, Schema
 from margrave.schema.column import Column
-from margrave.schema.parts import TimePart
 from margrave.schema.references import References
-from margrave.schema.sources import ColumnSource
-from margrave.schema.toml_constraints import read_constraint
-from margrave.schema.validation import LOOK
 
 T = TypeVar("T")
 
@@ -77,29 +79,18 @@ def ask(
         "\nAnswer for each column: learn (under the budget), declare (state what is public), classes (its numbers are"
         " classes: learn these), keep (as it is), or out (leave it out). Enter takes the answer in brackets."
     )
-    person, ignore, accepted = drafted.person, list(drafted.ignore), list[str]()
-    if any(sentence.startswith(LOOK) for sentence in drafted.remarks.get("", "").splitlines()):
-        if not _yes("\nDoes the first line of the file name the columns?"):
-            raise DataError("The table has no header.", remedy=REMEDY)
-        accepted.append("header")
-    if person is not None and not _yes(f"\nDoes {person!r} say whose row it is?"):
-        ignore.append(person)
-        accepted.append(f"person: {person}")
+    person = drafted.person
+    has_header = not doubts_header(drafted) or _yes(
+        "\nDoes the first line of the file name the columns?"
+    )
+    if has_header and person is not None and not _yes(f"\nDoes {person!r} say whose row it is?"):
         person = None
-    kept: list[Column] = []
-    sources: dict[str, ColumnSource] = {}
-    for column in drafted.columns:
-        answered = _asked(column, drafted.remarks.get(column.name, ""))
-        if answered is None:
-            ignore += [] if isinstance(column, TimePart) else [column.name]
-        else:
-            kept.append(answered[0])
-            sources[column.name] = answered[1]
-    if not kept:
-        raise SchemaError("All columns were left out.", remedy="Keep one at least.")
-    made = Schema(kept, person=person, ignore=ignore, accepted=accepted, sources=sources)
+    answers = dict[str, DraftAnswer]()
+    for column in drafted.columns if has_header else ():
+        answers[column.name] = _asked(column, drafted.remarks.get(column.name, ""))
+    made = schema_of_answers(drafted, answers, person=person, has_header=has_header)
     for relation in relations:
-        if {c.name for c in kept}.issuperset(relation.columns):
+        if {c.name for c in made.columns}.issuperset(relation.columns):
             made = _constrained(made, relation, beside)
     return made
 
@@ -109,89 +100,50 @@ def _constrained(
 ) -> Schema:
     """Return the schema with the constraint that the person at the terminal states, if any."""
     echo(f"\n{relation.words} Rows show no rule: answer from what is public.")
-    names, kind = list(relation.columns), relation.kind
     while True:
-        if kind == "ordered":
-            table: dict[str, Any] = {kind: names}
+        file = ""
+        if relation.kind == "ordered":
             wanted = _yes("  Is that always true?", default=False)
         else:
             file = _prompt(
                 "  If so, which CSV file in the schema's folder lists all combinations that may occur? (empty: none)",
                 "",
             )
-            table, wanted = {"columns": names, kind: file}, bool(file)
+            wanted = bool(file)
         if not wanted:
             return schema
         try:
-            files = beside()
-            added = (*schema.constraints, read_constraint(table, "", files))
-            return replace(schema, constraints=added, files=(*schema.files, *files.files))
+            return with_constraint(schema, relation, beside(), file)
         except SchemaError as error:
             echo(f"  {error.message} {error.remedy or ''}".rstrip())
 
 
-def _asked(column: Column, remark: str) -> tuple[Column, ColumnSource] | None:
-    """Return a column as it was answered, with its source; None if it is left out."""
+def _asked(column: Column, remark: str) -> DraftAnswer:
+    """Return the answer of the person at the terminal about a column."""
     echo(f"\n{column.name}: {column.kind}. {remark}".rstrip())
-    to_learn = isinstance(column, Learn)
-    ways = ["learn", "declare", "out"] if to_learn else ["keep", "out"]
-    if isinstance(column, Learn) and column.of == "integer":
-        ways.insert(2, "classes")
-    way = _prompt("  Answer", ways[0], choices=ways)
-    if way == "out":
-        return None
-    if way == "classes":
-        return Learn(column.name, "categorical"), ColumnSource()
+    ways = ways_of(column)
+    way = _prompt("  Answer", ways[0], choices=list(ways))
     if way == "declare" and isinstance(column, Learn):
-        declared = _until_right(lambda: _declared(column))
-        return declared, ColumnSource(cite=_prompt("  Where is that written? (may be empty)", ""))
-    return column, ColumnSource()
+        answer = _until_right(lambda: _declared(column))
+        return replace(answer, cite=_prompt("  Where is that written? (may be empty)", ""))
+    return DraftAnswer(way=way)
 
 
-def _declared(column: Learn) -> Column:
-    """Return a column with the values that the person at the terminal states."""
-    name, kind = column.name, column.of
-    if kind == "categorical":
+def _declared(column: Learn) -> DraftAnswer:
+    """Return a statement of the person at the terminal on the values of a column."""
+    if column.of == "categorical":
         listed = _prompt("  All its categories, separated by commas")
         rest = _yes("  Are there others, to be counted together?", default=False)
-        missing = _missing()
-        texts = [text.strip() for text in listed.split(",") if text.strip()]
-        return Categorical(name, texts, other=rest, missing=missing)
-    low, high = _prompt("  Its lowest value"), _prompt("  Its highest value")
-    missing = _missing()
-    if kind == "integer":
-        return Integer(name, _number(low, int), _number(high, int), missing=missing)
-    if kind == "real":
-        return Real(name, _number(low, float), _number(high, float), missing=missing)
-    if kind == "date":
-        return Date(name, _day(low), _day(high), format=column.format, missing=missing)
-    moments, unit = (_moment(low), _moment(high)), column.unit or "second"
-    return Timestamp(name, *moments, unit=unit, format=column.format, missing=missing)
+        answer = DraftAnswer("declare", categories=listed, other=rest, missing=_missing())
+    else:
+        low, high = _prompt("  Its lowest value"), _prompt("  Its highest value")
+        answer = DraftAnswer("declare", low=low, high=high, missing=_missing())
+    declared(column, answer)
+    return answer
 
 
 def _missing() -> bool:
     return _yes("  May values be missing?")
-
-
-def _number(text: str, kind: Callable[[str], T]) -> T:
-    return _read(text.replace(" ", ""), kind, "0, -5 or 12.5")
-
-
-def _day(text: str) -> date:
-    return _read(text, date.fromisoformat, "2018-12-31")
-
-
-def _moment(text: str) -> datetime:
-    return _read(text, datetime.fromisoformat, "2018-12-31 23:59:59")
-
-
-def _read(text: str, kind: Callable[[str], T], example: str) -> T:
-    try:
-        return kind(text)
-    except ValueError:
-        raise SchemaError(
-            f"{text[:40]!r} is not a value of this kind.", remedy=f"Write {example}, say."
-        ) from None
 
 
 def _until_right(question: Callable[[], T]) -> T:

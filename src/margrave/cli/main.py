@@ -26,6 +26,7 @@ COMMANDS = {
     "plan": ("plan", "Say what a run would do and cost, from public inputs alone."),
     "mechanisms": ("mechanisms", "List the mechanisms, and what each is for."),
     "synthesize": ("synthesize", "Make a private synthetic table, a release and a report."),
+    "studio": ("studio", "Open a page in your browser that leads from a file to a release."),
     "ledger": (
         "ledger",
         "Set a cap for a data set, see what is spent, close a run, check releases.",

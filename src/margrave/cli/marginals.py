@@ -15,9 +15,9 @@ from margrave.cli.output import (
     check_format,
     check_outputs,
     excel_safe_option,
-    write_table,
 )
 from margrave.cli.terminal import echo
+from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.release import Release, measurement_table, measurement_tables
 

@@ -10,12 +10,12 @@ from margrave.cli.output import (
     check_format,
     check_outputs,
     excel_safe_option,
-    write_table,
 )
 from margrave.cli.terminal import echo
 from margrave.cli.where import conditions, written
 from margrave.data import read_frame
 from margrave.data.loading import public_codes
+from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.release import Release
 from margrave.release.conditions import widened

@@ -41,11 +41,11 @@ from margrave.cli.output import (
     check_outputs,
     excel_safe_option,
     thresholds_in_words,
-    write_table,
 )
 from margrave.cli.rescue import Keeper, default_journal
 from margrave.cli.terminal import echo
 from margrave.data import TABLE_CATALOG, TableSource
+from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism

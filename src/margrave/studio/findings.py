@@ -1,0 +1,85 @@
+"""Answers about the rows, for the custodian: asked of a process of their own, and kept in memory only.
+
+**Privacy:** NOT private. No file and no log gets them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any
+
+from margrave.error_sanitizer import failure_of
+
+#: Called with a word and an order; returns what ``worker.answer`` returns.
+Ask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass
+class Finding:
+    """An answer: none yet, what was found, or the words of an error."""
+
+    order: Mapping[str, Any]
+    found: dict[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True while there is no answer."""
+        return self.found is None and self.error is None
+
+
+class Findings:
+    """The answers of this process, one for each word.
+
+    Args:
+        ask: Asks a process; replaced in tests.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask, self._lock = ask, Lock()
+        self._stored: dict[str, Finding] = {}
+
+    def get(self, verb: str, order: Mapping[str, Any]) -> Finding:
+        """Return the answer to an order, which is asked for unless it was before."""
+        with self._lock:
+            stored = self._stored.get(verb)
+            if stored is None or stored.order != order:
+                stored = self._stored[verb] = Finding(dict(order))
+                Thread(target=self._fill, args=(verb, stored), daemon=True).start()
+            return stored
+
+    def forget(self, verb: str) -> None:
+        """Drop an answer, so that it is asked for anew."""
+        with self._lock:
+            self._stored.pop(verb, None)
+
+    def _fill(self, verb: str, finding: Finding) -> None:
+        try:
+            result = self._ask(verb, finding.order)
+        except Exception as error:
+            result = {
+                "error": {"message": f"margrave failed ({failure_of(error).words}).", "remedy": ""}
+            }
+        if "found" in result:
+            finding.found = dict(result["found"])
+        else:
+            finding.error = result["error"]
+
+
+def ask_process(verb: str, order: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer of a process of its own, whose memory ends with it."""
+    command = [sys.executable, "-m", "margrave.studio.worker", verb]
+    done = subprocess.run(
+        command, input=json.dumps(order).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        result: Mapping[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        words = "The process that reads the table ended without an answer."
+        return {"error": {"message": words, "remedy": "Is there enough memory?", "code": 70}}
+    return result

@@ -1,0 +1,316 @@
+"""The steps that describe a table: the table, its columns, the unit of privacy, the purposes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from margrave.errors import InputError, MargraveError
+from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
+from margrave.purposes import purposes_of
+from margrave.schema import Learn, Schema
+from margrave.studio.findings import Finding
+from margrave.studio.project import key_of, questions_of
+from margrave.studio.rendering import Site, form_of, go, go_whole, number
+from margrave.studio.views import draft_of
+
+
+class DescribingPages:
+    """The first four steps.
+
+    Args:
+        site: The pages of the project.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._project = site, site.project
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        return [
+            Route("/table", self.table),
+            Route("/table", self.choose, methods=["POST"]),
+            Route("/columns", self.columns),
+            Route("/columns", self.settle_columns, methods=["POST"]),
+            Route("/columns/save", self.save_columns, methods=["POST"]),
+            Route("/columns/wait", self.wait),
+            Route("/unit", self.unit),
+            Route("/unit", self.settle_unit, methods=["POST"]),
+            Route("/purposes", self.purposes),
+            Route("/purposes", self.change_purposes, methods=["POST"]),
+        ]
+
+    # The table.
+
+    def table(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show the path and a listing."""
+        at = self._inside(request.query_params.get("at", ""))
+        max_listed = 500
+        entries = sorted(at.iterdir(), key=lambda p: (p.is_file(), p.name.lower()))
+        shown = [p for p in entries if not p.name.startswith(".") and p != self._project.folder]
+        root = self._project.root
+        return self._site.page(
+            "table.html",
+            "table",
+            error=error,
+            at=str(at.relative_to(root)) if at != root else "",
+            root=root.name,
+            up=str(at.parent.relative_to(root)) if at != root else None,
+            folders=[(p.name, str(p.relative_to(root))) for p in shown if p.is_dir()][:max_listed],
+            files=[(p.name, str(p.relative_to(root))) for p in shown if p.is_file()][:max_listed],
+        )
+
+    def _inside(self, at: str) -> Path:
+        root = self._project.root
+        try:
+            found = (root / at).resolve()
+            inside = found.is_relative_to(root.resolve()) and found.is_dir()
+        except (OSError, ValueError):
+            inside = False
+        return root / found.relative_to(root.resolve()) if inside else root
+
+    def choose(self, request: Request) -> Response:
+        """Take a table, and begin to read it."""
+        text = form_of(request).get("table", "").strip()
+        try:
+            if not text or "\0" in text:
+                raise InputError("No table is named.", remedy="Name a file, or pick one below.")
+            named = text if text.startswith("duckdb:") else self._path_of(text)
+        except MargraveError as error:
+            return self.table(request, error)
+        settings = self._site.settings
+        if named != settings.table:
+            self._project.save(type(settings)(table=named, reached="columns"))
+        else:
+            self._project.change(reached="columns")
+        self._project.findings.forget("read")
+        self._project.reading()
+        return go("/columns")
+
+    def _path_of(self, text: str) -> str:
+        try:
+            return str(self._project.root / Path(text).expanduser())
+        except RuntimeError:
+            raise InputError("There is no such home folder.", remedy="Write the path.") from None
+
+    # The columns.
+
+    def columns(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show a card for each column, once the table is read."""
+        if closed := self._site.closed("columns"):
+            return closed
+        finding = self._project.reading()
+        if finding.found is None:
+            return self._waiting(finding)
+        drafted = draft_of(finding.found)
+        remarks = drafted.remarks.get("", "").splitlines()
+        return self._site.page(
+            "columns.html",
+            "columns",
+            error=error,
+            found=finding.found,
+            cards=[self._card(i, drafted, finding.found) for i in range(len(drafted.columns))],
+            notes=remarks[1:],
+            doubts_header=doubts_header(drafted),
+            questions=[
+                (q, self._site.settings.relations.get(key_of(q), ""))
+                for q in questions_of(finding.found)
+            ],
+        )
+
+    def _waiting(self, finding: Finding) -> Response:
+        if finding.error is None:
+            return self._site.page("waiting.html", "columns")
+        self._project.findings.forget("read")
+        return self._site.page("failed.html", "columns", error=finding.error, code=422)
+
+    def wait(self, request: Request) -> Response:
+        """Return nothing while the table is read, then the way to its columns."""
+        return (
+            Response(status_code=204) if self._project.reading().is_open else go_whole("/columns")
+        )
+
+    def _card(self, i: int, drafted: Schema, found: dict[str, Any]) -> dict[str, Any]:
+        column = drafted.columns[i]
+        ways = ways_of(column)
+        answer = self._site.settings.answers.get(column.name, DraftAnswer(way=ways[0]))
+        return {
+            "number": i,
+            "name": column.name,
+            "kind": column.kind,
+            "is_number": not isinstance(column, Learn) or column.is_number,
+            "remark": drafted.remarks.get(column.name, ""),
+            "ways": ways,
+            "answer": answer,
+            "histogram": found["histograms"][column.name],
+        }
+
+    def save_columns(self, request: Request) -> Response:
+        """Keep the answers, and return what is wrong with one of them."""
+        finding = self._project.reading()
+        if finding.found is None:
+            return go_whole("/columns")
+        self._keep_columns(form_of(request), finding.found)
+        drafted = draft_of(finding.found)
+        field = request.query_params.get("column", "")
+        if not field.isdecimal() or int(field) >= len(drafted.columns):
+            return self._site.page("_status.html", error=None)
+        column = drafted.columns[int(field)]
+        error = None
+        try:
+            answered(column, self._site.settings.answers[column.name])
+        except MargraveError as wrong:
+            error = wrong
+        return self._site.page("_status.html", error=error)
+
+    def settle_columns(self, request: Request) -> Response:
+        """Keep the answers, and go on if they make a schema."""
+        if closed := self._site.closed("columns"):
+            return closed
+        finding = self._project.reading()
+        if finding.found is None:
+            return go("/columns")
+        self._keep_columns(form_of(request), finding.found)
+        try:
+            self._project.schema_of_answers(finding.found)
+        except MargraveError as error:
+            return self.columns(request, error)
+        self._project.change(reached="unit")
+        return go("/unit")
+
+    def _keep_columns(self, form: dict[str, str], found: dict[str, Any]) -> None:
+        drafted = draft_of(found)
+        answers = {
+            c.name: DraftAnswer(
+                way=form.get(f"{i}.way", ways_of(c)[0]),
+                low=form.get(f"{i}.low", "").strip(),
+                high=form.get(f"{i}.high", "").strip(),
+                categories=form.get(f"{i}.categories", "").strip(),
+                other=f"{i}.other" in form,
+                missing=f"{i}.missing" in form,
+                cite=form.get(f"{i}.cite", "").strip(),
+            )
+            for i, c in enumerate(drafted.columns)
+        }
+        relations = {
+            key_of(q): form.get(f"relation.{i}", "").strip()
+            for i, q in enumerate(questions_of(found))
+        }
+        has_header = not doubts_header(drafted) or "header" in form
+        self._project.change(
+            answers=answers, relations=relations, has_header=has_header, reached="columns"
+        )
+
+    # The unit of privacy.
+
+    def unit(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show the choice between rows and persons."""
+        if closed := self._site.closed("unit"):
+            return closed
+        finding = self._project.reading()
+        if finding.found is None:
+            return self._waiting(finding)
+        drafted, settings = draft_of(finding.found), self._site.settings
+        names = [n for n in drafted.table_names if n != drafted.person] + list(drafted.ignore)
+        if drafted.person is not None:
+            names.insert(0, drafted.person)
+        return self._site.page(
+            "unit.html",
+            "unit",
+            error=error,
+            drafted_person=drafted.person,
+            protects=settings.protects or ("rows" if drafted.person is None else "persons"),
+            person=settings.person or drafted.person or "",
+            names=names,
+            persons=finding.found["persons"],
+        )
+
+    def settle_unit(self, request: Request) -> Response:
+        """Keep the unit of privacy, write the schema, and go on."""
+        if closed := self._site.closed("unit"):
+            return closed
+        finding, form = self._project.reading(), form_of(request)
+        if finding.found is None:
+            return go("/unit")
+        persons = form.get("protects") == "persons"
+        try:
+            if persons and not form.get("person"):
+                raise InputError(
+                    "No person ID column is named.", remedy="Choose the column, or protect rows."
+                )
+            rows = int(number(form.get("max_rows", "5"), "The number of rows a person", 1, 1e6))
+            self._project.change(
+                protects="persons" if persons else "rows",
+                person=form.get("person", "") if persons else "",
+                max_rows=rows if persons else self._site.settings.max_rows,
+                reached="unit",
+            )
+            made = self._project.schema_of_answers(finding.found)
+            made.save(self._project.schema_file, overwrite=True)
+            self._drop_purposes(made)
+        except MargraveError as error:
+            return self.unit(request, error)
+        self._project.change(reached="purposes")
+        return go("/purposes")
+
+    def _drop_purposes(self, schema: Schema) -> None:
+        """Drop the purposes that name a column which is left out now."""
+        kept = []
+        for text in self._site.settings.purposes:
+            try:
+                purposes_of([text], schema.domain)
+                kept.append(text)
+            except MargraveError:
+                continue
+        self._project.change(purposes=tuple(kept))
+
+    # The purposes.
+
+    def purposes(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show the purposes, and a form for another."""
+        if closed := self._site.closed("purposes"):
+            return closed
+        schema = self._project.schema()
+        return self._site.page(
+            "purposes.html",
+            "purposes",
+            error=error,
+            names=[c.name for c in schema.columns],
+            form=form_of(request),
+        )
+
+    def change_purposes(self, request: Request) -> Response:
+        """Add or remove a purpose, or go on."""
+        if closed := self._site.closed("purposes"):
+            return closed
+        form, kept = form_of(request), self._site.settings.purposes
+        if form.get("remove", "").isdecimal():
+            i = int(form["remove"])
+            self._project.change(purposes=kept[:i] + kept[i + 1 :], reached="purposes")
+            return go("/purposes")
+        if "add" not in form:
+            self._project.change(reached="budget")
+            return go("/budget")
+        text = form.get("text", "").strip() or _purpose(form)
+        try:
+            purposes_of([text], self._project.schema().domain)
+        except MargraveError as error:
+            return self.purposes(request, error)
+        if text not in kept:
+            self._project.change(purposes=(*kept, text), reached="purposes")
+        return go("/purposes")
+
+
+def _purpose(form: dict[str, str]) -> str:
+    kind, outcome, by = (form.get(k, "") for k in ("kind", "outcome", "by"))
+    if kind in ("ols", "logistic"):
+        return f"{kind} {outcome} ~ {by}"
+    if kind == "correlation":
+        return f"correlation {outcome}, {by}"
+    if kind == "count":
+        return f"count by {outcome}" + (f", {by}" if by else "")
+    return f"{kind} {outcome}" + (f" by {by}" if by else "")

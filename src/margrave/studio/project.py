@@ -1,0 +1,237 @@
+"""The project that the studio has open: its settings, its runs, its ledger, and what is known of the rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from margrave.accounting import Ledger
+from margrave.accounting.ledger_state import DatasetState
+from margrave.errors import InputError
+from margrave.learning_stage import budget_for
+from margrave.planning import Plan
+from margrave.profiling import ConstraintQuestion
+from margrave.profiling.answers import schema_of_answers, with_constraint
+from margrave.run import Run
+from margrave.schema import Schema
+from margrave.schema.references import References
+from margrave.studio.findings import Ask, Finding, Findings, ask_process
+from margrave.studio.job import JobFolder, Order
+from margrave.studio.state import ProjectSettings
+from margrave.studio.views import draft_of
+from margrave.unit import unit_name
+
+
+class Project:
+    """One folder of the studio.
+
+    Args:
+        folder: The folder.
+        root: The folder that the studio was started in. Listings do not leave it.
+        ask: Asks a process about the rows.
+        start: Starts the process of a run.
+
+    Raises:
+        InputError: The settings in the folder cannot be read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        root: Path,
+        *,
+        ask: Ask = ask_process,
+        start: Callable[[JobFolder], None] = JobFolder.start,
+    ) -> None:
+        self.folder, self.root = folder, root
+        self.findings, self.start = Findings(ask), start
+        self.lock = RLock()
+        self.settings = ProjectSettings.load(self._settings_file)
+        self._jobs: dict[int, JobFolder] = {}
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.folder / "studio.json"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger of the project."""
+        return self.folder / "studio.ledger"
+
+    @property
+    def schema_file(self) -> Path:
+        """The schema that the answers make."""
+        return self.folder / "schema.toml"
+
+    def save(self, settings: ProjectSettings) -> None:
+        """Keep the settings."""
+        with self.lock:
+            settings.save(self._settings_file)
+            self.settings = settings
+
+    def change(self, **changes: Any) -> None:
+        """Keep the settings with some changes."""
+        with self.lock:
+            self.save(replace(self.settings, **changes))
+
+    # Facts about the rows, for the custodian.
+
+    def reading(self) -> Finding:
+        """Return the draft of the table, once it is read."""
+        return self.findings.get("read", {"table": self.settings.table})
+
+    def check(self) -> Finding:
+        """Return the check of the table against the schema."""
+        return self.findings.get(
+            "check", {"table": self.settings.table, "toml": self.schema().to_toml()}
+        )
+
+    def comparison(self, job: JobFolder) -> Finding:
+        """Return the comparison of the table with the release of a run."""
+        release = str(job.path / "release.margrave")
+        return self.findings.get("compare", {"table": job.order.table, "release": release})
+
+    # The schema and the run that the answers make.
+
+    def schema_of_answers(self, found: Mapping[str, Any]) -> Schema:
+        """Return the schema of the answers, for a table that was read.
+
+        Raises:
+            MargraveError: An answer is not usable.
+        """
+        settings = self.settings
+        drafted = draft_of(dict(found))
+        person = drafted.person if not settings.protects else (settings.person or None)
+        made = schema_of_answers(
+            drafted, settings.answers, person=person, has_header=settings.has_header
+        )
+        names = {c.name for c in made.columns}
+        for question in questions_of(found):
+            said = settings.relations.get(key_of(question), "")
+            if said and names.issuperset(question.columns):
+                beside = References(self.folder, settings.table)
+                made = with_constraint(made, question, beside, said)
+        return made
+
+    def schema(self) -> Schema:
+        """Return the schema that was settled."""
+        return Schema.load(self.schema_file, table=self.settings.table)
+
+    def planned(self, *, ledger: bool = False) -> Run:
+        """Return the run of the settings. Making it does every check of public inputs."""
+        settings, schema = self.settings, self.schema()
+        books: dict[str, Any] = {}
+        if ledger:
+            books = {"ledger": self.ledger, "dataset": settings.dataset}
+        return Run(
+            schema=schema,
+            budget=budget_for(schema, settings.epsilon, settings.delta),
+            unit=settings.unit,
+            purposes=settings.purposes,
+            **books,
+        )
+
+    def plan(self) -> Plan:
+        """Return the plan of the run of the settings."""
+        return self.planned().plan(self.settings.rows)
+
+    # The ledger and the runs.
+
+    def datasets(self) -> tuple[DatasetState, ...]:
+        """Return the content of the ledger."""
+        return Ledger(self.ledger).datasets() if self.ledger.exists() else ()
+
+    def account(self) -> DatasetState | None:
+        """Return the table's part of the ledger."""
+        return next((d for d in self.datasets() if d.dataset == self.settings.dataset), None)
+
+    def room(self) -> tuple[Fraction, Fraction]:
+        """Return the cap (zCDP), and what is left of it."""
+        known = self.account()
+        if known is not None and known.runs:
+            return known.cap.rho, known.remaining
+        cap = self._cap().rho
+        return cap, cap
+
+    def _cap(self) -> Any:
+        settings = self.settings
+        return budget_for(self.schema(), settings.cap_epsilon, 10 * settings.delta)
+
+    def latest(self) -> int:
+        """Return the number of the latest run; 0 if there is none."""
+        found = [re.fullmatch(r"run-(\d{1,6})", p.name) for p in self.folder.iterdir()]
+        return max((int(m[1]) for m in found if m is not None), default=0)
+
+    def job(self, number: int) -> JobFolder:
+        """Return a run by its number."""
+        if not 1 <= number <= self.latest():
+            raise InputError(f"There is no run {number}.", remedy="The ledger lists the runs.")
+        return self._jobs.setdefault(number, JobFolder(self.folder / f"run-{number}"))
+
+    def begin(self, number: int) -> JobFolder:
+        """Begin the run of the settings, once: a second call with its number changes nothing.
+
+        Args:
+            number: The number of the run that the page showed.
+
+        Raises:
+            MargraveError: The run would be refused. Nothing is spent then.
+        """
+        with self.lock:
+            if number <= self.latest():
+                return self.job(number)
+            settings = self.settings
+            known = self.account()
+            if known is None or not known.runs:
+                Ledger(self.ledger).init(
+                    settings.dataset, unit=settings.unit, cap=self._cap(), replace=known is not None
+                )
+            self.planned(ledger=True)
+            job = self._placed(settings)
+            self.start(job)
+            return job
+
+    def _placed(self, settings: ProjectSettings) -> JobFolder:
+        """Return the folder of a new run, which is there whole or not at all."""
+        number = self.latest() + 1
+        path, made = self.folder / f".run-{number}", self.folder / f"run-{number}"
+        path.mkdir(exist_ok=True)
+        self.schema().published().save(path / "schema.toml", overwrite=True)
+        order = Order(
+            settings.table,
+            unit_name(settings.unit),
+            settings.epsilon,
+            settings.delta,
+            settings.purposes,
+            str(self.ledger.absolute()),
+            settings.dataset,
+        )
+        JobFolder(path).place(order)
+        path.rename(made)
+        return self.job(number)
+
+    def resume(self, number: int, unlearnable: str) -> JobFolder:
+        """Go on with a run that ended early."""
+        with self.lock:
+            job = self.job(number)
+            if job.status().state in ("stopped", "failed"):
+                job.place(replace(job.order, unlearnable=unlearnable))
+                self.start(job)
+            return job
+
+
+def questions_of(found: Mapping[str, Any]) -> list[ConstraintQuestion]:
+    """Return the questions on relations in the answer of ``read``."""
+    return [
+        ConstraintQuestion(kind, tuple(names), words) for kind, names, words in found["questions"]
+    ]
+
+
+def key_of(question: ConstraintQuestion) -> str:
+    """Return the name under which the settings keep the answer to a question."""
+    return "|".join((question.kind, *question.columns))

@@ -1,0 +1,122 @@
+"""Pages from templates. Every text is escaped, and a name that a template lacks is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from margrave.errors import InputError, MargraveError
+from margrave.ratios import percent
+from margrave.report.axes import Axis
+from margrave.report.charts import bars
+from margrave.report.templating import environment
+from margrave.report.views import ColumnView
+from margrave.studio.project import Project
+from margrave.studio.state import ProjectSettings
+
+
+class Site:
+    """The pages of a project.
+
+    Args:
+        project: The project.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._templates = environment("margrave.studio")
+        self._templates.globals["chart"] = chart
+        self._templates.filters["share"] = lambda x: percent(x, ".3g")
+        self._templates.filters["count"] = lambda x: (
+            f"{x:,.4g}" if isinstance(x, float) else f"{x:,}"
+        )
+
+    @property
+    def settings(self) -> ProjectSettings:
+        """The settings of the project."""
+        return self.project.settings
+
+    def page(
+        self,
+        template: str,
+        step: str = "",
+        *,
+        error: MargraveError | Mapping[str, Any] | None = None,
+        code: int = 200,
+        **context: Any,
+    ) -> Response:
+        """Return a page, with the words of an error if there is one."""
+        words = error
+        if isinstance(error, MargraveError):
+            words = {"message": error.message, "remedy": error.remedy or ""}
+            if not template.startswith("_"):  # htmx takes parts with code 200 only
+                code = 422
+        text = self._templates.get_template(template).render(
+            settings=self.settings,
+            steps=self.settings.steps,
+            step=step,
+            latest=self.project.latest(),
+            error=words,
+            **context,
+        )
+        return HTMLResponse(text, code)
+
+    def style(self) -> Response:
+        """Return the style of all pages, with the colors and charts of the reports."""
+        text = self._templates.get_template("studio.css").render()
+        return Response(text, media_type="text/css")
+
+    def closed(self, step: str) -> Response | None:
+        """Return the way to the step that can be opened, if this one cannot be yet."""
+        return None if self.settings.can_open(step) else go(f"/{self.settings.reached}")
+
+
+def chart(
+    name: str,
+    labels: Sequence[str],
+    counts: Sequence[float],
+    noisy: Sequence[float] | None = None,
+    error: float = 0.0,
+) -> Markup:
+    """Return the chart of a column's counts, as the report draws it."""
+    measured = None if noisy is None else np.array(noisy)
+    axis = Axis(labels, ordered=True)
+    return bars(ColumnView(name, list(labels), np.array(counts), measured, error, axis=axis))
+
+
+def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, which the guard has read."""
+    form: dict[str, str] = request.scope.get("form", {})
+    return form
+
+
+def go(path: str) -> Response:
+    """Return the way to another page."""
+    return RedirectResponse(path, 303)
+
+
+def go_whole(path: str) -> Response:
+    """Return the way to another page, from a request for a part of a page."""
+    return Response(status_code=200, headers={"HX-Redirect": path})
+
+
+def number(text: str, what: str, least: float, most: float) -> float:
+    """Return a number in a field.
+
+    Raises:
+        InputError: It is not a number from ``least`` to ``most``.
+    """
+    try:
+        value = float(text.replace(",", "").replace(" ", ""))
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise InputError(
+            f"{what} is {text[:40]!r}.", remedy=f"Write a number from {least:g} to {most:g}."
+        )
+    return value

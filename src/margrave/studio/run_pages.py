@@ -1,0 +1,322 @@
+"""The steps that spend: the budget, what will be published, the run, its outputs, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from margrave.accounting.ledger_state import epsilon_or_zero
+from margrave.accounting.strength import weaknesses
+from margrave.errors import InputError, MargraveError
+from margrave.planning import Plan
+from margrave.schema import Date, Integer, Learn, Real, Timestamp
+from margrave.schema.column import Column, abbreviate
+from margrave.studio.guard import Guard
+from margrave.studio.job import JobFolder
+from margrave.studio.rendering import Site, form_of, go, go_whole, number
+
+
+class SpendingPages:
+    """The last three steps, and the ledger.
+
+    Args:
+        site: The pages of the project.
+        stop: Stops the server.
+    """
+
+    def __init__(self, site: Site, stop: Callable[[], None]) -> None:
+        self._site, self._project, self._stop = site, site.project, stop
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        return [
+            Route("/budget", self.budget),
+            Route("/budget", self.settle_budget, methods=["POST"]),
+            Route("/budget/plan", self.plan, methods=["POST"]),
+            Route("/confirm", self.confirm),
+            Route("/confirm/check", self.check),
+            Route("/run", self.latest),
+            Route("/run", self.begin, methods=["POST"]),
+            Route("/run/{number:int}", self.run),
+            Route("/run/{number:int}/progress", self.progress),
+            Route("/run/{number:int}/resume", self.resume, methods=["POST"]),
+            Route("/run/{number:int}/compare", self.compare, methods=["POST"]),
+            Route("/run/{number:int}/compare", self.compare),
+            Route("/run/{number:int}/private.html", self.private_report),
+            Route("/run/{number:int}/{name:str}", self.file),
+            Route("/ledger", self.ledger),
+            Route("/stop", self.stop, methods=["POST"]),
+        ]
+
+    # The budget.
+
+    def budget(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show the slider and the plan."""
+        if closed := self._site.closed("budget"):
+            return closed
+        known = self._project.account()
+        return self._site.page(
+            "budget.html",
+            "budget",
+            error=error,
+            epsilons=epsilons(),
+            position=_position(self._site.settings.epsilon),
+            cap_is_set=known is not None and bool(known.runs),
+            **self._planned(),
+        )
+
+    def plan(self, request: Request) -> Response:
+        """Keep the budget of the form, and return the plan."""
+        if self._site.closed("budget"):
+            return go_whole("/")
+        try:
+            self._keep_budget(request)
+        except MargraveError as error:
+            return self._site.page("_plan.html", error=error, plan=None)
+        return self._site.page("_plan.html", **self._planned())
+
+    def settle_budget(self, request: Request) -> Response:
+        """Keep the budget, and go on if a run with it would begin."""
+        if closed := self._site.closed("budget"):
+            return closed
+        try:
+            self._keep_budget(request)
+            self._project.planned()
+            _, left = self._project.room()
+            if self._project.planned().budget.rho > left:
+                raise InputError(
+                    "The ledger leaves too little for this epsilon.",
+                    remedy="Choose a smaller epsilon, or a larger limit for all releases if none was made yet.",
+                )
+        except MargraveError as error:
+            return self.budget(request, error)
+        self._project.change(reached="confirm")
+        return go("/confirm")
+
+    def _keep_budget(self, request: Request) -> None:
+        form, choices = form_of(request), epsilons()
+        place = int(number(form.get("epsilon", ""), "The place on the slider", 0, len(choices) - 1))
+        self._project.change(
+            epsilon=choices[place],
+            rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
+            delta=number(form.get("delta", ""), "delta", 1e-30, 1e-3),
+            cap_epsilon=number(form.get("cap_epsilon", ""), "The limit", 0.001, 1e4),
+            reached="budget",
+        )
+
+    def _planned(self) -> dict[str, Any]:
+        try:
+            run = self._project.planned()
+            plan = run.plan(self._site.settings.rows)
+        except MargraveError as error:
+            return {"plan": None, "error": error}
+        return {
+            "plan": plan,
+            "warnings": weaknesses(run.budget),
+            "verdicts": [v for n in plan.noise if (v := n.verdict(plan.rows)) is not None],
+            "picture": picture(plan),
+        }
+
+    # The facts that a run publishes.
+
+    def confirm(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show what a run publishes and what it costs."""
+        if closed := self._site.closed("confirm"):
+            return closed
+        run, schema = self._project.planned(), self._project.schema()
+        cap, left = self._project.room()
+        account = self._project.account()
+        delta = run.budget.conversion_delta if account is None else account.cap.conversion_delta
+        return self._site.page(
+            "confirm.html",
+            "confirm",
+            error=error,
+            columns=[_published(c, schema.sources) for c in schema.columns],
+            schema=schema,
+            unit=str(run.unit),
+            mechanism=type(run.mechanism).__name__,
+            budget=run.budget,
+            number=self._project.latest() + 1,
+            cap=cap,
+            left=left,
+            after=epsilon_or_zero(max(left - run.budget.rho, left * 0), delta),
+            cap_is_set=account is not None and bool(account.runs),
+        )
+
+    def check(self, request: Request) -> Response:
+        """Return the check of the table against the schema, once there is one."""
+        if self._site.closed("confirm"):
+            return go_whole("/")
+        finding = self._project.check()
+        return self._site.page("_check.html", finding=finding, error=finding.error)
+
+    def begin(self, request: Request) -> Response:
+        """Begin the run that the page showed. A second press, or another tab, finds the same run."""
+        form = form_of(request)
+        wanted = int(number(form.get("number", ""), "The number of the run", 1, 1e6))
+        if wanted > self._project.latest():
+            if closed := self._site.closed("confirm"):
+                return closed
+            if "agreed" not in form:
+                error = InputError(
+                    "The box is not ticked.", remedy="Tick it if all of the above may be published."
+                )
+                return self.confirm(request, error)
+        try:
+            self._project.begin(wanted)
+        except MargraveError as error:
+            return self.confirm(request, error)
+        self._project.change(reached="run")
+        return go(f"/run/{wanted}")
+
+    # The run.
+
+    def latest(self, request: Request) -> Response:
+        """Go to the latest run."""
+        number = self._project.latest()
+        return go(f"/run/{number}" if number else f"/{self._site.settings.reached}")
+
+    def run(self, request: Request, error: MargraveError | None = None) -> Response:
+        """Show the progress of a run, or its outputs."""
+        job = self._job(request)
+        if job is None:
+            return go("/ledger")
+        status = job.status()
+        template = "result.html" if status.state == "released" else "run.html"
+        return self._site.page(
+            template,
+            "run",
+            error=error,
+            number=int(request.path_params["number"]),
+            status=status,
+            order=job.order,
+        )
+
+    def progress(self, request: Request) -> Response:
+        """Return the progress of a run; once it ends, the way to its page."""
+        job, number = self._job(request), int(request.path_params["number"])
+        if job is None:
+            return go_whole("/ledger")
+        status = job.status()
+        if status.state != "running":
+            return go_whole(f"/run/{number}")
+        return self._site.page("_progress.html", number=number, status=status)
+
+    def resume(self, request: Request) -> Response:
+        """Go on with a run."""
+        number = int(request.path_params["number"])
+        if self._job(request) is None:
+            return go("/ledger")
+        self._project.resume(number, form_of(request).get("unlearnable", "stop"))
+        return go(f"/run/{number}")
+
+    def compare(self, request: Request) -> Response:
+        """Return the comparison of the rows with a release, once there is one."""
+        job = self._job(request)
+        if job is None or job.status().state != "released":
+            return go_whole("/ledger")
+        finding = self._project.comparison(job)
+        number = int(request.path_params["number"])
+        return self._site.page("_compare.html", number=number, finding=finding, error=finding.error)
+
+    def private_report(self, request: Request) -> Response:
+        """Return the private report of a comparison that was made. It is in memory only."""
+        job = self._job(request)
+        if job is None or job.status().state != "released":
+            return go("/ledger")
+        found = self._project.comparison(job).found
+        if found is None:
+            return go(f"/run/{request.path_params['number']}")
+        headers = {"content-security-policy": Guard.report_policy}
+        return HTMLResponse(found["html"], headers=headers)
+
+    def file(self, request: Request) -> Response:
+        """Return an output of a run."""
+        job, name = self._job(request), request.path_params["name"]
+        if job is None or name not in job.outputs or not (job.path / name).is_file():
+            return PlainTextResponse("There is no such file.", 404)
+        if name == "report.html":
+            policy = {"content-security-policy": Guard.report_policy}
+            return FileResponse(job.path / name, media_type="text/html", headers=policy)
+        stem = self._site.settings.dataset.partition(".")[0] or "margrave"
+        return FileResponse(
+            job.path / name, media_type=job.outputs[name], filename=f"{stem}-synthetic-{name}"
+        )
+
+    def _job(self, request: Request) -> JobFolder | None:
+        try:
+            return self._project.job(int(request.path_params["number"]))
+        except MargraveError:
+            return None
+
+    # The ledger, and the end.
+
+    def ledger(self, request: Request) -> Response:
+        """Show the ledger."""
+        datasets = self._project.datasets()
+        return self._site.page(
+            "ledger.html",
+            datasets=[
+                (
+                    d,
+                    epsilon_or_zero(d.charged, d.cap.conversion_delta),
+                    epsilon_or_zero(d.remaining, d.cap.conversion_delta),
+                )
+                for d in datasets
+            ],
+            file=self._project.ledger,
+        )
+
+    def stop(self, request: Request) -> Response:
+        """Stop the server. A run goes on."""
+        self._stop()
+        return self._site.page("stopped.html")
+
+
+def epsilons() -> tuple[float, ...]:
+    """Return the places of the slider."""
+    return (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+
+
+def _position(epsilon: float) -> int:
+    choices = epsilons()
+    return min(range(len(choices)), key=lambda i: abs(choices[i] - epsilon))
+
+
+def picture(plan: Plan) -> dict[str, Any]:
+    """Return an invented column with the noise of a plan.
+
+    The counts are shares of the guess of rows, the same for every table. The noise of the picture is seeded: it shows
+    the scale and protects nothing.
+    """
+    shares = np.array([0.27, 0.22, 0.17, 0.12, 0.09, 0.07, 0.04, 0.02])
+    standard_deviations = 1.96
+    scale = max((n.scale for n in plan.noise), default=0.0)
+    counts = shares * plan.rows
+    return {
+        "labels": [f"group {chr(ord('A') + i)}" for i in range(len(shares))],
+        "counts": counts,
+        "noisy": counts + scale * np.random.default_rng(7).standard_normal(len(shares)),
+        "error": standard_deviations * scale,
+    }
+
+
+def _published(column: Column, sources: Any) -> dict[str, str]:
+    source = sources.get(column.name)
+    if isinstance(column, Learn):
+        return {
+            "name": column.name,
+            "kind": column.kind,
+            "values": "learned under the budget",
+            "cite": "",
+        }
+    cite = source.cite if source is not None else ""
+    values = abbreviate(column.labels())
+    if isinstance(column, Integer | Real | Date | Timestamp):
+        values = f"{column.low} to {column.high}"
+    return {"name": column.name, "kind": column.kind, "values": values, "cite": cite}

@@ -1,0 +1,133 @@
+"""The server of the studio: one process on 127.0.0.1, without an access log."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from margrave.errors import InputError, MargraveError
+from margrave.studio.guard import Guard
+from margrave.studio.pages import DescribingPages
+from margrave.studio.project import Project
+from margrave.studio.rendering import Site, go
+from margrave.studio.run_pages import SpendingPages
+from margrave.studio.state import FolderLock
+
+
+def application(project: Project, port: int, stop: Callable[[], None]) -> Guard:
+    """Return the studio as an ASGI application, behind its guard.
+
+    Args:
+        project: The project.
+        port: The port that it listens on.
+        stop: Stops the server.
+    """
+    site = Site(project)
+
+    def home(_: Request) -> Response:
+        number = project.latest()
+        if number and (
+            project.settings.reached == "run" or project.job(number).status().state == "running"
+        ):
+            return go(f"/run/{number}")
+        return go(f"/{project.settings.reached}")
+
+    def missing(_: Request, __: Exception) -> Response:
+        return site.page("missing.html", code=404)
+
+    def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, MargraveError)
+        return site.page("problem.html", error=error)
+
+    static = StaticFiles(directory=Path(__file__).with_name("static"))
+    handlers: dict[Any, Any] = {404: missing, 405: missing, MargraveError: refused}
+    app = Starlette(
+        routes=[
+            Route("/", home),
+            Route("/studio.css", lambda _: site.style()),
+            *DescribingPages(site).routes(),
+            *SpendingPages(site, stop).routes(),
+            Mount("/static", static),
+        ],
+        exception_handlers=handlers,
+    )
+    return Guard(app, port)
+
+
+def serve(table: str | None, folder: Path, port: int, on_address: Callable[[str], None]) -> None:
+    """Serve the studio until it is stopped. See ``launch``."""
+    folder = folder.absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be made ({error.strerror}).",
+            remedy="Name another with --folder.",
+        ) from None
+    lock = FolderLock(folder / "studio.lock")
+    if not lock.take(1.0):
+        raise InputError(
+            f"The folder {folder} is in use by another studio.",
+            remedy="Go on there, or name another with --folder.",
+        )
+    try:
+        project = Project(folder, Path.cwd())
+        _begin_with(project, table)
+        listening = _bound(port)
+        servers: list[uvicorn.Server] = []
+
+        def stop() -> None:
+            for server in servers:
+                server.should_exit = True
+
+        guard = application(project, listening.getsockname()[1], stop)
+        config = uvicorn.Config(
+            guard,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
+        )
+        servers.append(uvicorn.Server(config))
+        on_address(guard.address)
+        servers[0].run(sockets=[listening])
+    finally:
+        lock.release()
+
+
+def _begin_with(project: Project, table: str | None) -> None:
+    if table is None:
+        return
+    named = table if table.startswith("duckdb:") else str(project.root / table)
+    if project.settings.table not in ("", named):
+        raise InputError(
+            f"The folder {project.folder} holds the project of {project.settings.table}.",
+            remedy="Name another folder with --folder, or start without a FILE to go on there.",
+        )
+    if not project.settings.table:
+        project.change(table=named, reached="columns")
+
+
+def _bound(port: int) -> socket.socket:
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen()  # a browser that is early waits
+    except (OSError, OverflowError):
+        listening.close()
+        raise InputError(
+            f"Port {port} cannot be used.", remedy="Name another with --port, or none."
+        ) from None
+    return listening

@@ -1,0 +1,159 @@
+"""The settings of a project: one frozen object, saved after each step."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar
+
+from margrave._io import read_input, written_whole
+from margrave.errors import InputError
+from margrave.profiling.answers import DraftAnswer
+from margrave.unit import AddRemovePerson, AddRemoveRow, Unit
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """The answers of the custodian so far. No value of a row is among them.
+
+    Args:
+        table: The table, as the command line names it.
+        answers: An answer for each column of the draft.
+        relations: The answers to questions on relations: "yes", a file's name, or "".
+        has_header: The first line of the file names the columns.
+        protects: "rows" or "persons".
+        person: The person ID column; "" for none.
+        max_rows: The most rows that one person may contribute.
+        purposes: The purposes of the release.
+        rows: A guess of the number of rows, for the plan.
+        epsilon, delta: The budget of the next run.
+        cap_epsilon: The cap of all runs on the table together.
+        reached: The last step that can be opened.
+    """
+
+    table: str = ""
+    answers: Mapping[str, DraftAnswer] = field(default_factory=dict)
+    relations: Mapping[str, str] = field(default_factory=dict)
+    has_header: bool = True
+    protects: str = ""
+    person: str = ""
+    max_rows: int = 5
+    purposes: tuple[str, ...] = ()
+    rows: int = 10_000
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    cap_epsilon: float = 3.0
+    reached: str = "table"
+
+    #: The steps in order, with their titles.
+    steps: ClassVar[Mapping[str, str]] = {
+        "table": "Table",
+        "columns": "Columns",
+        "unit": "Protection",
+        "purposes": "Purposes",
+        "budget": "Budget",
+        "confirm": "Confirm",
+        "run": "Run",
+    }
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of privacy."""
+        return AddRemovePerson(self.max_rows) if self.protects == "persons" else AddRemoveRow()
+
+    @property
+    def dataset(self) -> str:
+        """The name of the table in the ledger."""
+        return Path(self.table).name or self.table
+
+    def can_open(self, step: str) -> bool:
+        """Return True if the steps before this one are answered."""
+        order = list(self.steps)
+        return order.index(step) <= order.index(self.reached)
+
+    def at(self, step: str) -> ProjectSettings:
+        """Return the settings with this step as the last one that can be opened."""
+        return replace(self, reached=step)
+
+    def save(self, path: Path) -> None:
+        """Write the settings, whole or not at all."""
+        with written_whole(path, overwrite=True) as temporary:
+            temporary.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+
+    @staticmethod
+    def load(path: Path) -> ProjectSettings:
+        """Return the settings of a file; new ones if there is no file.
+
+        Raises:
+            InputError: The file is not one of the studio's.
+        """
+        if not path.exists():
+            return ProjectSettings()
+        try:
+            stored: dict[str, Any] = json.loads(read_input(path))
+            answers = {name: DraftAnswer(**a) for name, a in stored.pop("answers").items()}
+            purposes = tuple(stored.pop("purposes"))
+            made = ProjectSettings(answers=answers, purposes=purposes, **stored)
+            for item in fields(made):
+                if type(getattr(made, item.name)) is not type(
+                    getattr(ProjectSettings(), item.name)
+                ):
+                    raise TypeError
+            made.can_open(made.reached)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            raise InputError(
+                f"{path} does not hold the settings of a studio.",
+                remedy="Name another folder with --folder.",
+            ) from None
+        return made
+
+
+class FolderLock:
+    """A lock that one process has, and that ends with the process.
+
+    Args:
+        path: The file of the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._asking = path, Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def take(self, seconds: float = 0.0) -> bool:
+        """Return True if this process has the lock now, after waiting so long at most."""
+        self._connection = self._open(seconds)
+        return self._connection is not None
+
+    def _open(self, seconds: float) -> sqlite3.Connection | None:
+        connection = sqlite3.connect(
+            self._path, timeout=seconds, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode=MEMORY")
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            connection.close()
+            return None
+        return connection
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def is_taken(self) -> bool:
+        """Return True if a process has the lock."""
+        if self._connection is not None:
+            return True
+        if not self._path.exists():
+            return False
+        with self._asking:  # two threads that ask at once would see each other
+            free = self._open(0.0)
+            if free is not None:
+                free.close()
+        return free is None

@@ -1,0 +1,106 @@
+"""Facts about a table for the custodian's eyes: the draft with a picture of each column, a check, a comparison.
+
+**Privacy:** NOT private. They are shown on the custodian's page and kept in memory only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.data.batch_sources import open_source, sampled_frame
+from margrave.error_sanitizer import hide_rows
+from margrave.evaluation import WARNING, evaluate
+from margrave.frames import each_column
+from margrave.profiling import check_table, constraint_questions, draft_schema
+from margrave.schema import Schema
+from margrave.schema.column import Column
+from margrave.schema.column_profile import profile_column
+from margrave.schema.parts import source_name
+from margrave.schema.person_check import PersonCheck
+from margrave.studio.histograms import Histogram, histogram_of
+
+
+@hide_rows
+def read(table: str) -> dict[str, Any]:
+    """Return the draft of a table, its questions, and a histogram of each column."""
+    max_rows = 1_000_000
+    frame = sampled_frame(table, rows=max_rows)
+    drafted = draft_schema(frame)
+    questions = constraint_questions(frame, drafted)
+    return {
+        "toml": drafted.published().to_toml(),
+        "remarks": dict(drafted.remarks),
+        "rows": _rows_of(table, frame),
+        "sampled": frame.num_rows >= max_rows,
+        "questions": [[q.kind, list(q.columns), q.words] for q in questions],
+        "histograms": {n: vars(h) for n, h in _histograms(frame, drafted).items()},
+        "persons": _persons(frame, drafted.person),
+    }
+
+
+def _rows_of(table: str, frame: pa.Table) -> int:
+    source = open_source(table)
+    stated = None if source is None else source.rows()
+    return frame.num_rows if stated is None else stated
+
+
+def _histograms(frame: pa.Table, drafted: Schema) -> dict[str, Histogram]:
+    read_from: dict[str, list[Column]] = {}
+    for column in drafted.columns:
+        read_from.setdefault(source_name(column), []).append(column)
+    return {
+        column.name: histogram_of(column, pieces)
+        for name, pieces in each_column(frame, list(read_from))
+        for column in read_from[name]
+    }
+
+
+def _persons(frame: pa.Table, person: str | None) -> list[str]:
+    if person is None:
+        return []
+    ((_, pieces),) = each_column(frame, [person])
+    counts: Counter[str] = profile_column(person, pieces).counts
+    return PersonCheck.of_counts(np.array(list(counts.values()), dtype=np.int64), 0).lines()
+
+
+@hide_rows
+def check(table: str, toml: str) -> dict[str, Any]:
+    """Return the counts of values outside a schema, with what to look at first."""
+    found = check_table(table, Schema.from_toml(toml))
+    lost = [c for c in found.columns if c.empty or c.outside or c.unreadable]
+    return {
+        "rows": found.rows,
+        "passed": found.passed,
+        "alarms": [str(a) for a in found.alarms],
+        "columns": [[c.name, c.empty, c.outside, c.unreadable, c.policy] for c in lost],
+        "constraints": [[k.name, k.rows, k.policy] for k in found.constraints if k.rows],
+        "persons": [] if found.persons is None else list(found.persons.lines()),
+        "sentences": [*found.notes, *found.refusals],
+    }
+
+
+@hide_rows
+def compare(table: str, release: str) -> dict[str, Any]:
+    """Return the comparison of a table with a release."""
+    found = evaluate(table, release)
+    return {
+        "warning": WARNING,
+        "note": found.note,
+        "real_rows": found.real_rows,
+        "synthetic_rows": found.synthetic_rows,
+        "sample_size": found.equivalent_sample_size(),
+        "workload_error": found.workload_error,
+        "one_way": found.mean_one_way,
+        "two_way": found.mean_two_way,
+        "html": found.report().html,
+    }
+
+
+def draft_of(found: dict[str, Any]) -> Schema:
+    """Return the draft in the answer of ``read``."""
+    return replace(Schema.from_toml(found["toml"]), remarks=found["remarks"])

@@ -1,0 +1,160 @@
+"""The processes that see rows: a run, and what the custodian is shown of the table.
+
+``python -m margrave.studio.worker run FOLDER`` makes a run. With another word it reads an order from standard input
+and writes an answer to standard output. Such an answer is NOT PRIVATE, and no file keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from margrave.error_sanitizer import failure_of
+from margrave.errors import MargraveError, PersonWarning, UnfinishedError
+from margrave.studio.job import JobFolder
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the arguments say, and return the exit code."""
+    if arguments[:1] == ["run"]:
+        return run(JobFolder(Path(arguments[1])))
+    found = answer(arguments[0], json.load(sys.stdin))
+    json.dump(found, sys.stdout)
+    return 0
+
+
+def answer(verb: str, order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer about the rows for the custodian, or the words of an error.
+
+    Args:
+        verb: "read", "check" or "compare".
+        order: The table, and the schema or the release.
+
+    Privacy:
+        NOT private: it reads the rows freely.
+    """
+    from margrave.studio import views
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return {"found": getattr(views, verb)(**order)}
+    except Exception as error:
+        return {"error": words_of(error)}
+
+
+def words_of(error: BaseException) -> dict[str, Any]:
+    """Return the message, the remedy and the exit code of an error, without a value of the rows."""
+    if isinstance(error, MargraveError):
+        return {"message": error.message, "remedy": error.remedy or "", "code": error.exit_code}
+    words = f"margrave failed ({failure_of(error).words})."
+    return {"message": words, "remedy": "This is a fault in margrave.", "code": 70}
+
+
+def run(job: JobFolder) -> int:
+    """Make the run of a folder, or go on with it from its journal.
+
+    The folder gets the release, rows, a report and an outcome. Another process that is at it is left alone.
+
+    Privacy:
+        Spends what the order states, through ``Run``. Answers that the journal has are not paid again.
+    """
+    if not job.lock.take(2.0):
+        return 1
+    try:
+        job.report("starting", 0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PersonWarning)  # the page shows the check of persons
+            job.end({"state": "released", **_made(job)})
+    except Exception as error:
+        kept = False
+        if isinstance(error, UnfinishedError):
+            kept = _saved(error, job.path / "answers.margrave")
+        job.end({"state": "failed", "kept": kept, **words_of(error)})
+        return 1
+    finally:
+        job.lock.release()
+    return 0
+
+
+def _made(job: JobFolder) -> dict[str, Any]:
+    from margrave.accounting.journal import holds_run
+    from margrave.data.writer import write_table
+    from margrave.learning_stage import budget_for
+    from margrave.release.numbers import headlines, numbers_of
+    from margrave.report import write_report
+    from margrave.run import Run
+    from margrave.schema import Schema
+
+    order = job.order
+    schema = Schema.load(job.path / "schema.toml", table=order.table)
+    planned = Run(
+        schema=schema,
+        budget=budget_for(schema, order.epsilon, order.delta),
+        unit=order.unit,
+        purposes=order.purposes,
+        ledger=order.ledger,
+        dataset=order.dataset,
+        journal=job.journal,
+        resume=holds_run(job.journal),
+        unlearnable="drop" if order.unlearnable == "drop" else "stop",
+    )
+    release = planned.synthesize(order.table, progress=_Reports(job))
+    job.report("writing", 1.0)
+    release.save(job.path / "release.margrave", overwrite=True)
+    default_rows = 1000  # drawn if the noise hides how many there are
+    drawn = release.sample(None if release.row_count_is_known else default_rows)
+    write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
+    write_report(release, job.path / "report.html", overwrite=True)
+    facts = release.certificate()
+    level = 0.95
+    numbers = headlines(numbers_of(release.schema, release.transcript, release.model, level))
+    return {
+        "epsilon": facts["epsilon"],
+        "delta": facts["delta"],
+        "unit": facts["unit"],
+        "spent": facts["rho"]["spent"]["decimal"],
+        "rows": drawn.num_rows,
+        "columns": len(release.schema.columns),
+        "left_out": [name for name in release.schema.ignore if name not in schema.ignore],
+        "numbers": [
+            {
+                "column": n.column,
+                "statistic": n.statistic,
+                "words": n.words,
+                "reliable": bool(n.reliable),
+            }
+            for n in numbers
+        ],
+    }
+
+
+def _saved(error: UnfinishedError, path: Path) -> bool:
+    try:
+        error.release.save(path, overwrite=True)
+    except Exception:  # the first error is the one to report
+        return False
+    return True
+
+
+class _Reports:
+    """A callback that writes progress a few times a second."""
+
+    def __init__(self, job: JobFolder) -> None:
+        self._job, self._last, self._stage = job, 0.0, ""
+
+    def __call__(self, stage: str, done: float) -> None:
+        seconds_between = 0.2
+        now = time.monotonic()
+        if stage != self._stage or now - self._last >= seconds_between:
+            self._job.report(stage, min(max(done, 0.0), 1.0))
+            self._last, self._stage = now, stage
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
