@@ -25,6 +25,7 @@ from margrave.purposes import Purpose, first_of, purposes_of, workload_for
 from margrave.release import Release
 from margrave.report import write_report
 from margrave.run import Run
+from margrave.schema import Hour, Learn, Schema, Weekday
 from margrave.types import Clique
 from margrave.workload import Workload
 
@@ -61,6 +62,34 @@ def test_words_become_marginals(text: str, kind: str, cliques: list[Clique]) -> 
     assert purpose.kind == kind
     assert set(purpose.cliques) == set(cliques)
     assert purpose.width is None
+
+
+def test_a_part_of_a_timestamp_is_named_by_its_function() -> None:
+    schema = Schema(
+        [
+            Learn("seen at", "timestamp"), Hour("h", "seen at"), Learn("born", "date"),
+            Weekday("born.day", "born"), Learn("cost", "real"),
+        ]
+    )  # fmt: skip
+    domain = schema.domain
+    for text, clique in (
+        ("mean cost by hour(Q('seen at')) and weekday(born)", ("h", "born.day", "cost")),
+        ("count by weekday(born)", ("born.day",)),
+        ("share hour(`seen at`)", ("h",)),
+        ("effect of weekday(born) on cost", ("born.day", "cost")),
+        ("ols cost ~ C(hour(Q('seen at')))", ("h", "cost")),
+        ("ols cost ~ hour(born)", ("born", "cost")),
+    ):
+        assert Purpose.of(text, domain).cliques == (domain.clique(clique),)
+    assert Purpose.of("count by weekday(born)", domain.project(["born.day"])).columns == (
+        "born.day",
+    )
+    with pytest.raises(InputError, match=r"no hour of 'born'.*part_of = \"born\""):
+        Purpose.of("count by hour(born)", domain)
+    with pytest.raises(InputError, match=r"no year of 'born'.*'born' itself"):
+        Purpose.of("count by year(born)", domain)
+    with pytest.raises(InputError, match="no column 'bron'"):
+        Purpose.of("count by weekday(bron)", domain)
 
 
 def test_larger_groups_become_their_triples() -> None:

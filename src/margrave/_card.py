@@ -63,6 +63,15 @@ def html_card(
     return f"<div><strong>{escape(title)}</strong><table>{body}</table>{below}</div>"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2500, "row")
+    ('1 row', '2,500 rows')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Return names in a row; of many only the first.
 

@@ -44,6 +44,8 @@ class Domain:
         missing: Attributes whose last code stands for a missing value.
         meanings: Digests of what the codes of each attribute stand for. The domain of a schema has
             one for every column; ``Domain.of`` has none.
+        functions: Attributes that are a function of a column, by function and column, such as
+            {("hour", "pickup"): "pickup.hour"}.
 
     Raises:
         InputError: An attribute occurs twice or has no codes, or the zeros do not fit.
@@ -62,6 +64,7 @@ class Domain:
     unordered: frozenset[Attribute] = frozenset()
     missing: frozenset[Attribute] = frozenset()
     meanings: Mapping[Attribute, Meaning] = field(default_factory=dict, repr=False)
+    functions: Mapping[tuple[str, str], Attribute] = field(default_factory=dict, repr=False)
     _index: dict[Attribute, int] = field(init=False, repr=False)
     _size: dict[Attribute, int] = field(init=False, repr=False)
     _possible: dict[Clique, int] = field(init=False, repr=False)
@@ -223,7 +226,8 @@ class Domain:
         zeros = tuple(z for z in self.zeros if set(z.clique) <= set(kept))
         meanings = {a: self.meanings[a] for a in kept if a in self.meanings}
         order = self.unordered.intersection(kept), self.missing.intersection(kept)
-        return Domain(kept, self.shape(kept), zeros, *order, meanings)
+        functions = {f: a for f, a in self.functions.items() if a in kept}
+        return Domain(kept, self.shape(kept), zeros, *order, meanings, functions)
 
 
 def code_dtype(sizes: Iterable[int]) -> type[np.uint16] | type[np.uint32]:

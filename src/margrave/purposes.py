@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.formula import columns_in, expand, parse
+from margrave.formula import columns_in, expand, parse, time_part
+from margrave.schema.parts import Hour, Weekday
 from margrave.types import Attribute, Clique
 from margrave.workload import Workload
 
@@ -59,7 +60,8 @@ class Purpose:
         Args:
             text: One of "mean Y", "mean Y by G, H" (also total, median, quantile, share), "count by G",
                 "correlation X, Y", "ols FORMULA", "logistic FORMULA", and "effect of T on Y given X, Z"; with
-                "within W" at its end for a width.
+                "within W" at its end for a width. A part of a timestamp may be written as its
+                function, such as "count by weekday(pickup)".
             domain: The columns.
 
         Raises:
@@ -145,10 +147,14 @@ def _width(text: str) -> tuple[str, float | None]:
 def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
     """Return the outcome of a formula, and the pairs of its terms with it and with each other."""
     tree = parse(formula)
-    outcomes = columns_in(tree.left)
+    outcomes = columns_in(tree.left, functions=domain.functions)
     _, terms = expand(tree.right)
     parts = [
-        tuple(dict.fromkeys(a for node in term.values() for a in columns_in(node)))
+        tuple(
+            dict.fromkeys(
+                a for node in term.values() for a in columns_in(node, functions=domain.functions)
+            )
+        )
         for term in terms
     ]
     for a in (*outcomes, *(a for part in parts for a in part)):
@@ -163,7 +169,7 @@ def _effect(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Cliqu
     found = re.fullmatch(r"of (.+) on (.+?)(?: given (.+))?", rest)
     if found is None:
         raise _unclear(text)
-    treatment, outcome = found[1].strip(), found[2].strip()
+    treatment, outcome = (_column(found[i].strip(), domain) for i in (1, 2))
     given = _columns(found[3], domain, text) if found[3] else []
     if len({domain.index(a) for a in (treatment, outcome, *given)}) < 2 + len(given):
         raise _unclear(text, domain)
@@ -174,7 +180,8 @@ def _grouped(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Attr
     pieces = rest.split(" by ")
     for i in range(1, len(pieces) + 1):
         outcome, groups = " by ".join(pieces[:i]).strip(), " by ".join(pieces[i:])
-        if outcome in domain:
+        if outcome in domain or time_part(outcome) is not None:
+            outcome = _column(outcome, domain)
             listed = _columns(groups, domain, text) if groups else []
             if outcome in listed:
                 raise _unclear(text, domain)
@@ -184,10 +191,27 @@ def _grouped(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Attr
 
 
 def _columns(listed: str, domain: Domain, text: str) -> list[Attribute]:
-    names = [name.strip() for name in re.split(r",| and ", listed)]
-    if len({domain.index(name) for name in names}) < len(names):
+    names = [_column(name.strip(), domain) for name in re.split(r",| and ", listed)]
+    if len(set(names)) < len(names):
         raise _unclear(text, domain)
     return names
+
+
+def _column(name: str, domain: Domain) -> Attribute:
+    """Return the column of a name, or of a function of a column such as hour(pickup)."""
+    call = None if name in domain else time_part(name)
+    if call is None:
+        return domain.attributes[domain.index(name)]
+    if call in domain.functions:
+        return domain.functions[call]
+    function, column = call
+    domain.index(column)
+    raise InputError(
+        f"The schema has no {function} of {column!r}.",
+        remedy=f'Add a column with kind = "{function}" and part_of = "{column}".'
+        if function in (Hour.kind, Weekday.kind)
+        else f"Name {column!r} itself.",
+    )
 
 
 def _at_most(clique: Clique, ways: int) -> list[Clique]:

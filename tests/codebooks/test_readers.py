@@ -6,6 +6,7 @@ import json
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from margrave.codebooks import read_code_book
@@ -203,7 +204,7 @@ def test_every_schema_from_a_code_book_can_be_saved_and_read_again(tmp_path: Pat
         assert Schema.from_toml(schema.to_toml()) == schema
 
 
-def test_a_missing_code_within_the_bounds_is_a_question(tmp_path: Path) -> None:
+def test_missing_codes_are_missing_also_within_the_bounds(tmp_path: Path) -> None:
     field = {
         "name": "pay",
         "type": "integer",
@@ -211,7 +212,9 @@ def test_a_missing_code_within_the_bounds_is_a_question(tmp_path: Path) -> None:
         "missingValues": ["999"],
     }
     schema = read_code_book(written(tmp_path, {"fields": [field]}))
-    assert "999 lies within the bounds" in schema.remarks["pay"]
+    assert schema.sources["pay"].missing_codes == ("999",)
+    found = schema.preflight(pa.table({"pay": ["5", "999", "999.0", " 999", "998", "9999"]}))
+    assert (found.columns[0].empty, found.columns[0].outside) == (3, 1)
 
 
 def test_a_column_that_names_persons_is_the_person_id_column(tmp_path: Path) -> None:

@@ -11,11 +11,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import margrave
 from margrave import _card
+from margrave.accounting import Budget, Ledger
+from margrave.cli.main import run
+from margrave.inference import Estimate, Mean
 from margrave.marginal import Marginal
+from margrave.release.purposes import PurposeSupport
 from margrave.schema import Categorical, ColumnSource, Integer, Learn, Schema
 
 NAME = "<b>&sex"
@@ -54,6 +59,47 @@ def test_every_object_has_a_short_line_and_a_card(release: margrave.Release) -> 
     assert repr(release.bounds()) == "BoundTable(3 marginals, 3 with a bound below 2)"
     assert repr(release.certificate()).startswith("Certificate(mst, epsilon=20")
     assert "sha256" in shown(release.certificate())
+
+
+def test_draws_purposes_and_data_sets_have_cards(release: margrave.Release, tmp_path: Path) -> None:
+    draws = release.draws(2, rows=1, seed=1)
+    assert repr(draws) == "Draws(2 tables of 1 record)"
+    assert "drawn by" in shown(draws)
+    support = PurposeSupport("mean <i>age", (("age", NAME),), 2)
+    assert repr(support) == f"PurposeSupport({support.words})"
+    assert "1 of 2 marginals measured" in shown(support)
+    state = Ledger(tmp_path / "ledger").init(
+        "visits", unit="add-remove-row", cap=Budget.approx(1.0, 1e-9)
+    )
+    assert repr(state) == "DatasetState(visits: epsilon 0 of 1 charged)"
+    assert "add-remove-row, since" in shown(state)
+
+
+def test_an_analysis_shows_its_table_and_notes_in_notebooks(release: margrave.Release) -> None:
+    found = margrave.analyze(release.draws(3, seed=1), Mean("age"))
+    page = found._repr_html_()
+    for text in (*Estimate.columns, *found.notes, "mean(age)", "<svg"):
+        assert text in unescape(page)
+    HTMLParser().feed(page)
+
+
+def test_a_check_says_one_row_and_the_unit_in_the_words_of_its_reader(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = Schema([Integer("age", 0, 3)], person="id")
+    table = pa.table({"id": ["a"], "age": [1]})
+    found = str(margrave.check_table(table, schema))
+    assert "1 person, with 1 row at most." in found
+    assert 'unit="add-remove-person:K"' in found
+    assert "--" not in found
+    schema.save(tmp_path / "s.toml")
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert (
+        run(["schema", "check", str(tmp_path / "t.parquet"), "-s", str(tmp_path / "s.toml")]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert "--unit add-remove-person:K" in printed
+    assert "1 rows" not in printed
 
 
 def test_a_check_shows_counts_only_beside_the_warning() -> None:

@@ -20,6 +20,7 @@ from margrave.errors import InputError
 from margrave.inference import (
     OLS,
     Analysis,
+    Estimate,
     Fitted,
     Logistic,
     Mean,
@@ -791,9 +792,10 @@ def shown() -> Analysis:
 def test_the_table(shown: Analysis) -> None:
     table = shown.summary()
     assert list(table.columns) == [
-        "params", "bse", "low", "high", "df", "pvalues", "fmi", "used",
-        "unmeasured", "below_noise", "binned", "clipped", "flagged",
+        *Estimate.columns, "unmeasured", "below_noise", "binned", "clipped", "flagged",
     ]  # fmt: skip
+    assert "<th" in shown._repr_html_().partition("</svg>")[2]
+    assert "pvalues" in shown.html()
     e, row = shown["x"], table.loc["x"]
     assert row.params == e.estimate
     assert (row.low, row.high) == e.conf_int(0.9)

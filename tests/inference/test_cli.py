@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from margrave.cli.estimate_table import COLUMNS, cells_of, show_estimates
+from margrave.cli.estimate_table import COLUMNS, show_estimates
 from margrave.cli.main import run
 from margrave.cli.output import console
 from margrave.inference import OLS, Analysis, Caveat, Estimate, Mean, analyze, analyze_several
@@ -31,11 +31,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a release, whose posterior is made up: Dirichlet around the model's shares."""
 
     def draws(
-        self: Release, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
+        self: Release, m: int | None = None, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
         progress: Any = None,
     ) -> TablesOf:  # fmt: skip
         counts = self.marginal(["sex", "smokes", "x"]).values.ravel()
-        shares = np.random.default_rng(seed).dirichlet(counts + 0.5, size=m)
+        shares = np.random.default_rng(seed).dirichlet(counts + 0.5, size=m or 100)
         return TablesOf(
             self.schema, shares, rows or 300, self.model.total, seed or 0, f"exact ({method})"
         )
@@ -221,7 +221,7 @@ def test_no_number_is_cut_in_any_terminal(
     )
     assert len(lacking) == {120: 0, 80: 1, 50: 4, 30: 4, 10: 4}[width]
     for e in estimates:
-        cells = dict(zip(COLUMNS, cells_of(e, 0.95), strict=True))
+        cells = dict(zip(COLUMNS, e.cells(0.95), strict=True))
         at = next(line for line in lines if cells["low"] in line.split())
         assert at.split()[-len(COLUMNS) + len(lacking) :] == [
             v for c, v in cells.items() if c not in lacking

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+import margrave
 from margrave.errors import InputError
 from margrave.inference import (
     OLS,
@@ -22,7 +25,9 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.datasets import DataSets
-from margrave.schema import Boolean, Integer, Real, Schema
+from margrave.mechanisms import GaussianMechanism
+from margrave.schema import Boolean, Integer, Real, Schema, Timestamp, Weekday
+from margrave.workload import Workload
 from tests.support.exact_posterior import SCHEMA, release_of
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
@@ -142,3 +147,50 @@ def test_several_analyses_draw_once_and_give_what_each_gives_alone() -> None:
     with pytest.raises(InputError, match="no column 'w'"):
         analyze_several(Counting(), [Mean("x"), Mean("w")], 10)
     assert len(drawn) == 1
+
+
+def visits() -> Any:
+    """Draws of costs with the weekday of a visit, whose own marginals hold neither."""
+    low, high = datetime(2024, 1, 1), datetime(2024, 1, 28)
+    schema = Schema(
+        [
+            Timestamp("visit", low, high, unit="hour", bins=4),
+            Weekday("visit.weekday", "visit"),
+            Integer("cost", 0, 9, bins=10),
+        ]
+    )
+    rng = np.random.default_rng(2)
+    day = rng.integers(0, 27, 600)
+    visit = np.datetime64(low, "s") + day * 86400 + rng.integers(0, 24, 600) * 3600
+    table = pa.table({"visit": visit, "cost": np.clip(day % 7 + rng.integers(0, 3, 600), 0, 9)})
+    release = margrave.synthesize(
+        table, schema=schema, epsilon=20, delta=1e-9, mechanism=GaussianMechanism(
+            workload=Workload.of(schema.domain, [("visit.weekday", "cost"), ("visit",)])
+        ),
+    )  # fmt: skip
+    return release.refit("graphical").draws(6, method="bootstrap", seed=1)
+
+
+def test_an_analysis_by_weekday_rests_on_the_part_and_not_on_its_column() -> None:
+    draws = visits()
+    found = analyze(draws, By(Mean("cost"), "weekday(visit)"))
+    assert found.names[0] == "mean(cost) | weekday(visit) = Monday"
+    assert len(found.names) == 7
+    assert not any(e.unmeasured for e in found)
+    slope = analyze(draws, OLS("cost ~ C(weekday(visit))"))
+    assert not any(e.unmeasured for e in slope)
+    assert not any("visit" in e.binned for e in slope)
+    for fit in (OLS("cost ~ visit"), OLS("cost ~ hour(visit)"), By(Mean("cost"), "hour(visit)")):
+        apart = analyze(draws, fit)
+        assert any(("cost", "visit") in e.unmeasured for e in apart), fit
+        assert any("visit" in e.binned for e in apart), fit
+
+    def by_hand(frame: pd.DataFrame) -> Any:
+        late = frame[frame.visit.dt.weekday > 4]
+        return late.cost.mean(), late.cost.var() / len(late)
+
+    assert not analyze(draws, by_hand, columns=("cost", "visit.weekday"))["estimate"].unmeasured
+    with pytest.raises(InputError, match="'cost' has no weekday"):
+        analyze(draws, By(Mean("cost"), "weekday(cost)"))
+    with pytest.raises(InputError, match="There is no column"):
+        analyze(draws, By(Mean("cost"), "weekday(vist)"))

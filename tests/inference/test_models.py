@@ -390,6 +390,12 @@ def test_parts_of_dates_and_pandas_in_formulas(frame: pd.DataFrame) -> None:
             found.basis.terms[n].depends_on(("x", "day" if "day" in parts else "k"))
             for n in found.names[1:]
         )
+    times = given.assign(day=given.day + pd.to_timedelta(given.index % 7 * 60 + 59, unit="m"))
+    hours = plain.assign(h=times.day.dt.hour)
+    found, expected = (
+        m(f) for m, f in ((OLS("x ~ C(hour(day))"), times), (OLS("x ~ C(h)"), hours))
+    )
+    assert found.estimates == pytest.approx(expected.estimates)
     with pytest.raises(InputError, match=r"days since 1970 in formulas. Write C\(year\(visit\)\)"):
         OLS("x ~ C(day.dt.year)").check(given)
 

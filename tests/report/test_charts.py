@@ -20,7 +20,18 @@ from margrave.report.axes import Axis
 from margrave.report.charts import bars, matrix, overlay, pair_map, risk
 from margrave.report.verdict import verdict
 from margrave.report.views import LEVEL, OverlayView, column_view, column_views
-from margrave.schema import Categorical, Column, Date, Integer, Ordinal, Real, Schema, Timestamp
+from margrave.schema import (
+    Categorical,
+    Column,
+    Date,
+    Hour,
+    Integer,
+    Ordinal,
+    Real,
+    Schema,
+    Timestamp,
+    Weekday,
+)
 from margrave.transcript import Measurement, Transcript
 from tests.support import fake_model
 
@@ -75,6 +86,15 @@ def test_long_lists_show_the_largest_and_the_others_as_one() -> None:
     page = render(release)
     assert "All 300 values" in page
     assert '<th scope="row">town 0</th>' in page
+
+
+@pytest.mark.parametrize("part", [Hour("seen.hour", "seen", missing=True), Weekday("d", "seen")])
+def test_hours_and_weekdays_stay_in_order(part: Column) -> None:
+    axis = Axis.of(part)
+    assert [g.label for g in axis.groups(40)] == part.labels()
+    assert axis.groups(4)[0].label.startswith(f"{part.labels()[0]} \N{HORIZONTAL ELLIPSIS} ")
+    assert not any(g.others for g in axis.groups(4))
+    assert (axis.groups(4)[-1].label == "(missing)") == part.missing
 
 
 def test_ordered_categories_stay_in_order() -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery
 from margrave.provenance import FitSpec, Provenance, PublicFacts
+from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.diagnostics import coverage_of
 from margrave.report import Heading, render, write_report
 from margrave.report.charts import bars, heat
@@ -102,6 +104,19 @@ def test_values_beyond_a_bound_are_said_in_words() -> None:
     release = numbers_release([5_000, 20_000, 8_000, 900, 90_000], 1.0)
     words = " ".join(read(render(release)).text)
     assert "Values beyond its bounds may be missing from it: 73 % of the records" in words
+
+
+def test_noise_and_values_beyond_learned_bounds_are_said_apart_on_page_and_card() -> None:
+    release = numbers_release([5_000, 20_000, 8_000, 900, 40], 1.0)
+    price = replace(release.schema.column("price"), mean=(100.0, 90.0, 130.0))
+    release = replace(release, schema=Schema([price]))
+    (sentence,) = beyond_bounds_words(release.schema.columns)
+    assert sentence.startswith("price: up to 0.0 % of the values may lie beyond the learned bounds")
+    assert sentence in read(render(release)).text
+    assert sentence in str(release)
+    assert sentence in unescape(release._repr_html_())
+    many = Schema([replace(price, name=f"c{i}") for i in range(5)])
+    assert "And likewise 2 more columns." in str(replace(release, schema=many))
 
 
 def test_reliable_numbers_are_not_marked() -> None:

@@ -16,13 +16,23 @@ import margrave
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.data import BatchTable, read_table
 from margrave.domain import Codes
-from margrave.errors import SchemaError
+from margrave.errors import InputError, SchemaError
 from margrave.learning_stage import learn_columns
 from margrave.mechanisms import MST
 from margrave.privacy import Gaussian, Randomness, SeededRandomness, protect
 from margrave.profiling import draft_schema
 from margrave.release.conditions import codes_of
-from margrave.schema import Date, Hour, Impossible, Learn, Ordered, Schema, Timestamp, Weekday
+from margrave.schema import (
+    ColumnSource,
+    Date,
+    Hour,
+    Impossible,
+    Learn,
+    Ordered,
+    Schema,
+    Timestamp,
+    Weekday,
+)
 from margrave.schema.column import Column
 from margrave.testing.replay import Recorder, ReplayRandomness
 
@@ -240,3 +250,27 @@ def test_the_same_answers_give_the_same_questions_and_schema_on_other_rows() -> 
         replay = ReplayRandomness(recorder.steps)
         assert run(rows, replay) == first
         replay.finish()
+
+
+def test_a_dropped_column_takes_its_parts_and_constraints_along() -> None:
+    schema = Schema(
+        [*times("seen", "left").columns, Weekday("born.day", "born")],
+        constraints=[Ordered(["seen", "left"]), Impossible({"left.hour": ["03:00"]})],
+        person="who", ignore=["note"], remarks={"seen": "?", "left": "!"},
+        sources={"seen": ColumnSource("read"), "left": ColumnSource("learned")},
+    )  # fmt: skip
+    found = schema.drop("seen", "born.day")
+    assert [c.name for c in found.columns] == ["left", "left.hour", "left.weekday"]
+    assert found.ignore == ("note", "seen", "born")
+    assert (found.person, len(found.constraints), found.remarks) == ("who", 1, {"left": "!"})
+    assert list(found.sources) == ["left"]
+    assert not found.draft
+    part = schema.drop("left.hour")
+    assert part.ignore == ("note",)
+    assert part.table_names == schema.table_names
+    assert len(part.constraints) == 1
+    assert schema.drop() == schema
+    with pytest.raises(InputError, match="There is no column 'sen'"):
+        schema.drop("sen")
+    with pytest.raises(SchemaError, match="no columns"):
+        times("seen").drop("seen")

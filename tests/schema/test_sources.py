@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,17 @@ from margrave.mechanisms import Independent
 from margrave.privacy import SeededRandomness, protect
 from margrave.release import Release
 from margrave.run import Run
-from margrave.schema import Boolean, Categorical, ColumnSource, Integer, Learn, Real, Schema
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    ColumnSource,
+    Hour,
+    Integer,
+    Learn,
+    Real,
+    Schema,
+    Timestamp,
+)
 
 COLUMNS = [Integer("age", 0, 99), Categorical("town", ["York", "Hull"]), Boolean("ill")]
 HEAD = '[schema]\nversion = 1\n[[column]]\nname = "age"\nkind = "integer"\nlow = 0\nhigh = 99\n'
@@ -181,3 +192,35 @@ def test_a_release_holds_no_remark_of_a_draft(tmp_path: Path) -> None:
     assert b"CANARY" not in (tmp_path / "r.margrave").read_bytes()
     with zipfile.ZipFile(tmp_path / "r.margrave") as archive:
         assert all(b"CANARY" not in archive.read(name) for name in archive.namelist())
+
+
+def test_missing_codes_count_as_missing_whatever_the_policy() -> None:
+    codes = ColumnSource(missing_codes=["-9", "9999-01-01", "unknown"])
+    columns = [
+        Integer("age", 0, 99, missing=True, outside="refuse"),
+        Categorical("town", ["York"], other=True, missing=True),
+        Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 12, 31), missing=True),
+        Hour("seen.hour", "seen"),
+    ]
+    schema = Schema(columns, sources=dict.fromkeys(("age", "town", "seen"), codes))
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert schema.to_toml().count("missing_codes = ") == 3
+    table = pa.table({
+        "age": [-9, 5] * 20, "town": ["unknown", "Hull", "unknown", "York"] * 10,
+        "seen": ["9999-01-01", "2020-02-01 07:00"] * 20,
+    })  # fmt: skip
+    read, check = schema.read(table)
+    assert check.passed
+    assert not check.alarms
+    assert [(c.empty, c.outside, c.unreadable) for c in check.columns] == [
+        (20, 0, 0), (20, 10, 0), (20, 0, 0),
+    ]  # fmt: skip
+    for column in schema.columns:
+        assert (read.column(column.name)[::2] == column.size - 1).all()
+    assert (read.column("seen.hour")[1::2] == 7).all()
+    with pytest.raises(SchemaError, match="no missing state"):
+        Schema([Integer("age", 0, 9)], sources={"age": codes})
+    with pytest.raises(SchemaError, match="no missing state"):
+        Schema([Learn("age", "integer")], sources={"age": codes})
+    with pytest.raises(SchemaError, match="not a list of texts"):
+        ColumnSource(missing_codes="-9")

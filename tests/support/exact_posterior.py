@@ -72,10 +72,10 @@ class ExactRelease:
     scale: float
 
     def draws(
-        self, m: int = 100, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
+        self, m: int | None = None, *, rows: int | None = None, method: str = "auto", seed: int | None = None,
         progress: Any = None,
     ) -> TablesOf:  # fmt: skip
-        rng = np.random.default_rng(seed)
+        rng, m = np.random.default_rng(seed), 100 if m is None else m
         n = float(self.counts.sum())
         p = np.maximum(self.counts, 0.0) / n
         shares = p + rng.normal(size=(m, len(p))) * np.sqrt(

@@ -248,3 +248,8 @@ def _words(value: object) -> str:
     if isinstance(value, int | Fraction):
         return f"{float(value):g}" if -(10**300) < value < 10**300 else "far out of range"
     return repr(value)
+
+
+def thresholds_in_words(threshold_delta: float) -> str:
+    """Return the part of delta that is for thresholds, in brackets; empty if there is none."""
+    return f" ({threshold_delta:g} of it for thresholds)" if threshold_delta else ""

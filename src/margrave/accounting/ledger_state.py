@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from margrave._card import Card, Facts
 from margrave.account import Debit
-from margrave.accounting.budget import Budget, epsilon_for
+from margrave.accounting.budget import Budget, epsilon_for, max_epsilon, thresholds_in_words
 from margrave.errors import InputError
 from margrave.unit import parse_unit, unit_name
 
@@ -79,8 +81,8 @@ class SealedAttempt:
     outcome: str
 
 
-@dataclass(frozen=True)
-class DatasetState:
+@dataclass(frozen=True, repr=False)
+class DatasetState(Card):
     """One data set: its unit of privacy, its cap, and its runs in the order in which they began.
 
     ``schemas`` are the SHA-256 of the schemas registered for a sealed gate; ``attempts`` are its runs.
@@ -93,6 +95,39 @@ class DatasetState:
     runs: tuple[RunState, ...] = ()
     schemas: tuple[str, ...] = ()
     attempts: tuple[SealedAttempt, ...] = ()
+
+    def _facts(self) -> Facts:
+        spent = epsilon_or_zero(self.charged, self.cap.conversion_delta)
+        line = f"{self.dataset}: epsilon {spent:.4g} of {self.cap.epsilon:.4g} charged"
+        return Facts(line, self.facts)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Its unit, its cap, what is charged and what remains, in words."""
+        cap, outcomes = self.cap, Counter(attempt.outcome for attempt in self.attempts)
+        spent = epsilon_or_zero(self.charged, cap.conversion_delta)
+        fits = max_epsilon(self.remaining, cap.conversion_delta)
+        left = (
+            f"a run of epsilon {fits:g} at that delta would fit"
+            if fits
+            else "too little for any run"
+        )
+        thresholds = (
+            f"delta {float(self.charged_delta):g} charged, {float(self.remaining_delta):g} remains"
+        )
+        return [
+            ("protected", f"{self.unit}, since {self.day}"),
+            (
+                "cap",
+                f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"
+                f"{thresholds_in_words(cap.threshold_delta)}",
+            ),
+            ("charged", f"rho {float(self.charged):.6g}: epsilon {spent:.6g} at that delta"),
+            ("remaining", f"rho {float(self.remaining):.6g}: {left}"),
+            *([("thresholds", thresholds)] if cap.threshold_delta else []),
+            *[("schema", digest) for digest in self.schemas],
+            *[("sealed runs", f"{n:,} {outcome}") for outcome, n in outcomes.items()],
+        ]
 
     @property
     def charged(self) -> Fraction:

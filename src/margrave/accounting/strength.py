@@ -33,13 +33,13 @@ def advised_delta(rows: int | None) -> str:
 
     Example:
         >>> advised_delta(40_000)
-        'For 40,000 rows a delta of 1e-08 or less is advised.'
+        'Give it: for 40,000 rows 1e-08 or less is advised.'
     """
     if rows is not None:
-        return f"For {rows:,} rows a delta of {delta_for_rows(rows):g} or less is advised."
+        return f"Give it: for {rows:,} rows {delta_for_rows(rows):g} or less is advised."
     orders = (10_000, 1_000_000)
     listed = ", ".join(f"{delta_for_rows(n):g} for up to {n:,} rows" for n in orders)
-    return f"Delta must be far below 1 in the order of the number of rows: {listed}."
+    return f"Give it, far below 1 in the order of the number of rows: {listed}."
 
 
 def check_strength(

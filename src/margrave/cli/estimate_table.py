@@ -9,9 +9,8 @@ from rich.table import Table
 
 from margrave.cli.output import escape
 from margrave.inference import Estimate
-from margrave.ratios import percent
 
-COLUMNS = ("estimate", "s.e.", "low", "high", "df", "p", "privacy", "used")
+COLUMNS = tuple(Estimate.columns)
 GAP = 2
 
 
@@ -20,7 +19,7 @@ def show_estimates(out: Console, estimates: Sequence[Estimate], level: float) ->
     # Characters of a name in a line, at least.
     min_name_width = 14
     names = [e.label for e in estimates]
-    cells = [cells_of(e, level) for e in estimates]
+    cells = [e.cells(level) for e in estimates]
     widths = {c: max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(COLUMNS)}
     longest = max(map(len, names))
     shown = fitting(widths, out.width - min(longest, min_name_width))
@@ -42,7 +41,7 @@ def show_estimates(out: Console, estimates: Sequence[Estimate], level: float) ->
 def fitting(widths: dict[str, int], room: int) -> list[str]:
     """Return the columns that there is room for."""
     # Columns that are left out if there is no room, the first one first.
-    droppable = ("used", "privacy", "df", "s.e.")
+    droppable = ("used", "fmi", "df", "bse")
     shown = list(COLUMNS)
     for column in droppable:
         if _needed(widths, shown) <= room:
@@ -51,26 +50,14 @@ def fitting(widths: dict[str, int], room: int) -> list[str]:
     return shown
 
 
-def cells_of(e: Estimate, level: float) -> list[str]:
-    """Return the cells of an estimate in the order of the columns, a dash for an unknown number."""
-    numbers = (e.estimate, e.bse, *e.conf_int(level))
-    share = percent(e.fmi_privacy, ".0f").replace(" ", "")
-    shown = [*(f"{v:.4g}" for v in numbers), f"{e.df:.3g}", f"{e.pvalue():.2g}", share]
-    used = str(e.used) if e.used == e.data_sets else f"{e.used}/{e.data_sets}"
-    return ["-" if text in ("nan", "unknown") else text for text in shown] + [used]
-
-
 def _needed(widths: dict[str, int], columns: Sequence[str]) -> int:
     return sum(GAP + widths[c] for c in columns)
 
 
 def _legend(columns: Sequence[str]) -> str:
-    words = {
-        "df": "degrees of freedom",
-        "privacy": "share of the variance due to it",
-        "used": "data sets",
-    }
-    legend = "; ".join(f"{column}: {text}" for column, text in words.items() if column in columns)
+    plain = ("low", "high", "pvalues")  # the line below the table is on p-values
+    named = (f"{c}: {Estimate.columns[c]}" for c in columns if c not in plain)
+    legend = "; ".join(named)
     lacking = ", ".join(c for c in COLUMNS if c not in columns)
     parts = [legend, f"No room for {lacking}" if lacking else "", "All: --json."]
     return ". ".join(part for part in parts if part)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from fractions import Fraction
 
 import click
 from rich.table import Table
 
 from margrave.accounting import Budget, Ledger
-from margrave.accounting.budget import max_epsilon
-from margrave.accounting.ledger_state import DatasetState, epsilon_or_zero
+from margrave.accounting.budget import thresholds_in_words
+from margrave.accounting.ledger_state import DatasetState
 from margrave.accounting.old_ledger import import_ledger
 from margrave.cli.options import (
     echo_json,
@@ -20,7 +19,7 @@ from margrave.cli.options import (
     release_size_option,
     warn_weak,
 )
-from margrave.cli.output import console, escape, facts_table, thresholds_in_words
+from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
 from margrave.cli.usage import Commands
 from margrave.errors import InputError, LedgerError
@@ -209,41 +208,9 @@ def _cap(
     return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, threshold_delta)
 
 
-def _threshold_facts(dataset: DatasetState) -> list[tuple[str, str]]:
-    if not dataset.cap.threshold_delta:
-        return []
-    charged, left = float(dataset.charged_delta), float(dataset.remaining_delta)
-    return [("thresholds", f"delta {charged:g} charged, {left:g} remains")]
-
-
 def _show(dataset: DatasetState) -> None:
-    out, cap = console(), dataset.cap
-    spent, fits = (
-        epsilon_or_zero(dataset.charged, cap.conversion_delta),
-        max_epsilon(dataset.remaining, cap.conversion_delta),
-    )
-    outcomes = Counter(attempt.outcome for attempt in dataset.attempts)
-    left = (
-        f"a run of epsilon {fits:g} at that delta would fit" if fits else "too little for any run"
-    )
-    out.print(
-        facts_table(
-            dataset.dataset,
-            [
-                ("protected", f"{dataset.unit}, since {dataset.day}"),
-                (
-                    "cap",
-                    f"rho {float(cap.rho):.6g}: epsilon {cap.epsilon:.6g}, delta {cap.delta:g}"
-                    f"{thresholds_in_words(cap.threshold_delta)}",
-                ),
-                ("charged", f"rho {float(dataset.charged):.6g}: epsilon {spent:.6g} at that delta"),
-                ("remaining", f"rho {float(dataset.remaining):.6g}: {left}"),
-                *_threshold_facts(dataset),
-                *[("schema", digest) for digest in dataset.schemas],
-                *[("sealed runs", f"{n:,} {outcome}") for outcome, n in outcomes.items()],
-            ],
-        )
-    )
+    out = console()
+    out.print(facts_table(dataset.dataset, dataset.facts))
     if dataset.runs:
         runs = Table(box=None, pad_edge=False)
         for name in ("run", "begun", "state", "reserved", "debited", "debits"):

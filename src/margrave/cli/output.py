@@ -91,11 +91,6 @@ class Plain(Console):
                 yield Segment(visible(segment.text, STEERING_IN_LINES), segment.style)
 
 
-def thresholds_in_words(threshold_delta: float) -> str:
-    """Return the part of delta that is for thresholds, in brackets; empty if there is none."""
-    return f" ({threshold_delta:g} of it for thresholds)" if threshold_delta else ""
-
-
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
     """Return names and values in two columns; brackets are not markup."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)

@@ -8,6 +8,7 @@ import click
 from rich.table import Table
 
 from margrave.accounting import Ledger, parse_unit
+from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.ledger_state import DatasetState
 from margrave.accounting.strength import check_strength, delta_for_rows
 from margrave.cli.advice import advice_on, risk_in_words, show_advice
@@ -32,7 +33,7 @@ from margrave.cli.options import (
     warn_weak,
     workload_option,
 )
-from margrave.cli.output import console, escape, facts_table, thresholds_in_words
+from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 from rich.table import Table
 
+from margrave._card import counted
 from margrave.cli.ask import ask_command
 from margrave.cli.options import (
     echo_json,
@@ -158,7 +159,7 @@ def _show(found: Preflight, *, draft: bool) -> None:
     out = console()
     for sentence in found.alarms:
         out.print(escape(f"{LOOK} {sentence}"), style="bold red")
-    table = Table(title=f"{found.rows:,} rows", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=counted(found.rows, "row"), title_justify="left", box=None, pad_edge=False)
     for name in ("column", "missing", "outside", "unreadable", "policy"):
         table.add_column(name, justify="left" if name in ("column", "policy") else "right")
     for c in found.columns:
@@ -167,8 +168,10 @@ def _show(found: Preflight, *, draft: bool) -> None:
         )
     out.print(table)
     for k in found.constraints:
-        out.print(escape(f"constraint {k.name}: {k.rows:,} rows violate it, policy {k.policy}"))
-    for line in [] if found.persons is None else found.persons.lines():
+        out.print(
+            escape(f"constraint {k.name}: violated by {counted(k.rows, 'row')}, policy {k.policy}")
+        )
+    for line in [] if found.persons is None else found.persons.lines("--unit add-remove-person:K"):
         out.print(line)
     for sentence in (*found.notes, *found.refusals):
         out.print(escape(sentence))

@@ -10,6 +10,7 @@ import click
 
 from margrave._io import check_ending, is_part_of
 from margrave.accounting import parse_unit
+from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.strength import check_strength
 from margrave.cli.catalog import CatalogName
 from margrave.cli.mechanism import (
@@ -40,7 +41,6 @@ from margrave.cli.output import (
     check_format,
     check_outputs,
     excel_safe_option,
-    thresholds_in_words,
 )
 from margrave.cli.rescue import Keeper, default_journal
 from margrave.cli.terminal import echo

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from margrave.accounting.budget import thresholds_in_words
 from margrave.cli.options import echo_json, json_option, release_size_option
-from margrave.cli.output import thresholds_in_words
 from margrave.cli.terminal import echo
 from margrave.errors import ReleaseError
 from margrave.release import Release

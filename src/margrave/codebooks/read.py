@@ -16,7 +16,7 @@ from margrave.codebooks.redcap import read_redcap
 from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
-from margrave.schema import Column, ColumnSource, Schema
+from margrave.schema import Column, ColumnSource, Learn, Schema
 from margrave.schema.validation import LOOK
 
 
@@ -112,7 +112,9 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
         columns.append(column)
         remarks[variable.name] = variable.remark
         if variable.states_values:
-            sources[variable.name] = ColumnSource(cite=cite)
+            declared = column.missing and not isinstance(column, Learn)
+            codes = variable.missing_codes if declared else ()
+            sources[variable.name] = ColumnSource(cite=cite, missing_codes=codes)
     if not columns:
         raise SchemaError(
             "The code book states no column that can be synthesized.",

@@ -23,7 +23,6 @@ from margrave.schema import (
 )
 from margrave.schema.parsing import number, parse_moment, parser
 from margrave.schema.person_names import names_one_person
-from margrave.schema.validation import LOOK
 
 
 @dataclass(frozen=True)
@@ -135,16 +134,13 @@ class Variable:
         return ". ".join(_printable(s.rstrip(".")) for s in said if s)
 
     def _hazard(self) -> list[str]:
-        """Return a question if a missing code would count as a value."""
+        """Return a question if missing codes would count as values of a column to learn."""
         column = self.column
         if isinstance(column, Learn) and column.is_number:
             codes = self._codes_on_the_line
             return (
                 ["Leave these empty in the table, or declare bounds without them"] if codes else []
             )
-        if isinstance(column, Integer | Real):
-            inside = [c for c in self._codes_on_the_line if column.low <= number(c) <= column.high]
-            return [f"{LOOK} {', '.join(inside)} lies within the bounds"] if inside else []
         return []
 
     def _bound(self, key: str, written: Any) -> Any:

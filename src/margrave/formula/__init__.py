@@ -10,6 +10,7 @@ from margrave.formula.nodes import (
     ColumnName,
     Compare,
     Formula,
+    Functions,
     Logic,
     Missing,
     Negative,
@@ -24,6 +25,7 @@ from margrave.formula.nodes import (
     written,
 )
 from margrave.formula.parser import parse, parse_factor
+from margrave.formula.time_parts import time_part
 
 __all__ = [
     "Call",
@@ -33,6 +35,7 @@ __all__ = [
     "ColumnName",
     "Compare",
     "Formula",
+    "Functions",
     "Logic",
     "Missing",
     "Negative",
@@ -50,5 +53,6 @@ __all__ = [
     "parse",
     "parse_factor",
     "spelled",
+    "time_part",
     "written",
 ]

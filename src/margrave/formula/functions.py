@@ -30,7 +30,7 @@ FUNCTIONS = {
     **{f"np.{name}": Function() for name in ("log", "log2", "log10", "log1p", "exp", "sqrt", "abs", "floor")},
     "np.maximum": Function(2),
     "np.minimum": Function(2),
-    **{name: Function() for name in ("I", "year", "month", "weekday", "center", "standardize")},
+    **{name: Function() for name in ("I", "year", "month", "weekday", "hour", "center", "standardize")},
     "pd.cut": Function(
         options=(("bins", NUMBERS), ("right", TRUTH), ("include_lowest", TRUTH)), needs=("bins",), factor=True
     ),
@@ -57,4 +57,4 @@ MISSING = {"isna": False, "isnull": False, "notna": True, "notnull": True}
 #: Names before a function, with what margrave writes.
 MODULES = {"np": "np", "numpy": "np", "pd": "pd", "pandas": "pd"}
 
-PARTS = ("year", "month", "weekday")
+PARTS = ("year", "month", "weekday", "hour")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from margrave.formula.functions import MODULES
 
 Option = float | bool | str | tuple[float, ...]
+#: Columns that are a function of another, by function and column.
+Functions = Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -252,22 +255,37 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
-def columns_in(node: Node, *, coded: bool = True) -> tuple[str, ...]:
-    """Return the columns that a node names, each once; without ``coded``, those outside of ``C(...)``."""
-    return tuple(dict.fromkeys(_columns(node, Category if not coded else None)))
+def columns_in(
+    node: Node, *, coded: bool = True, functions: Functions = MappingProxyType({})
+) -> tuple[str, ...]:
+    """Return the columns that a node names, each once.
+
+    Args:
+        node: The node.
+        coded: False for those outside of ``C(...)`` alone.
+        functions: Columns that are a function of another: the function's call names the column.
+
+    >>> call = Call("hour", (ColumnName("pickup"),))
+    >>> columns_in(call), columns_in(call, functions={("hour", "pickup"): "pickup.hour"})
+    (('pickup',), ('pickup.hour',))
+    """
+    return tuple(dict.fromkeys(_columns(node, Category if not coded else None, functions)))
 
 
 def needed_in(node: Node) -> tuple[str, ...]:
     """Return the columns whose missing values leave a record out: all that are not only tested for missing values."""
-    return tuple(dict.fromkeys(_columns(node, Missing)))
+    return tuple(dict.fromkeys(_columns(node, Missing, {})))
 
 
-def _columns(node: Node, skipped: type | None) -> Iterator[str]:
-    if isinstance(node, ColumnName):
-        yield node.name
-    if skipped is None or not isinstance(node, skipped):
-        for child in children(node):
-            yield from _columns(child, skipped)
+def _columns(node: Node, skipped: type | None, functions: Functions) -> Iterator[str]:
+    match node:
+        case ColumnName(name):
+            yield name
+        case Call(function, (ColumnName(column),)) if (function, column) in functions:
+            yield functions[function, column]
+        case _ if skipped is None or not isinstance(node, skipped):
+            for child in children(node):
+                yield from _columns(child, skipped, functions)
 
 
 def gives_truth(node: Node) -> bool:

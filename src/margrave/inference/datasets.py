@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from margrave._fields import is_number, is_whole
 from margrave.errors import InputError
+from margrave.formula import Functions
 from margrave.release.conditional import Conditional
 from margrave.schema import Categorical, Ordinal, Schema
 
@@ -26,8 +27,8 @@ EXTERNAL = (
 )
 
 #: Attributes of a frame: the real records that its data set stands for, all of its own, and the
-#: commonest level of each column of categories.
-TOTAL, ROWS, COMMONEST = "total", "rows", "commonest"
+#: commonest level of each column of categories, and the schema's columns that are a function of one.
+TOTAL, ROWS, COMMONEST, FUNCTIONS = "total", "rows", "commonest", "functions"
 
 
 @runtime_checkable
@@ -147,11 +148,13 @@ class Frames:
         levels: By column of texts, its levels and whether they are ordered.
         nullable: Columns that may lack values.
         commonest: By column of texts, its commonest level, the reference of a factor.
+        functions: Columns of the schema that are a function of a column, such as its hour.
     """
 
     levels: Mapping[str, tuple[tuple[str, ...], bool]]
     nullable: frozenset[str] = frozenset()
     commonest: Mapping[str, str] = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
 
     @staticmethod
     def of_schema(schema: Schema, commonest: Mapping[str, str] | None = None) -> Frames:
@@ -162,7 +165,7 @@ class Frames:
             texts = tuple(labels[:-1] if column.missing else labels)
             levels[column.name] = (texts, isinstance(column, Ordinal))
         nullable = frozenset(c.name for c in schema.columns if c.missing)
-        return Frames(levels, nullable, commonest or {})
+        return Frames(levels, nullable, commonest or {}, schema.domain.functions)
 
     @staticmethod
     def of_tables(draws: DataSets) -> Frames:
@@ -200,7 +203,7 @@ class Frames:
         """Return the attributes of the frame of data set i: its row counts, and commonest levels."""
         total = total_of(draws, i)
         counts = {ROWS: rows} | ({} if total is None else {TOTAL: total})
-        return {**counts, COMMONEST: dict(self.commonest)}
+        return {**counts, COMMONEST: dict(self.commonest), FUNCTIONS: dict(self.functions)}
 
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
         if _is_text(kind):

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 
 from margrave._fields import is_number as is_real
 from margrave.errors import InputError
+from margrave.formula import Functions, time_part
 from margrave.inference.columns import (
     check_count,
     check_in_schema,
@@ -28,7 +29,8 @@ from margrave.inference.columns import (
     numeric_column,
     value_of,
 )
-from margrave.inference.datasets import ROWS, TOTAL, size_of
+from margrave.inference.datasets import FUNCTIONS, ROWS, TOTAL, size_of
+from margrave.inference.expressions import group_column
 from margrave.inference.fitted import Basis, Estimand, EstimateTerm, Fitted
 from margrave.inference.subset import SubsetEstimand
 from margrave.schema import Integer, Schema
@@ -284,6 +286,8 @@ class Correlation(_Quantity):
 class By(Estimand):
     """A quantity for each value of a column of categories: ``By(Mean("stay"), "ward")``.
 
+    Dates and times have groups too: ``By(Mean("fare"), "weekday(pickup)")``, or ``hour``.
+
     The estimates are ``mean(stay) | ward = a`` and so on. A group with too few records in a data
     set is left out there, but its total is 0. Records without a group are in none.
 
@@ -301,8 +305,8 @@ class By(Estimand):
         """Raise `InputError` unless the model fits, and the groups' column has few values."""
         group_kinds = ("categorical", "ordinal", "boolean", "integer", "coded")
         self.model.check(frame, schema)
-        column_of(frame, self.column)
-        if schema is None:
+        group_column(frame, self.column)
+        if schema is None or self.column not in frame:
             return
         column = schema.column(self.column)
         if column.kind not in group_kinds:
@@ -322,12 +326,13 @@ class By(Estimand):
         matrix = block_diag(*(f.covariance for _, f in found)) + self._shared(estimates, frame)
         basis = found[0][1].basis
         assert basis is not None  # every quantity has one
-        columns = tuple(dict.fromkeys([*basis.columns, self.column]))
+        group = _grouped_by(frame, self.column)
+        columns = tuple(dict.fromkeys([*basis.columns, group]))
         terms = {
-            name: EstimateTerm(columns, columns, levels={self.column: (str(level),)})
+            name: EstimateTerm(columns, columns, levels={group: (str(level),)})
             for name, (level, _) in zip(names, found, strict=True)
         }
-        groups = (self.column,) if is_number(frame[self.column]) else ()
+        groups = (group,) if group in frame and levels_of(frame[group]) is None else ()
         basis = replace(
             basis, columns=columns, terms=terms, exposed=columns,
             by_value=(*basis.by_value, *groups), ends=basis.ends and "shift",
@@ -335,7 +340,7 @@ class By(Estimand):
         return Fitted.of(names, estimates, matrix, partial=True, days=found[0][1].days, basis=basis)
 
     def _groups(self, frame: pd.DataFrame) -> Iterator[tuple[Any, Fitted]]:
-        column = column_of(frame, self.column)
+        column = group_column(frame, self.column)
         for level in _levels(column, self.column):
             part = frame[(column == level).fillna(False).astype(bool)]
             part.attrs = {**frame.attrs, **dict(zip((TOTAL, ROWS), size_of(frame), strict=True))}
@@ -354,6 +359,13 @@ class By(Estimand):
         if not self.model.additive:
             return np.zeros((k, k))
         return np.asarray((np.eye(k) - 1.0) * np.outer(estimates, estimates) / size_of(frame)[1])
+
+
+def _grouped_by(frame: pd.DataFrame, name: str) -> str:
+    """Return the schema's column that makes the groups: of ``hour(x)`` the part, if there is one."""
+    call = None if name in frame else time_part(name)
+    known: Functions = frame.attrs.get(FUNCTIONS, {})
+    return name if call is None else known.get(call, call[1])
 
 
 def _levels(column: pd.Series, name: str) -> list[Any]:

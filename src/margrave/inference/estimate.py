@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from margrave._fields import check_level, is_number
 from margrave.errors import InputError
+from margrave.ratios import percent
 from margrave.types import Clique
 
 Bounds = tuple[float | None, float | None]
@@ -87,6 +88,26 @@ class Estimate:
     clipped: tuple[str, ...] = ()
     external: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
+
+    #: The numbers of a printed estimate, by their names in `Analysis.summary`, with their meaning.
+    columns: ClassVar[Mapping[str, str]] = {
+        "params": "estimate",
+        "bse": "standard error",
+        "low": "low end of the interval",
+        "high": "high end of the interval",
+        "df": "degrees of freedom",
+        "pvalues": "p-value of the hypothesis that the value is 0",
+        "fmi": "share of the variance due to privacy",
+        "used": "data sets that it comes from",
+    }
+
+    def cells(self, level: float) -> tuple[str, ...]:
+        """Return its numbers as texts, in the order of ``columns``; a dash for an unknown one."""
+        share = percent(self.fmi_privacy, ".0f").replace(" ", "")
+        numbers = (*(f"{v:.4g}" for v in (self.estimate, self.bse, *self.conf_int(level))),
+                   f"{self.df:.3g}", f"{self.pvalue():.2g}", share)  # fmt: skip
+        used = str(self.used) if self.used == self.data_sets else f"{self.used}/{self.data_sets}"
+        return (*("-" if text in ("nan", "unknown") else text for text in numbers), used)
 
     @property
     def flagged(self) -> bool:

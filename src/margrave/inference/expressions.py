@@ -27,10 +27,20 @@ from margrave.formula import (
     Power,
     Text,
     columns_in,
+    time_part,
     written,
 )
-from margrave.inference.columns import days_of, is_date, is_number, is_truth, levels_of, some
-from margrave.types import BoolArray, FloatArray
+from margrave.inference.columns import (
+    column_of,
+    days_of,
+    is_date,
+    is_number,
+    is_truth,
+    levels_of,
+    some,
+)
+from margrave.schema.parts import Hour, Weekday
+from margrave.types import BoolArray, FloatArray, IntArray
 
 SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -43,18 +53,22 @@ _MIRRORED = str.maketrans("<>", "><")
 SPLINES = ("bs", "cr")
 
 
-_DATE_PARTS: Mapping[str, Callable[[Any], Any]] = {
-    "year": lambda d: d.astype("datetime64[Y]").astype(np.int64) + 1970,
-    "month": lambda d: d.astype("datetime64[M]").astype(np.int64) % 12 + 1,
-    "weekday": lambda d: (d.astype(np.int64) + 3) % 7,
+#: Parts of dates and times, of whole seconds since 1970.
+_DATE_PARTS: Mapping[str, Callable[[IntArray], Any]] = {
+    "year": lambda s: s.astype("datetime64[s]").astype("datetime64[Y]").astype(np.int64) + 1970,
+    "month": lambda s: s.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64) % 12 + 1,
+    Weekday.kind: Weekday.codes_at,
+    Hour.kind: Hour.codes_at,
 }
 
 
 def date_part(part: str, days: FloatArray) -> FloatArray:
-    """Return the year, month (1 to 12) or weekday (0 is Monday) of days since 1970, or NaN.
+    """Return the year, month (1 to 12), weekday (0 is Monday) or hour of days since 1970, or NaN.
 
     >>> date_part("year", np.array([0.0, 365.5])).tolist(), date_part("weekday", np.array([4.0]))
     ([1970.0, 1971.0], array([0.]))
+    >>> date_part("hour", np.array([18262 + 13 / 24])).tolist()
+    [13.0]
     """
     # Days before and after 1970 that have a year, a month and a weekday: about 270,000 years.
     max_days = 1e8
@@ -64,8 +78,9 @@ def date_part(part: str, days: FloatArray) -> FloatArray:
             remedy="Give days since 1970.",
         )
     missing = np.isnan(days)
-    whole = np.floor(np.where(missing, 0.0, days)).astype("datetime64[D]")
-    return np.where(missing, np.nan, _DATE_PARTS[part](whole).astype(np.float64))
+    # A day's fraction is rounded to milliseconds: 13 hours of a day are not exact in binary.
+    seconds = np.floor(np.rint(np.where(missing, 0.0, days) * 86_400_000) / 1000).astype(np.int64)
+    return np.where(missing, np.nan, _DATE_PARTS[part](seconds).astype(np.float64))
 
 
 def _center(x: FloatArray) -> FloatArray:
@@ -239,6 +254,26 @@ def column_values(column: pd.Series) -> Any:
             remedy="Leave it out.",
         )
     return pd.Categorical(column, categories=levels)
+
+
+def group_column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return the column that makes groups: one of the frame, or ``hour(x)`` or ``weekday(x)`` of one.
+
+    Raises:
+        InputError: The frame has no such column, or it does not hold dates or times.
+    """
+    function, column = (None if name in frame else time_part(name)) or ("", name)
+    words = {p.kind: p.words for p in (Hour, Weekday)}.get(function)
+    if words is None:
+        return column_of(frame, name)
+    if not is_date(column_of(frame, column)):
+        raise InputError(
+            f"Column {column!r} has no {function}.", remedy="Name a column of dates or times."
+        )
+    part = date_part(function, column_values(frame[column]))
+    codes = np.where(np.isnan(part), -1, part).astype(np.int64)
+    values = pd.Categorical.from_codes(codes, categories=list(words), ordered=True)
+    return pd.Series(values, index=frame.index, name=name)
 
 
 def complete_rows(frame: pd.DataFrame, names: tuple[str, ...]) -> BoolArray:

@@ -10,7 +10,6 @@ import numpy as np
 
 from margrave.content_policy import CONTENT_POLICY
 from margrave.inference.estimate import MARK, Estimate
-from margrave.ratios import percent
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2630; --soft: #5d6672; --line: #e2dfd8; --bar: #9cc6cd; --accent: #17697a;
@@ -89,9 +88,9 @@ def _line(
 
 def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequence[str]) -> str:
     """Return the plot, the table and the notes as one page."""
-    heads = (
-        "", "estimate", "standard error", "low", "high", "df", "p", "due to privacy", "data sets",
-    )  # fmt: skip
+    heads = "".join(
+        f'<th title="{meaning}">{name}</th>' for name, meaning in Estimate.columns.items()
+    )
     rows = "".join(_row(e, level) for e in estimates)
     texts = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (
@@ -99,21 +98,15 @@ def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequenc
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Analysis</title>\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{forest(estimates, level, words)}\n"
         "<p>Dot and line: the estimate and its interval for the population. Bar: how wide the same number of real"
-        f" records would have made it; the rest is noise added for privacy.</p>\n<table><thead><tr>"
-        f"{''.join(f'<th>{h}</th>' for h in heads)}</tr></thead><tbody>{rows}</tbody></table>\n{texts}\n"
+        f" records would have made it; the rest is noise added for privacy.</p>\n<table><thead><tr><th></th>"
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table>\n{texts}\n"
         "</main>\n</body>\n</html>\n"
     )
 
 
 def _row(e: Estimate, level: float) -> str:
-    share = e.fmi_privacy
-    cells = [_number(v) for v in (e.estimate, e.bse, *e.conf_int(level), e.df)]
-    cells += [
-        _number(e.pvalue()),
-        "" if math.isnan(share) else percent(share, ".0f"),
-        f"{e.used} of {e.data_sets}",
-    ]
-    return f"<tr><td>{escape(e.label)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
+    cells = "".join(f"<td>{cell}</td>" for cell in e.cells(level))
+    return f"<tr><td>{escape(e.label)}</td>{cells}</tr>"
 
 
 def _interval_text(e: Estimate, span: tuple[float, float]) -> str:

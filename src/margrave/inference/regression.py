@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from margrave.formula import (
     Category,
     ColumnName,
     Formula,
+    Functions,
     Node,
     columns_in,
     expand,
@@ -35,6 +37,7 @@ from margrave.inference.columns import (
     some,
     value_of,
 )
+from margrave.inference.datasets import FUNCTIONS
 from margrave.inference.expressions import (
     SPLINES,
     Evaluator,
@@ -78,8 +81,12 @@ class _Regression(SubsetEstimand):
         fitted = fitted.only(alone[independent])
         stated = references(tree.right, frame, fitted.names)
         return replace(
-            fitted, basis=self._basis(tree, fitted.names, notes=(*self.subset_notes, *stated))
-        )
+            fitted,
+            basis=self._basis(
+                tree, fitted.names, frame.attrs.get(FUNCTIONS, {}),
+                notes=(*self.subset_notes, *stated),
+            ),
+        )  # fmt: skip
 
     @abstractmethod
     def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
@@ -88,15 +95,23 @@ class _Regression(SubsetEstimand):
     @abstractmethod
     def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted: ...
 
-    def _basis(self, tree: Formula, names: tuple[str, ...], **facts: Any) -> Basis:
+    def _basis(
+        self, tree: Formula, names: tuple[str, ...], functions: Functions, **facts: Any
+    ) -> Basis:
         where = tuple(self.conditions)
-        by_value = tuple(
-            dict.fromkeys(n for s in (tree.left, tree.right) for n in columns_in(s, coded=False))
-        )
+
+        def named(*, coded: bool) -> Clique:
+            sides = (
+                columns_in(s, coded=coded, functions=functions) for s in (tree.left, tree.right)
+            )
+            return tuple(dict.fromkeys(chain.from_iterable(sides)))
+
+        by_value = named(coded=False)
         known = {"conditions": tuple(self.conditions.items()), "notes": self.subset_notes} | facts
         return Basis(
-            (*dict.fromkeys([*columns_in(tree.left), *columns_in(tree.right), *where]),),
-            terms_of(tree, names, where), by_value, (*by_value, *where), kind="coefficients", **known,
+            tuple(dict.fromkeys([*named(coded=True), *where])),
+            terms_of(tree, names, where, tuple(functions.items())), by_value,
+            (*by_value, *where), kind="coefficients", **known,
         )  # fmt: skip
 
 
@@ -202,16 +217,23 @@ class Logistic(_Regression):
         except (np.linalg.LinAlgError, PerfectSeparationError):
             return Fitted.of(names, np.full(k, np.nan), np.full((k, k), np.nan), converged=False)
 
-    def _basis(self, tree: Formula, names: tuple[str, ...], **facts: Any) -> Basis:
+    def _basis(
+        self, tree: Formula, names: tuple[str, ...], functions: Functions, **facts: Any
+    ) -> Basis:
         conditions = dict(self.conditions)
         if self.success is not None and isinstance(tree.left, ColumnName):
             conditions[tree.left.name] = self.success
-        return super()._basis(tree, names, conditions=tuple(conditions.items()))
+        return super()._basis(tree, names, functions, conditions=tuple(conditions.items()))
 
 
 @lru_cache(maxsize=256)
-def terms_of(tree: Formula, names: tuple[str, ...], where: Clique = ()) -> dict[str, EstimateTerm]:
+def terms_of(
+    tree: Formula, names: tuple[str, ...], where: Clique = (),
+    functions: tuple[tuple[tuple[str, str], str], ...] = (),
+) -> dict[str, EstimateTerm]:  # fmt: skip
     """Return the columns and levels that each coefficient of a formula is about.
+
+    Calls of ``functions``, given by function and column, are about the columns that these name.
 
     The intercept is the estimate at the reference of every category, and depends on every slope.
 
@@ -219,10 +241,12 @@ def terms_of(tree: Formula, names: tuple[str, ...], where: Clique = ()) -> dict[
         >>> terms_of(parse("y ~ x * C(z)"), ("Intercept", "x:C(z)[T.b]"))["x:C(z)[T.b]"]
         EstimateTerm(columns=('y', 'x', 'z'), joins=('y', 'x', 'z'), pivots=('x', 'z'), levels={'z': ('b', '')})
     """
-    outcome, every = columns_in(tree.left), (*columns_in(tree.left), *columns_in(tree.right))
+    known = dict(functions)
+    outcome = columns_in(tree.left, functions=known)
+    every = (*outcome, *columns_in(tree.right, functions=known))
     terms, references = {}, dict[str, tuple[str, ...]]()
     for name in names:
-        inside, levels = _factors(tree, name)
+        inside, levels = _factors(tree, name, known)
         joins, pivots = dict.fromkeys([*outcome, *inside, *where]), {*inside, *where}
         terms[name] = EstimateTerm(
             tuple(joins), tuple(joins), tuple(p for p in joins if p in pivots), levels
@@ -238,22 +262,24 @@ def terms_of(tree: Formula, names: tuple[str, ...], where: Clique = ()) -> dict[
     return terms
 
 
-def _factors(tree: Formula, name: str) -> tuple[Clique, Levels]:
+def _factors(tree: Formula, name: str, functions: Functions) -> tuple[Clique, Levels]:
     """Return the columns of a coefficient's term, and the levels that it compares of categories."""
     if name == "Intercept":
         return (), {}
     try:
         factors = factors_of(name)
     except InputError:  # a level with brackets or quotes of its own
-        right = columns_in(tree.right)
-        return right, dict.fromkeys([*columns_in(tree.left), *right])
+        left, right = (columns_in(s, functions=functions) for s in (tree.left, tree.right))
+        return right, dict.fromkeys([*left, *right])
     levels: Levels = {}
     for node, level in factors:
         coding = node.coding if isinstance(node, Category) else None
         if coding is not None or (level is not None and isinstance(node, Category | ColumnName)):
             reference = "" if coding is None or coding.option is None else str(coding.option)
-            levels |= dict.fromkeys(columns_in(node), _compared(coding, level or "", reference))
-    return tuple(dict.fromkeys(c for node, _ in factors for c in columns_in(node))), levels
+            compared = _compared(coding, level or "", reference)
+            levels |= dict.fromkeys(columns_in(node, functions=functions), compared)
+    inside = (c for node, _ in factors for c in columns_in(node, functions=functions))
+    return tuple(dict.fromkeys(inside)), levels
 
 
 def _compared(coding: Any, level: str, reference: str) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from margrave._card import listed
+from margrave._card import html_card, listed
 from margrave._fields import check_level, is_number
 from margrave._io import written_whole
 from margrave.errors import InputError
@@ -140,7 +140,7 @@ class Analysis:
             null: The value that p-values test.
 
         Returns:
-            Columns ``params bse low high df pvalues fmi used`` and the flags ``unmeasured``
+            The columns of `Estimate.columns` and the flags ``unmeasured``
             (its columns were never measured together), ``below_noise`` (their cells are smaller than
             the noise), ``binned`` (it uses values within bins), ``clipped`` (values may lie beyond
             the schema's bounds) and ``flagged`` (it is marked).
@@ -307,7 +307,9 @@ class Analysis:
         return f"Analysis({listed(self.names)}; {self.data_sets} data sets; print it for the table)"
 
     def _repr_html_(self) -> str:
-        return self.svg()
+        rows = [("", *Estimate.columns), *((e.label, *e.cells(self.level)) for e in self)]
+        notes = (f"Data sets: {self.method}.", *self.footnotes, *self.notes)
+        return f"{self.svg()}{html_card('', rows, notes, head=True)}"
 
     def to_dict(self, level: float | None = None, *, null: float = 0.0) -> dict[str, Any]:
         """Return plain data: everything but what the estimates were combined from."""

@@ -86,7 +86,8 @@ def analyze(
         m: Data sets to draw, at least 2; by default 100, or all runs of a `Repeated` release.
         columns: The columns that a function uses, ``("stay", "age")``, with which it is checked
             what was measured; an estimand knows its own. ``"probe"`` finds them by running the
-            function up to 60 times on changed data sets.
+            function up to 60 times on changed data sets. A part of a timestamp, such as
+            "pickup.hour", is a column here too.
         level: Level of the intervals, between 0 and 1.
         rows: Records in each data set; by default as many as the release estimates.
         seed: Seed of the draws.
@@ -226,7 +227,7 @@ def _check_settings(settings: AnalysisSettings, source: Any, fits: Sequence[Fit]
             remedy="Give a positive standard error, such as 1000.",
         )
     schema = getattr(source, "schema", None)
-    known = [c.name for c in schema.output_columns] if isinstance(schema, Schema) else None
+    known = [c.name for c in schema.columns] if isinstance(schema, Schema) else None
     functions = any(not isinstance(f, Estimand) for f in fits)
     _check_columns(settings.columns, known, functions)
 

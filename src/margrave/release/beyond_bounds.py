@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from margrave.ratios import percent
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
-from margrave.schema.numeric import Numeric
+from margrave.schema.numeric import UNITS, Numeric
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,26 @@ def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
             continue
         ends = {"lower": parts.below, "upper": parts.above}
         unit = getattr(column, "unit", "day" if column.kind == "date" else "")
-        units = f" {unit}s" if unit else ""
-        added = " and ".join(f"{v:.3g}{units} to the {end} end" for end, v in ends.items() if v > 0)
+        added = " and ".join(
+            f"{_length(v, unit)} to the {end} end" for end, v in ends.items() if v > 0
+        )
         found.append(
             f"{column.name}: up to {percent(parts.share, '.1f')} of the values may lie beyond the learned"
             f" bounds without showing. They add {added} of the mean's interval; the noise alone is"
-            f" {parts.noise:.3g}{units} on either side."
+            f" {_length(parts.noise, unit)} on either side."
         )
     return found
+
+
+def _length(length: float, unit: str) -> str:
+    """Return a length on a number line, or a time in the largest unit of which it has two.
+
+    >>> _length(2.25, ""), _length(69_400, "minute"), _length(90, "minute")
+    ('2.25', '48.2 days', '90 minutes')
+    """
+    if not unit:
+        return f"{length:.3g}"
+    seconds = length * UNITS[unit]
+    smaller = {name: size for name, size in UNITS.items() if seconds >= 2 * size}
+    found = max(smaller, key=UNITS.__getitem__, default=unit)
+    return f"{seconds / UNITS[found]:.3g} {found}s"

@@ -10,6 +10,7 @@ from margrave.account import Account
 from margrave.error_sanitizer import hide_rows
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
+from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.schema import Schema
 from margrave.transcript import Transcript
 
@@ -39,7 +40,11 @@ class Display(Card):
             ("noisy marginals", f"{len(self.transcript.measurements)}"),
         ]
         absent = [f"No model: {self.model.absent}."] if self.model.absent else []
-        return Facts(line, facts, [*absent, ".numbers() and .report() show what is reliable."])
+        hidden, most = beyond_bounds_words(self.schema.columns), 3
+        others = len(hidden) - most
+        more = [f"And likewise {others:,} more column{'s' * (others > 1)}."] if others > 0 else []
+        reliable = ".numbers() and .report() show what is reliable."
+        return Facts(line, facts, [*absent, *hidden[:most], *more, reliable])
 
     def report(self, *, title: str = "", office: str = "", data_set: str = "") -> Any:
         """Return the report page: shown in notebooks, and written by ``.save("visits.html")``.

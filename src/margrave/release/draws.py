@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from margrave._card import Card, Facts, counted, listed
 from margrave._fields import is_whole
 from margrave.account import Account
 from margrave.domain import Codes, Domain
@@ -58,8 +59,8 @@ MERGED = "Codes that were merged because they are rare share one count in every 
 SHARED = "Their differences in other columns are absent from every draw."
 
 
-@dataclass(frozen=True, eq=False)
-class Draws:
+@dataclass(frozen=True, eq=False, repr=False)
+class Draws(Card):
     """Tables of independent records, table i from the i-th draw of the possible distributions.
 
     Analyze each table as if it were the real one, and combine. With q_i and v_i the i-th estimate and its variance,
@@ -117,6 +118,12 @@ class Draws:
     cell_sizes: tuple[CellSize, ...] = field(default=(), repr=False)
     relation_notes: tuple[str, ...] = field(default=(), repr=False)
     runs: int = field(default=0, repr=False)
+
+    def _facts(self) -> Facts:
+        line = f"{counted(len(self), 'table')} of {counted(self.rows, 'record')}"
+        facts = [("drawn by", self.method), ("real records, about", f"{self.total:,.0f}")]
+        facts += [("columns", listed([c.name for c in self.schema.output_columns]))]
+        return Facts(line, facts, self.notes)
 
     def __len__(self) -> int:
         return len(self.states)

@@ -19,7 +19,7 @@ from margrave.release.end_cells import (
     last_cell,
 )
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
-from margrave.schema.numeric import Numeric
+from margrave.schema.numeric import Numeric, Timestamp
 from margrave.types import FloatArray
 
 #: The quantiles by name, as shares of the records below.
@@ -190,5 +190,7 @@ class NumericColumn:
 
     def _words(self, value: float) -> str:
         if pa.types.is_temporal(self.column.type):
-            return str(self.column.written(np.array([round(value)]), np.array([False]))[0].as_py())
+            written = self.column.written(np.array([round(value)]), np.array([False]))[0].as_py()
+            minutes = isinstance(self.column, Timestamp) and self.column.unit != "second"
+            return written.isoformat(" ", timespec="minutes") if minutes else str(written)
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

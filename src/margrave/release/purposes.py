@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from margrave._card import Card, Facts
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.provenance import Provenance
@@ -16,8 +17,8 @@ from margrave.types import Clique
 from margrave.workload import Workload
 
 
-@dataclass(frozen=True)
-class PurposeSupport:
+@dataclass(frozen=True, repr=False)
+class PurposeSupport(Card):
     """A purpose, and those of its marginals that no measurement contains.
 
     Attributes:
@@ -29,6 +30,9 @@ class PurposeSupport:
     purpose: str
     unmeasured: tuple[Clique, ...]
     marginals: int
+
+    def _facts(self) -> Facts:
+        return Facts(self.words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""

@@ -13,6 +13,7 @@ import numpy as np
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
+from margrave.schema.parts import TimePart
 from margrave.types import FloatArray
 
 
@@ -49,6 +50,7 @@ class Axis:
         form: Returns a value of the line as text.
         even: Whether all cells are bins of one width.
         temporal: Whether the values are dates or times.
+        missing: Whether the last code of categories is the missing state, which is nobody's neighbor.
     """
 
     labels: Sequence[str]
@@ -57,6 +59,7 @@ class Axis:
     form: Callable[[float], str] = str
     even: bool = False
     temporal: bool = False
+    missing: bool = False
 
     @staticmethod
     def of(column: Column) -> Axis:
@@ -69,7 +72,8 @@ class Axis:
         """
         labels = column.labels()
         if not isinstance(column, NUMERIC_KINDS):
-            return Axis(labels, ordered=column.kind in ("ordinal", "coded"))
+            ordered = column.kind in ("ordinal", "coded") or isinstance(column, TimePart)
+            return Axis(labels, ordered=ordered, missing=column.missing)
         spans = [Span(first, last) for first, last, _, _ in column.cells.spans()]
         temporal = column.kind in ("date", "timestamp")
         edges = np.diff(column.cells.edges)
@@ -87,7 +91,7 @@ class Axis:
             order = np.argsort(-weights, kind="stable").tolist()
             largest = [Group((code,), self.labels[code]) for code in order[:max_bars]]
             return [*largest, Group(order[max_bars:], f"{size - max_bars:,} others", others=True)]
-        line = len(self.spans) or size
+        line = len(self.spans) or size - self.missing
         step = -(-line // max_bars)
         found = [range(a, min(a + step, line)) for a in range(0, line, step)]
         found += [range(a, a + 1) for a in range(line, size)]

@@ -3,10 +3,11 @@
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
+from margrave.schema.given import check_schema_given, schema_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.parts import Hour, Weekday
-from margrave.schema.schema import Schema, check_schema_given, schema_of
+from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 

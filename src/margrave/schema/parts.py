@@ -74,7 +74,8 @@ class TimePart:
         home = len(self.words) if self.missing else None
         return with_missing_code(codes, empty, nothing, unreadable, home)
 
-    def codes_at(self, seconds: IntArray) -> IntArray:
+    @staticmethod
+    def codes_at(seconds: IntArray) -> IntArray:
         """Return the code of every moment, given in seconds since 1970."""
         raise NotImplementedError
 
@@ -94,7 +95,8 @@ class Hour(TimePart):
     words: ClassVar[tuple[str, ...]] = tuple(f"{hour:02}:00" for hour in range(24))
     kind: ClassVar[str] = "hour"
 
-    def codes_at(self, seconds: IntArray) -> IntArray:
+    @staticmethod
+    def codes_at(seconds: IntArray) -> IntArray:
         """Return the hour of every moment, 0 to 23."""
         return seconds // 3600 % 24
 
@@ -112,7 +114,8 @@ class Weekday(TimePart):
     )  # fmt: skip
     kind: ClassVar[str] = "weekday"
 
-    def codes_at(self, seconds: IntArray) -> IntArray:
+    @staticmethod
+    def codes_at(seconds: IntArray) -> IntArray:
         """Return the weekday of every moment, 0 for Monday."""
         return (seconds // 86400 + 3) % 7
 
@@ -156,6 +159,15 @@ def with_words(part: TimePart, part_of: str) -> TimePart:
 def source_name(column: Column) -> str:
     """Return the name of the table's column that a column is read from."""
     return column.part_of if isinstance(column, TimePart) else column.name
+
+
+def functions_of(columns: Sequence[Column]) -> dict[tuple[str, str], str]:
+    """Return the names of parts by function and column.
+
+    >>> functions_of([Hour("pickup.hour", "pickup")])
+    {('hour', 'pickup'): 'pickup.hour'}
+    """
+    return {(c.kind, c.part_of): c.name for c in columns if isinstance(c, TimePart)}
 
 
 def parts_by_column(columns: Sequence[Column]) -> dict[str, tuple[TimePart, ...]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import ColumnProfile
 from margrave.schema.toml_text import string
@@ -98,16 +99,16 @@ class PersonCheck:
             " that are not known? Rows of several persons under one identifier are not protected as theirs.",
         )
 
-    def lines(self) -> list[str]:
-        """Return sentences on the rows that a unit of persons would keep."""
+    def lines(self, unit: str = 'unit="add-remove-person:K"') -> list[str]:
+        """Return sentences on the rows that a unit of persons would keep.
+
+        Args:
+            unit: The argument for such a unit, as the reader writes it.
+        """
         shares = ", ".join(f"{100 * share:.4g} % with {k}" for k, share in self.kept.items())
         return [
-            f"{self.persons:,} persons, with {self.most:,} rows at most.",
-            *(
-                [f"Rows kept by so many a person (--unit add-remove-person:K): {shares}."]
-                if shares
-                else []
-            ),
+            f"{counted(self.persons, 'person')}, with {counted(self.most, 'row')} at most.",
+            *([f"Rows kept by so many a person ({unit}): {shares}."] if shares else []),
         ]
 
 

@@ -23,15 +23,16 @@ from margrave.schema import toml, validators
 from margrave.schema.alarms import check_accepted_alarms
 from margrave.schema.categorical import Categorical, Coded
 from margrave.schema.code_labels import meaning_of
-from margrave.schema.column import Column, encode_each_once
+from margrave.schema.column import Column
 from margrave.schema.constraint_zeros import check_possible, constraints_on_learned, declared_of
 from margrave.schema.constraints import Constraint, check_constraints
 from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
+from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.order_sampling import Drawn
 from margrave.schema.parsing import chunks
 from margrave.schema.part_sampling import decode_lines
-from margrave.schema.parts import parts_by_column, source_name, with_settled_parts
+from margrave.schema.parts import functions_of, parts_by_column, source_name, with_settled_parts
 from margrave.schema.persons import check_accepted
 from margrave.schema.reading_output import for_reading_output
 from margrave.schema.references import ReferencedFile, References, check_apart
@@ -160,7 +161,7 @@ class Schema(Card):
     def load(path: str | Path, *, table: Any = None) -> Schema:
         """Return the schema in a TOML file. Raise ``SchemaError`` for every fault of it."""
         if not isinstance(path, str | PathLike):
-            raise _no_schema(path)
+            raise validators.no_schema(path)
         try:
             written = read_input(path)
         except OSError as error:
@@ -190,16 +191,9 @@ class Schema(Card):
     def to_toml(self) -> str:
         """Return the schema as TOML. Equal schemas have the same text up to remarks and files."""
         return toml.write(
-            self.columns,
-            self.sources,
-            self.person,
-            self.ignore,
-            self.constraints,
-            self.remarks,
-            self.person_accepts,
-            self.files,
-            self.accepted,
-        )
+            self.columns, self.sources, self.person, self.ignore, self.constraints, self.remarks,
+            self.person_accepts, self.files, self.accepted,
+        )  # fmt: skip
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the TOML file, whole or not at all."""
@@ -316,6 +310,38 @@ class Schema(Card):
             files=self.files,
         )
 
+    def drop(self, *names: str) -> Schema:
+        """Return the schema without some columns of the table, which it ignores.
+
+        Args:
+            names: Columns of the schema. Parts of a dropped column, and constraints on it, go too.
+
+        Raises:
+            InputError: A name is not a column of the schema.
+            SchemaError: No column would be left.
+
+        Privacy:
+            None spent.
+
+        Example:
+            >>> schema = Schema.coded({"age": 32, "sex": 2, "zip": 9}).drop("zip")
+            >>> schema.domain.attributes, schema.ignore
+            (('age', 'sex'), ('zip',))
+        """
+        dropped = set(self.domain.clique(names))
+        left = [c for c in self.columns if dropped.isdisjoint((c.name, source_name(c)))]
+        gone = {c.name for c in self.columns}.difference(c.name for c in left)
+        read = {*map(source_name, left), self.person}
+        unread = [n for n in self.table_names if n not in read]
+        return replace(
+            self,
+            columns=tuple(left),
+            ignore=(*self.ignore, *unread),
+            sources={n: s for n, s in self.sources.items() if n not in gone},
+            constraints=tuple(c for c in self.constraints if gone.isdisjoint(c.columns)),
+            remarks={n: r for n, r in self.remarks.items() if n not in gone},
+        )
+
     def for_reading_output(self) -> Schema:
         """Return the schema for reading synthetic tables: dates are read as margrave writes them."""
         alone = {c.name for c in self.output_columns}
@@ -338,9 +364,11 @@ class Schema(Card):
         unordered = frozenset(c.name for c in self.columns if isinstance(c, Categorical))
         missing = frozenset(c.name for c in self.columns if c.missing)
         meanings = {c.name: meaning_of(c) for c in self.columns}
+        functions = functions_of(self.columns)
         return Domain(
-            plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings
-        )
+            plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings,
+            functions,
+        )  # fmt: skip
 
     @cached_property
     def constraint_zeros(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
@@ -367,8 +395,9 @@ class Schema(Card):
         found = []
         for i, column in enumerate(self.columns):
             check, at = ColumnCheck.of(column, column.encode(pa.nulls(0))), 0
+            stated = self.sources.get(source_name(column), ColumnSource())
             for piece in pieces[source_name(column)]:
-                encoded = encode_each_once(column, piece)
+                encoded = encode_with_missing_codes(column, piece, stated.missing_codes)
                 values[i, at : at + len(piece)] = encoded.codes
                 seen = count_causes(column, piece, encoded) if causes else None
                 check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
@@ -418,23 +447,3 @@ class Schema(Card):
         ]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.output_columns]
         return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
-
-
-def schema_of(schema: Schema | str | Path, *, table: Any = None) -> Schema:
-    """Return a schema as it is or from its file, which must not name ``table``; else raise
-    ``InputError``.
-    """
-    return schema if isinstance(schema, Schema) else Schema.load(schema, table=table)
-
-
-def check_schema_given(schema: object) -> None:
-    """Raise ``InputError`` for anything but a schema, where its path is not taken."""
-    if not isinstance(schema, Schema):
-        raise _no_schema(schema)
-
-
-def _no_schema(value: object) -> InputError:
-    return InputError(
-        f"The schema is of type {type(value).__name__}, which is not a schema.",
-        remedy='Give margrave.Schema.load("schema.toml").',
-    )

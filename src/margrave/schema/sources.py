@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from margrave.errors import SchemaError
 from margrave.schema.column import Column, set_fields
+from margrave.schema.learn import Learn
 from margrave.schema.validators import column_error
 
 
@@ -20,6 +21,7 @@ class ColumnSource:
             answers; or "read", off the rows of the table to protect.
         read: The keys whose values were read off the rows. The gate refuses such a schema.
         cite: Where the public values are written down, in words.
+        missing_codes: Values that stand for a missing one in the table, such as "-9".
 
     Raises:
         SchemaError: If an argument is not of its kind.
@@ -35,11 +37,14 @@ class ColumnSource:
     of: str = "public"
     read: Sequence[str] = ()
     cite: str = ""
+    missing_codes: Sequence[str] = ()
 
     #: The sources of a value.
     kinds: ClassVar[tuple[str, ...]] = ("public", "learned", "read")
     #: The keys of the file, with the fields that they set.
-    keys: ClassVar[dict[str, str]] = {"source": "of", "read": "read", "cite": "cite"}
+    keys: ClassVar[dict[str, str]] = {
+        "source": "of", "read": "read", "cite": "cite", "missing_codes": "missing_codes",
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.of not in self.kinds:
@@ -54,7 +59,13 @@ class ColumnSource:
                 "cite is not a text of at most 1,000 characters.",
                 remedy='Write cite = "Codebook 2018, p. 12", say.',
             )
-        set_fields(self, read=tuple(self.read))
+        codes = self.missing_codes
+        listed = isinstance(codes, Sequence) and not isinstance(codes, str)
+        if not listed or not all(isinstance(c, str) and c.strip() for c in codes):
+            raise SchemaError(
+                "missing_codes is not a list of texts.", remedy='Write missing_codes = ["-9"], say.'
+            )
+        set_fields(self, read=tuple(self.read), missing_codes=tuple(codes))
 
     @property
     def is_read(self) -> bool:
@@ -71,6 +82,7 @@ class ColumnSource:
         yield "source", None if self.of == "public" else self.of
         yield "read", self.read
         yield "cite", self.cite or None
+        yield "missing_codes", self.missing_codes
 
     @property
     def words(self) -> str:
@@ -95,6 +107,12 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
             raise SchemaError(
                 f"The sources name {name!r}, which is not a column with a ColumnSource.",
                 remedy=f"The columns are: {', '.join(known)}.",
+            )
+        if source.missing_codes and (isinstance(known[name], Learn) or not known[name].missing):
+            raise column_error(
+                name,
+                "it has missing_codes, and no missing state.",
+                "Write missing = true and public bounds or categories, or leave missing_codes out.",
             )
         keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]
         for key in source.read:

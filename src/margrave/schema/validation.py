@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from margrave._card import Card, Facts
+from margrave._card import Card, Facts, counted
 from margrave.domain import Codes
 from margrave.errors import DataError
 from margrave.schema.alarms import Alarm
@@ -405,10 +405,10 @@ class Preflight(Card):
 
 
 def _rows(count: int) -> str:
-    return "1 row violates" if count == 1 else f"{count:,} rows violate"
+    return f"{counted(count, 'row')} violate{'s' * (count == 1)}"
 
 
 def _values(count: int, of: int | None = None) -> str:
     if of is not None:
         return f"{count:,} of {of:,} values"
-    return "1 value" if count == 1 else f"{count:,} values"
+    return counted(count, "value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from margrave.errors import SchemaError
+from margrave.errors import InputError, SchemaError
 
 #: Out-of-range policies, with what becomes of a value outside the schema.
 POLICIES = {
@@ -125,3 +125,11 @@ def categories(column: str, value: Any) -> tuple[str, ...]:
                 "List one.",
             )
     return tuple(found)
+
+
+def no_schema(value: object) -> InputError:
+    """Return the error of an argument that is not a schema."""
+    return InputError(
+        f"The schema is of type {type(value).__name__}, which is not a schema.",
+        remedy='Give margrave.Schema.load("schema.toml").',
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from margrave.types import FloatArray
 
@@ -27,7 +28,7 @@ def hermite_scores(shares: FloatArray, order: int) -> FloatArray:
         >>> hermite_scores(np.array([0.5, 0.5]), 1).round(4).tolist()
         [[0.5, 0.5], [-0.3989, 0.3989]]
     """
-    edges = ndtri(np.clip(np.cumsum(shares)[:-1], 0.0, 1.0))
+    edges = np.array([_normal_quantile(p) for p in np.cumsum(shares)[:-1].tolist()])
     finite = np.where(np.isfinite(edges), edges, 0.0)
     density = np.where(np.isfinite(edges), np.exp(-(finite**2) / 2) / np.sqrt(2 * np.pi), 0.0)
     found, last, now = (
@@ -40,6 +41,12 @@ def hermite_scores(shares: FloatArray, order: int) -> FloatArray:
         found.append(np.diff(reached))
         last, now = now, (finite * now - np.sqrt(k - 1) * last) / np.sqrt(k)
     return np.stack(found)
+
+
+def _normal_quantile(p: float) -> float:
+    if not 0.0 < p < 1.0:
+        return -math.inf if p <= 0.0 else math.inf
+    return NormalDist().inv_cdf(p)
 
 
 def correlation_of(

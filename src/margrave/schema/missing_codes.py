@@ -1,0 +1,42 @@
+"""Codes that a table writes for missing values, such as -9: they are read as missing, whatever the column's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from margrave.schema.categorical import Lookup
+from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
+from margrave.schema.parsing import distinct
+
+
+def encode_with_missing_codes(
+    column: Column, values: pa.Array, missing_codes: Sequence[str]
+) -> Encoded:
+    """Return the codes of some values, of which those in ``missing_codes`` are missing.
+
+    Args:
+        column: A column, with a missing state if there are missing codes.
+        values: Values of the table.
+        missing_codes: Texts. A number equals every way to write it.
+
+    Example:
+        >>> from margrave.schema.numeric import Integer
+        >>> found = encode_with_missing_codes(
+        ...     Integer("visits", 0, 4, missing=True), pa.array([3, -9, -5, None]), ["-9"]
+        ... )
+        >>> found.codes.tolist(), found.empty.tolist(), found.outside.tolist()
+        ([3, 5, 0, 5], [False, True, False, True], [False, False, True, False])
+    """
+    encoded = encode_each_once(column, values)
+    if not missing_codes:
+        return encoded
+    find = Lookup(tuple(missing_codes))
+    rows, texts = distinct(values)
+    stands = np.array([t is not None and find(t) is not None for t in texts], dtype=np.bool_)
+    empty = encoded.empty | stands[rows]
+    return with_missing_code(
+        encoded.codes, empty, encoded.outside, encoded.unreadable, column.size - 1
+    )
