@@ -76,7 +76,7 @@ def test_a_delta_that_is_not_stated_is_advised(
     Schema.coded({"a": 2, "b": 3}).save(path)
     words = ["--schema", path, "--epsilon", "2"]
     assert run(["plan", *words, "--rows", "5000"]) != 0
-    assert "For 5,000 rows a delta of 1e-07 or less is advised." in capsys.readouterr().err
+    assert "for 5,000 rows 1e-07 or less is advised." in capsys.readouterr().err
     assert run(["synthesize", f"{tmp_path}/none.csv", *words, "-o", f"{tmp_path}/o.csv"]) != 0
     assert "1e-07 for up to 10,000 rows, 1e-09 for up to 1,000,000 rows" in capsys.readouterr().err
     assert run(["plan", *words, "--rows", "5000", "--advise", "--json"]) == 0
