@@ -17,9 +17,11 @@ from margrave.accounting import AddRemoveRow, Budget
 from margrave.data import MemoryTable
 from margrave.domain import Codes, Domain, StructuralZeros
 from margrave.marginal import LinearMap, LinearQuery
-from margrave.mechanisms import MECHANISMS
+from margrave.mechanisms import AIM, MECHANISMS, MWEMPGM
+from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.published import PUBLISHED_FORMS
 from margrave.models import (
+    CELLS_PER_MB,
     EntropyProjectionFit,
     Fit,
     GeneticFit,
@@ -34,6 +36,7 @@ from margrave.models.empty_codes import kept_codes, non_empty
 from margrave.privacy import SeededRandomness
 from margrave.public_table import PublicTable
 from margrave.release.diagnostics import empty_codes
+from margrave.schema import Schema
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.types import Clique
 from tests.support.conformance import run_on
@@ -194,19 +197,53 @@ def test_repeated_counts_of_a_column_are_averaged() -> None:
     assert_array_equal(np.flatnonzero(non_empty(ORDERED, twice, 2.0)["age"]), [0])
 
 
+def hidden() -> Measurement:
+    """Counts of ages whose noise hides that the third one has rows."""
+    return measured(("age",), [5000, 4000, 12, -9, 15], scale=10.0)
+
+
+def later() -> Measurement:
+    counts = [[2500, 2500, 0], [2000, 2000, 0], [12, 12, 0], [0, 0, 0], [0, 0, 0]]
+    return measured(("age", "sex"), counts, scale=1.0)
+
+
 def test_the_last_fit_looks_at_every_marginal_of_a_column() -> None:
     """Rows that a column's own count hides can be seen in the marginals that were measured later."""
-    age = measured(("age",), [5000, 4000, 12, -9, 15], scale=10.0)
-    later = measured(
-        ("age", "sex"),
-        [[2500, 2500, 0], [2000, 2000, 0], [12, 12, 0], [0, 0, 0], [0, 0, 0]],
-        scale=1.0,
-    )
-    known = Transcript((age, SEX, later))
+    known = Transcript((hidden(), SEX, later()))
     assert non_empty(ORDERED, known, 2.0)["age"].tolist() == [True, True, False, False, False]
     last = non_empty(ORDERED, known, 2.0, all_marginals=True)["age"]
     assert last.tolist() == [True, True, True, False, False]
     assert empty_codes(ORDERED, known, fitted(known))["age"] == (3, 4)
+
+
+def test_a_limit_is_for_the_codes_of_the_released_model() -> None:
+    """A rare code that comes back with later marginals enlarges the model that has them."""
+    fit, known = GraphicalFit(), Transcript((hidden(), SEX, later()))
+    assert fit.distinguished(ORDERED, known).shape(("age", "sex")) == (2, 2)
+    assert fit.distinguished(ORDERED, known, last=True).shape(("age", "sex")) == (3, 2)
+    room = Capacity.released(fit, ORDERED, known, 1.0)
+    assert room.limit(known.cliques, share=0.0) == 6.0
+    assert fitted(known).answer([("age",)])[("age",)][2] > 0.0
+
+
+class AllComeBack(GraphicalFit):
+    """A fit whose released model has the codes that estimates between rounds leave out."""
+
+    def distinguished(
+        self, domain: Domain, transcript: Transcript, *, last: bool = False
+    ) -> Domain:
+        return domain if last else super().distinguished(domain, transcript)
+
+
+@pytest.mark.parametrize("kind", [AIM, MWEMPGM])
+def test_rounds_leave_room_for_codes_that_come_back(kind: type[AIM] | type[MWEMPGM]) -> None:
+    sizes, limit, rng = {f"c{i}": 24 for i in range(5)}, 2000, np.random.default_rng(1)
+    codes = {a: np.minimum(rng.geometric(0.35, 4000) - 1, 23) for a in sizes}
+    schema = Schema.coded(sizes)
+    table = MemoryTable(schema, Codes.of(schema.domain, codes))
+    mechanism = kind(max_model_mb=limit / CELLS_PER_MB, fit=AllComeBack())
+    made = run_on(mechanism, table, AddRemoveRow(), Budget.zcdp(0.5), SeededRandomness(1))
+    assert GraphicalFit().cells(schema.domain, made.transcript.cliques) <= limit
 
 
 def test_the_papers_forms_leave_nothing_out() -> None:

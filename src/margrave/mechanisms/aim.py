@@ -136,14 +136,15 @@ class AIM(Mechanism):
             state = self.fit.update(state, private.transcript, rng=rng)
             model = self.fit.model(state)
             left = self.fit.distinguished(domain, private.transcript)
-            capacity = Capacity(self.fit, left, self.max_model_mb)
             progress("measuring", float(1 - private.remaining / private.rho))
         shortlist = self._shortlist(private, relevance, model, left, rho)
         while private.remaining > 0:
             if private.remaining <= 2 * rho:  # Algorithm 3, line 8: the last round
                 rho = private.remaining
             share = float(1 - (private.remaining - rho) / private.rho)
-            measured = private.transcript.cliques
+            known = private.transcript
+            measured = known.cliques
+            capacity = Capacity.released(self.fit, domain, known, self.max_model_mb)
             scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             if shortlist is None:
                 candidates = capacity.within(list(relevance), measured, share)  # C_t, line 12

@@ -96,11 +96,11 @@ class MWEMPGM(Mechanism):
             private.measure(one_way(domain), Gaussian(rho=rho))
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         model = self.fit.model(state)  # initialize p_0
-        left = self.fit.distinguished(domain, private.transcript)
-        capacity = Capacity(self.fit, left, self.max_model_mb)
         scale = Gaussian.scale_for(self.alpha * rho, private.unit)
         for t in range(rounds):
-            measured = private.transcript.cliques
+            known = private.transcript
+            measured = known.cliques
+            capacity = Capacity.released(self.fit, domain, known, self.max_model_mb)
             open_share = (t + 1) / rounds if self.growing else 1.0
             within = capacity.within(workload.cliques, measured, open_share)
             candidates = within or one_way(domain)

@@ -261,8 +261,13 @@ class Fit(ABC):
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the size of the model that measuring these cliques leads to, in cells of 8 bytes."""
 
-    def distinguished(self, domain: Domain, transcript: Transcript) -> Domain:
-        """Return the domain of the codes that it distinguishes, given a transcript: by default all."""
+    def distinguished(
+        self, domain: Domain, transcript: Transcript, *, last: bool = False
+    ) -> Domain:
+        """Return the domain of the codes that it distinguishes, given a transcript: by default all.
+
+        ``last``: of those that a released model would distinguish, not an estimate between rounds.
+        """
         return domain
 
     def sizes_with(

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from margrave.domain import Domain
 from margrave.models import CELLS_PER_MB, MAX_MODEL_MB, Fit
+from margrave.transcript import Transcript
 from margrave.types import Clique, FloatArray
 
 
@@ -25,6 +26,16 @@ class Capacity:
     fit: Fit
     domain: Domain
     max_model_mb: float | None = None
+
+    @staticmethod
+    def released(
+        fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float | None
+    ) -> Capacity:
+        """Return the room beside the codes that the released model of a transcript would have.
+
+        Codes that counts of their columns leave out can come back with later marginals, and enlarge each that has them.
+        """
+        return Capacity(fit, fit.distinguished(domain, transcript, last=True), max_model_mb)
 
     def cells(self, share: float = 1.0) -> float:
         """Return a share of the largest size, in cells."""

@@ -199,9 +199,12 @@ class GraphicalFit(Fit):
                 break  # potentials of cells that tend to zero have outgrown floating point
         return best
 
-    def distinguished(self, domain: Domain, transcript: Transcript) -> Domain:
+    def distinguished(
+        self, domain: Domain, transcript: Transcript, *, last: bool = False
+    ) -> Domain:
         """Return the domain without the codes that are left out as empty."""
-        return WithoutEmpty(non_empty(domain, transcript, self.empty_below)).domain(domain)
+        kept = non_empty(domain, transcript, self.empty_below, all_marginals=last)
+        return WithoutEmpty(kept).domain(domain)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the possible cells of the junction tree's cliques together (8 bytes each in the
