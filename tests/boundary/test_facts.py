@@ -132,6 +132,7 @@ FACTS: dict[str, list[Fact]] = {
             (r" is not text in UTF-8( \(line \d+\))?", HELD + b"p1,cl\xe9rk,1,2,true\n"),
             (r" (has no header|cannot be read: it is damaged, or no CSV or Parquet file)", b""),
             (r" is (not text in UTF-8, but in UTF-16|a zip archive|an? \w+ database)", b"PK\3\4 and so on"),
+            (r" is not text, so it is not a CSV file", b"who\0,class\n"),
             (r" is damaged or not compressed as its beginning says", b"\x1f\x8b and so on"),
         )
     ],

@@ -62,9 +62,10 @@ RULES = ("constraints", "constraint_fraction")
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_parameter_is_an_option(name: str) -> None:
-    """All fields but the workload, which has an option of its own, and what is no text: fits, queries, tables."""
+    """All fields but the workload, which has an option of its own, and what is no text: fits, queries, mechanisms."""
     declared = {f.name for f in fields(MECHANISMS[name])}  # type: ignore[arg-type]
-    assert set(parameters_of(name)) == declared - {"workload", "fit", "queries", "public", *RULES}
+    of_python = {"workload", "fit", "queries", "public", "mechanism", *RULES}
+    assert set(parameters_of(name)) == declared - of_python
 
 
 def test_options_of_one_name_are_of_one_kind_and_no_command_has_two() -> None:

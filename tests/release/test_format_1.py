@@ -64,7 +64,11 @@ def test_a_release_of_format_1_is_the_one_of_the_present_format() -> None:
         "empty_below": 0.0,
     }
     read["mechanism"]["fit"]["parameters"] = present_fit
-    since = {"column_error": 0.4, "generalized": False}  # parameters that are newer
+    since = {
+        "column_error": 0.4,
+        "generalized": False,
+        "shortlist": None,
+    }  # parameters that are newer
     assert {k: present["mechanism"]["parameters"].pop(k) for k in since} == since
     assert read == present
     assert (old.account, old.account.unit) == (new.account, AddRemoveRow())

@@ -24,10 +24,11 @@ SAMPLE = [
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.name)
 def test_every_mutant_fits_the_source(mutant: Mutant) -> None:
-    """Its text is there, once; the changed file is Python; its killers exist."""
+    """Its text is there, once; a changed module is Python; its killers exist."""
     text = (SOURCE / "margrave" / mutant.file).read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1
-    compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
+    if mutant.file.endswith(".py"):
+        compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
     for killer in mutant.killers:
         file, function = re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)(?:\[.*\])?", killer).groups()  # type: ignore[union-attr]
         assert f"\ndef {function}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -103,7 +103,13 @@ def check_plan(
     """Check that ``steps`` foretells the measurements of a run in their order, and their scales."""
     domain = release.schema.domain
     measured = [e for e in release.transcript if isinstance(e, Measurement | Answer)]
-    for step in mechanism.steps(domain, budget.rho, unit):
+    steps = mechanism.steps(domain, budget.rho, unit)
+    for i, step in enumerate(steps):
+        later = steps[i + 1 :]
+        if step.at_most and later and len(measured) < sum(s.marginals for s in steps[i:]):
+            sure = sum(s.marginals for s in later if not s.at_most)
+            require(len(measured) >= sure, f"Its later steps plan {sure} measurements {where}.")
+            return  # it measured fewer, and where the next step begins is not known
         mine, measured = measured[: step.marginals], measured[step.marginals :]
         require(
             all(isinstance(m, Answer) is step.single for m in mine),
