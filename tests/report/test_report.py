@@ -35,6 +35,7 @@ from margrave.schema import Integer, Real, Schema
 from margrave.structural_zeros import StructuralZeros
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.unit import AddRemovePerson, ReplaceRow
+from margrave.workload import Workload
 from tests.support import fake_model
 
 PLAIN = Provenance("any")
@@ -98,6 +99,19 @@ def test_a_mean_that_is_not_reliable_is_said_in_words() -> None:
     assert "The synthetic rows are outside of that." not in words
     far = numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0, [1, 1, 1, 1, 30_000])
     assert "The synthetic rows are outside of that." in " ".join(read(render(far)).text)
+
+
+def test_a_purpose_that_rests_on_an_unreliable_number_is_no_use() -> None:
+    served = replace(PLAIN, workload=Workload({("price",): 1.0}, ("mean price",)))
+    wide = replace(numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0), provenance=served)
+    words = " ".join(read(render(wide)).text)
+    assert "mean price: the main number of price is not reliable." in words
+    assert "mean price: its marginal measured. Take" not in words
+    sharp = numbers_release([50, 90_000, 20, 10, 1], 1e-3)
+    words = " ".join(read(render(replace(sharp, provenance=served))).text)
+    assert ("mean price: its marginal measured. Take its intervals" in words) == (
+        "The main numbers of all columns are reliable." in words
+    )
 
 
 def test_values_beyond_a_bound_are_said_in_words() -> None:

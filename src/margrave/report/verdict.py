@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from margrave._card import listed
+from margrave.purposes import Purpose
 from margrave.release import ColumnNumber, Release
 from margrave.release.diagnostics import Coverage
 from margrave.release.numbers import headlines
+from margrave.release.purposes import PurposeSupport
 from margrave.report.views import ColumnView
 from margrave.report.wording import contradicted, nothing_asked
 
@@ -49,7 +51,7 @@ def verdict(
     return Verdict(
         _mark(release, len(good), len(main)),
         _sentences(release, len(good), len(main), coverage),
-        tuple(_use_for(release, good, coverage)),
+        tuple(_use_for(release, good, doubtful, coverage)),
         tuple(_not_for(release, doubtful, coverage, views)),
     )
 
@@ -84,10 +86,26 @@ def _sentences(release: Release, good: int, columns: int, coverage: Coverage) ->
     )
 
 
-def _use_for(release: Release, good: Sequence[str], coverage: Coverage) -> list[str]:
+def _doubts(release: Release, support: PurposeSupport, doubtful: Sequence[str]) -> list[str]:
+    """Return the columns whose values a purpose adds up, and whose main number is not reliable."""
+    purpose = Purpose.of(support.purpose, release.schema.domain)
+    if purpose.kind == "count":
+        return []
+    of_groups = purpose.kind in {*purpose.by_groups.values()}
+    columns = {purpose.outcome} if of_groups else {c for r in purpose.cliques for c in r}
+    return [name for name in doubtful if name in columns]
+
+
+def _use_for(
+    release: Release, good: Sequence[str], doubtful: Sequence[str], coverage: Coverage
+) -> list[str]:
     if not release.account.private:
         return ["Tests of software."]
-    found = [f"{p.words}." for p in release.purposes if p.marginals and not p.unmeasured]
+    found = [
+        f"{p.words}. Take its intervals from margrave analyze."
+        for p in release.purposes
+        if p.marginals and not p.unmeasured and not _doubts(release, p, doubtful)
+    ]
     if good:
         found.append(f"Counts, shares and averages of single columns: {listed(good, 12)}.")
     if coverage.measured:
@@ -104,6 +122,9 @@ def _not_for(
     views: Sequence[ColumnView],
 ) -> list[str]:
     found = [f"{p.words}." for p in release.purposes if not p.marginals or p.unmeasured]
+    for p in release.purposes:
+        if p.marginals and not p.unmeasured and (names := _doubts(release, p, doubtful)):
+            found.append(f"{p.purpose}: the main number of {listed(names, 12)} is not reliable.")
     if silent := release.unmeasured_columns:
         found.append(nothing_asked(silent))
     if doubtful:
