@@ -5,7 +5,7 @@ No message holds a value read from the rows: messages are built from the schema,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -101,6 +101,15 @@ class UnfinishedError(MargraveError):
 
 
 class UnlearnableError(MargraveError):
-    """A column cannot be learned: its values do not show above the noise. Its share is spent."""
+    """A column cannot be learned: its values do not show above the noise. Its share is spent.
+
+    ``columns`` names all such columns.
+    """
 
     exit_code = 11
+
+    def __init__(
+        self, message: str, *, columns: Sequence[str] = (), remedy: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.columns = tuple(columns)

@@ -88,6 +88,7 @@ def learn_columns(
         rare = [advice_on(d) for d in private.transcript.discoveries if d.column in hidden]
         raise UnlearnableError(
             " ".join([f"The noise hides where the values of {names} lie.", *rare]),
+            columns=hidden,
             remedy="Public bounds or categories, more epsilon or fewer columns to learn help. Resume the run with"
             ' --unlearnable drop (in Python unlearnable="drop") to go on without them.',
         )

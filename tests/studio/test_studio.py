@@ -135,6 +135,8 @@ def test_every_step_from_a_file_to_a_release(
     )
     assert studio.get("/confirm").path == "/columns", "no step before the one that it rests on"
 
+    assert "'patient_id' seems to say whose row it is. The next page asks." in page
+    assert "Is that wrong?" not in page
     assert "Lowest" in page
     assert (
         studio.post("/columns/save?column=1", **{**STATED, "1__low": "many"}).text.count(
@@ -161,7 +163,13 @@ def test_every_step_from_a_file_to_a_release(
         "mean stay by ward"
         in studio.post("/purposes", add="yes", kind="mean", outcome="stay", by="ward").text
     )
-    assert studio.post("/purposes").path == "/budget"
+    assert studio.post("/purposes", add="yes", kind="", outcome="ward").code == 422
+    assert studio.post("/purposes", kind="median", outcome="ward").code == 422
+    filled = {"kind": "total", "outcome": "stay", "by": ""}
+    assert studio.post("/purposes", **filled).path == "/budget", "a filled purpose is added"
+    assert studio.project.settings.purposes == ("mean stay by ward", "total stay")
+    assert studio.post("/purposes", remove="1").path == "/purposes"
+    assert studio.post("/purposes", kind="", outcome="ward", by="", text="").path == "/budget"
     plan = studio.post("/budget/plan", epsilon="6", rows="400", delta="1e-9", cap_epsilon="5")
     assert "The plan at epsilon 1" in plan.text
     assert "mean stay by ward" in plan.text
@@ -187,7 +195,12 @@ def test_every_step_from_a_file_to_a_release(
     assert "The box is not ticked" in studio.post("/run", number="1").text
     assert not studio.project.ledger.exists(), "nothing is spent before the box is ticked"
 
-    result = studio.run()
+    agreement = confirm.text.index("may be published.")
+    assert agreement < confirm.text.index('id="check"'), "what is not private is not agreed to"
+    words = {"title": "Visits in May", "office": "Office of Visits", "data_set": "The visits"}
+    form = {"number": "1", "agreed": "yes", **words}
+    assert studio.post("/run", **{**form, "title": "a" * 201}).code == 422
+    result = studio.post("/run", **form)
     assert "The release is made" in result.text, result.text
     again = studio.run()
     assert again.path == "/run/1", "a second press finds the same run"
@@ -199,6 +212,7 @@ def test_every_step_from_a_file_to_a_release(
     assert [p.purpose for p in release.purposes] == ["mean stay by ward"]
     assert studio.get("/run/1/rows.csv").text.startswith('"ward","stay","ill"')
     report = studio.get("/run/1/report.html")
+    assert all(word in report.text for word in words.values())
     assert "script" not in report.headers["content-security-policy"]
     assert "unsafe-inline" in report.headers["content-security-policy"]
     for name in ("journal", "order.json", "..%2Fstudio.json", "lock"):
@@ -264,6 +278,20 @@ def test_a_run_that_does_not_fit_is_refused_before_anything_is_spent(studio: Stu
     assert not studio.project.ledger.exists()
 
 
+def test_a_delta_of_one_in_the_rows_is_refused(studio: Studio) -> None:
+    studio.settle(**STATED)
+    for page in (
+        studio.to_confirm(rows="100000", delta="1e-5"),
+        studio.post("/budget/plan", epsilon="6", rows="100000", delta="1e-5", cap_epsilon="5"),
+    ):
+        assert "at least 1 in 100,000 rows" in page.text
+        assert "or less is advised" in page.text
+        assert page.text.count('role="alert"') == 1
+        assert "--allow" not in page.text
+    assert studio.get("/confirm").path == "/budget"
+    assert studio.to_confirm(rows="100000", delta="1e-8").path == "/confirm"
+
+
 def test_a_failed_run_says_why(studio: Studio, tmp_path: Path) -> None:
     studio.settle(
         **{**STATED, "0__categories": "east, west", "0__other": ""} | {"0__way": "declare"}
@@ -276,6 +304,67 @@ def test_a_failed_run_says_why(studio: Studio, tmp_path: Path) -> None:
     assert "Continue this run" in page.text
     kept = kept_files(tmp_path / "studio")
     assert not [c for c in CANARIES if c in kept]
+
+
+def test_columns_that_the_noise_hides_are_dropped_or_the_run_is_closed(
+    studio: Studio, tmp_path: Path
+) -> None:
+    studio.settle(**{k: v for k, v in STATED.items() if not k.startswith("0")})
+    studio.to_confirm(epsilon="0", rows="400")
+    page = studio.run()
+    assert "The noise hides where the values of 'ward' lie" in unescape(page.text)
+    for words in ("--", "Python", "refit", "Continue this run"):
+        assert words not in page.text.partition("<main")[2], words
+    assert "Continue without this column" in page.text
+    page = studio.post("/run/1/resume", unlearnable="drop")
+    assert "Left out, because the noise hides their values: ward" in page.text, page.text
+
+    studio.get("/columns")
+    studio.run(2)
+    assert "This run is closed" in studio.post("/run/2/close").text
+    ledger = Ledger(studio.project.ledger)
+    (dropped, closed) = ledger.datasets()[0].runs
+    assert dropped.closed
+    assert closed.closed
+    assert 0 < closed.charged == closed.debited < closed.reserved
+    assert studio.get("/run/2/answers.margrave").code == 200
+    assert "This run is closed" in studio.post("/run/2/close").text, "once"
+    assert "This run is closed" in studio.post("/run/2/resume", unlearnable="drop").text
+    assert studio.get("/columns").path == "/columns"
+
+
+def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    age = np.where(rng.random(600) < 0.1, -9, rng.integers(18, 90, 600))
+    answers = rng.integers(1, 6, 600)
+    pyarrow.csv.write_csv(pa.table({"age": age, "answer": answers}), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    studio.read()
+    page = unescape(studio.get("/columns").text)
+    assert "-9 lies far from all else" in page
+    assert "list it under the codes that mean missing" in page
+    for words in ("= true", 'kind = "', "learn =", "draft anew"):
+        assert words not in page, words
+    form = {"0__way": "declare"}
+    first = studio.post("/columns/save?column=0", **form).text
+    assert "Now write its lowest and its highest value." in first
+    assert "wrong" not in first
+    wrong = studio.post("/columns", **form)
+    assert (wrong.code, "Column &#39;age&#39;" in wrong.text) == (422, True)
+    form |= {"0__low": "0", "0__high": "110", "0__missing_codes": "-9, 999", "0__edges": "18, 65"}
+    assert "Kept" in studio.post("/columns/save?column=0", **form).text
+    assert studio.post("/columns", **form).path == "/unit"
+    assert "-9, 999" in studio.get("/columns").text
+    studio.post("/unit", protects="rows")
+    schema = Schema.load(studio.project.schema_file)
+    (stated, _) = schema.columns
+    assert isinstance(stated, Integer)
+    assert (stated.edges, stated.missing) == ((18, 65), True)
+    assert schema.sources["age"].missing_codes == ("-9", "999")
+    studio.post("/purposes")
+    studio.to_confirm()
+    (counted,) = studio.wait(studio.project.check)["columns"]
+    assert counted[:3] == ["age", int((age == -9).sum()), 0]
 
 
 def test_settings_survive_a_restart(studio: Studio, tmp_path: Path) -> None:
@@ -313,14 +402,32 @@ def test_a_person_column_is_settled(studio: Studio) -> None:
     assert studio.project.planned().unit == AddRemovePerson(2)
 
 
-def test_a_table_that_cannot_be_read_is_reported(studio: Studio) -> None:
-    studio.post("/table", table="nowhere.csv")
+def test_answers_are_kept_for_each_table(studio: Studio, tmp_path: Path) -> None:
+    studio.settle(**STATED)
+    before = studio.project.settings
+    page = studio.post("/table", table="nowhere.csv")
+    assert (page.code, "There is no file" in page.text) == (422, True)
+    assert studio.project.settings == before, "a path that does not exist changes nothing"
+    write_table(tmp_path / "other.csv")
+    studio.post("/table", table="other.csv")
+    assert not studio.project.settings.answers
+    restarted = Studio(tmp_path)
+    restarted.read()
+    assert restarted.project.settings.answers == before.answers
+    assert restarted.project.settings.protects == before.protects
+    assert restarted.project.settings.reached == "columns"
+    assert [Path(name).name for name in restarted.project.settings.others] == ["other.csv"]
+
+
+def test_a_table_that_cannot_be_read_is_reported(studio: Studio, tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    studio.post("/table", table="damaged.parquet")
     for _ in range(200):
         if not studio.project.reading().is_open:
             break
         time.sleep(0.02)
     page = studio.get("/columns")
-    assert (page.code, "nowhere.csv" in page.text) == (422, True)
+    assert (page.code, "damaged.parquet" in page.text) == (422, True)
     assert studio.post("/table", table=" ").code == 422
 
 

@@ -38,6 +38,8 @@ class DraftAnswer:
         categories: Its categories, separated by commas.
         other: Other categories occur, and are counted together.
         missing: Values may be missing.
+        missing_codes: Values of the table that stand for a missing one, separated by commas.
+        edges: The values at which a new bin begins, separated by commas; empty for bins of equal width.
         cite: Where the public values are written down.
     """
 
@@ -48,6 +50,21 @@ class DraftAnswer:
     other: bool = False
     missing: bool = True
     cite: str = ""
+    missing_codes: str = ""
+    edges: str = ""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The missing-value codes."""
+        return tuple(_listed(self.missing_codes))
+
+    def lacks(self, column: Column) -> str:
+        """Return what a statement on a column does not give yet, in words; "" if nothing."""
+        if self.way != "declare" or not isinstance(column, Learn):
+            return ""
+        if column.of == "categorical":
+            return "" if _listed(self.categories) else "its categories"
+        return "" if self.low and self.high else "its lowest and its highest value"
 
 
 def ways_of(column: Column) -> tuple[str, ...]:
@@ -74,7 +91,7 @@ def answered(column: Column, answer: DraftAnswer) -> tuple[Column, ColumnSource]
     if answer.way == "classes":
         return Learn(column.name, "categorical"), ColumnSource()
     if answer.way == "declare" and isinstance(column, Learn):
-        return declared(column, answer), ColumnSource(cite=answer.cite)
+        return declared(column, answer), ColumnSource(cite=answer.cite, missing_codes=answer.codes)
     return column, ColumnSource()
 
 
@@ -84,19 +101,47 @@ def declared(column: Learn, answer: DraftAnswer) -> Column:
     Raises:
         SchemaError: A text is not a value of the column's kind, or the bounds or categories are not usable.
     """
-    name, kind, missing = column.name, column.of, answer.missing
+    name, kind = column.name, column.of
+    missing = answer.missing or bool(answer.codes)
+    if lacking := answer.lacks(column):
+        raise SchemaError(
+            f"Column {name!r}: {lacking} must be stated.",
+            remedy="Write what is public, or learn it under the budget.",
+        )
     if kind == "categorical":
-        texts = [text.strip() for text in answer.categories.split(",") if text.strip()]
-        return Categorical(name, texts, other=answer.other, missing=missing)
-    low, high = answer.low, answer.high
+        return Categorical(name, _listed(answer.categories), other=answer.other, missing=missing)
+    try:
+        return _ranged(column, answer, missing)
+    except _ReadError as error:
+        raise SchemaError(f"Column {name!r}: {error.message}", remedy=error.remedy) from None
+
+
+def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
+    name, kind = column.name, column.of
+    texts = (answer.low, answer.high, *_listed(answer.edges))
     if kind == "integer":
-        return Integer(name, _number(low, int), _number(high, int), missing=missing)
+        low, high, *edges = (_number(text, int) for text in texts)
+        return Integer(name, low, high, edges=edges or None, missing=missing)
     if kind == "real":
-        return Real(name, _number(low, float), _number(high, float), missing=missing)
+        least, most, *cuts = (_number(text, float) for text in texts)
+        return Real(name, least, most, edges=cuts or None, missing=missing)
     if kind == "date":
-        return Date(name, _day(low), _day(high), format=column.format, missing=missing)
-    moments, unit = (_moment(low), _moment(high)), column.unit or "second"
-    return Timestamp(name, *moments, unit=unit, format=column.format, missing=missing)
+        first, last, *days = map(_day, texts)
+        return Date(name, first, last, edges=days or None, format=column.format, missing=missing)
+    begin, end, *moments = map(_moment, texts)
+    return Timestamp(
+        name,
+        begin,
+        end,
+        edges=moments or None,
+        unit=column.unit or "second",
+        format=column.format,
+        missing=missing,
+    )
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def schema_of_answers(
@@ -184,6 +229,10 @@ def _read(text: str, kind: Callable[[str], T], example: str) -> T:
     try:
         return kind(text)
     except ValueError:
-        raise SchemaError(
+        raise _ReadError(
             f"{text[:40]!r} is not a value of this kind.", remedy=f"Write {example}, say."
         ) from None
+
+
+class _ReadError(SchemaError):
+    """A text that is not a value of its kind."""

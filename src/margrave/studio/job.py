@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from margrave._io import read_input, written_whole
+from margrave.schema import Schema
 from margrave.studio.state import FolderLock
 
 
@@ -29,6 +30,7 @@ class Order:
         purposes: The purposes.
         ledger: The ledger.
         dataset: The name of the table in the ledger.
+        title, office, data_set: Public words at the head of the report.
         unlearnable: "stop" or "drop".
     """
 
@@ -39,6 +41,9 @@ class Order:
     purposes: tuple[str, ...]
     ledger: str
     dataset: str
+    title: str = ""
+    office: str = ""
+    data_set: str = ""
     unlearnable: str = "stop"
 
 
@@ -47,7 +52,7 @@ class JobStatus:
     """The state of a run.
 
     Args:
-        state: "running"; "stopped", if its process ended without an outcome; "failed"; or "released".
+        state: "running"; "stopped", if its process ended without an outcome; "failed"; "closed"; or "released".
         stage, done: Its progress.
         outcome: The content of its outcome file.
     """
@@ -71,6 +76,7 @@ class JobFolder:
         "release.margrave": "application/octet-stream",
         "report.html": "text/html",
         "schema.toml": "text/plain",
+        "answers.margrave": "application/octet-stream",
     }
 
     def __init__(self, path: Path) -> None:
@@ -88,6 +94,10 @@ class JobFolder:
         """The order of the run."""
         stored = self._read("order.json")
         return Order(**{**stored, "purposes": tuple(stored["purposes"])})
+
+    def schema(self) -> Schema:
+        """Return the schema of the run."""
+        return Schema.load(self.path / "schema.toml", table=self.order.table)
 
     def place(self, order: Order) -> None:
         """Write the order."""

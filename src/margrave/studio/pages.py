@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from margrave._io import files_of
 from margrave.errors import InputError, MargraveError
 from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
 from margrave.purposes import purposes_of
 from margrave.schema import Learn, Schema
 from margrave.studio.findings import Finding
 from margrave.studio.project import key_of, questions_of
-from margrave.studio.rendering import Site, form_of, go, go_whole, number
+from margrave.studio.rendering import Site, form_of, go, go_whole, number, remark_on_page
 from margrave.studio.views import draft_of
 
 
@@ -80,13 +82,10 @@ class DescribingPages:
             if not text or "\0" in text:
                 raise InputError("No table is named.", remedy="Name a file, or pick one below.")
             named = text if text.startswith("duckdb:") else self._path_of(text)
+            self._check_there(named)
         except MargraveError as error:
             return self.table(request, error)
-        settings = self._site.settings
-        if named != settings.table:
-            self._project.save(type(settings)(table=named, reached="columns"))
-        else:
-            self._project.change(reached="columns")
+        self._project.save(self._site.settings.of_table(named))
         self._project.findings.forget("read")
         self._project.reading()
         return go("/columns")
@@ -96,6 +95,17 @@ class DescribingPages:
             return str(self._project.root / Path(text).expanduser())
         except RuntimeError:
             raise InputError("There is no such home folder.", remedy="Write the path.") from None
+
+    def _check_there(self, named: str) -> None:
+        try:
+            there = any(map(os.path.exists, files_of(named)))
+        except OSError:
+            there = False
+        if not there:
+            raise InputError(
+                f"There is no file {named}.",
+                remedy="Look at its spelling, or pick one below. Your answers are as they were.",
+            )
 
     # The columns.
 
@@ -114,7 +124,7 @@ class DescribingPages:
             error=error,
             found=finding.found,
             cards=[self._card(i, drafted, finding.found) for i in range(len(drafted.columns))],
-            notes=remarks[1:],
+            notes=[note for line in remarks[1:] if (note := remark_on_page(line))],
             doubts_header=doubts_header(drafted),
             questions=[
                 (q, self._site.settings.relations.get(key_of(q), ""))
@@ -143,7 +153,7 @@ class DescribingPages:
             "name": column.name,
             "kind": column.kind,
             "is_number": not isinstance(column, Learn) or column.is_number,
-            "remark": drafted.remarks.get(column.name, ""),
+            "remark": remark_on_page(drafted.remarks.get(column.name, "")),
             "ways": ways,
             "answer": answer,
             "histogram": found["histograms"][column.name],
@@ -158,14 +168,16 @@ class DescribingPages:
         drafted = draft_of(finding.found)
         field = request.query_params.get("column", "")
         if not field.isdecimal() or int(field) >= len(drafted.columns):
-            return self._site.page("_status.html", error=None)
+            return self._site.page("_status.html", lacking="")
         column = drafted.columns[int(field)]
+        if lacking := self._site.settings.answers[column.name].lacks(column):
+            return self._site.page("_status.html", lacking=lacking)
         error = None
         try:
             answered(column, self._site.settings.answers[column.name])
         except MargraveError as wrong:
             error = wrong
-        return self._site.page("_status.html", error=error)
+        return self._site.page("_status.html", error=error, lacking="")
 
     def settle_columns(self, request: Request) -> Response:
         """Keep the answers, and go on if they make a schema."""
@@ -193,6 +205,8 @@ class DescribingPages:
                 other=f"{i}.other" in form,
                 missing=f"{i}.missing" in form,
                 cite=form.get(f"{i}.cite", "").strip(),
+                missing_codes=form.get(f"{i}.missing_codes", "").strip(),
+                edges=form.get(f"{i}.edges", "").strip(),
             )
             for i, c in enumerate(drafted.columns)
         }
@@ -292,21 +306,30 @@ class DescribingPages:
             i = int(form["remove"])
             self._project.change(purposes=kept[:i] + kept[i + 1 :], reached="purposes")
             return go("/purposes")
-        if "add" not in form:
+        text = form.get("text", "").strip() or _purpose(form)
+        if not text and "add" not in form:
             self._project.change(reached="budget")
             return go("/budget")
-        text = form.get("text", "").strip() or _purpose(form)
         try:
+            if not text:
+                raise InputError(
+                    "No purpose is chosen.", remedy="Choose a statistic, or write one in words."
+                )
             purposes_of([text], self._project.schema().domain)
         except MargraveError as error:
             return self.purposes(request, error)
         if text not in kept:
             self._project.change(purposes=(*kept, text), reached="purposes")
-        return go("/purposes")
+        if "add" in form:
+            return go("/purposes")
+        self._project.change(reached="budget")
+        return go("/budget")
 
 
 def _purpose(form: dict[str, str]) -> str:
     kind, outcome, by = (form.get(k, "") for k in ("kind", "outcome", "by"))
+    if not kind:
+        return ""
     if kind in ("ols", "logistic"):
         return f"{kind} {outcome} ~ {by}"
     if kind == "correlation":

@@ -11,7 +11,9 @@ from threading import RLock
 from typing import Any
 
 from margrave.accounting import Ledger
+from margrave.accounting.journal import holds_run, read_header
 from margrave.accounting.ledger_state import DatasetState
+from margrave.accounting.strength import check_strength
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan
@@ -128,9 +130,11 @@ class Project:
         books: dict[str, Any] = {}
         if ledger:
             books = {"ledger": self.ledger, "dataset": settings.dataset}
+        budget = budget_for(schema, settings.epsilon, settings.delta)
+        check_strength(budget, rows=settings.rows)
         return Run(
             schema=schema,
-            budget=budget_for(schema, settings.epsilon, settings.delta),
+            budget=budget,
             unit=settings.unit,
             purposes=settings.purposes,
             **books,
@@ -210,6 +214,9 @@ class Project:
             settings.purposes,
             str(self.ledger.absolute()),
             settings.dataset,
+            settings.title,
+            settings.office,
+            settings.data_set,
         )
         JobFolder(path).place(order)
         path.rename(made)
@@ -222,6 +229,21 @@ class Project:
             if job.status().state in ("stopped", "failed"):
                 job.place(replace(job.order, unlearnable=unlearnable))
                 self.start(job)
+            return job
+
+    def close(self, number: int) -> JobFolder:
+        """Close a run that ended early: it is not resumed, and what it reserved and did not spend is given back."""
+        with self.lock:
+            job = self.job(number)
+            status = job.status()
+            if status.state in ("stopped", "failed"):
+                ledger = Ledger(job.order.ledger)
+                if holds_run(job.journal):
+                    name = read_header(job.journal, resume=True)["run"]
+                    runs = {r.run: r for d in ledger.datasets() for r in d.runs}
+                    if name in runs and not runs[name].closed:
+                        ledger.close(name)
+                job.end({**status.outcome, "state": "closed"})
             return job
 
 

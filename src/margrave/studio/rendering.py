@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ class Site:
         self.project = project
         self._templates = environment("margrave.studio")
         self._templates.globals["chart"] = chart
+        self._templates.filters["plain"] = plain
         self._templates.filters["share"] = lambda x: percent(x, ".3g")
         self._templates.filters["count"] = lambda x: (
             f"{x:,.4g}" if isinstance(x, float) else f"{x:,}"
@@ -51,11 +53,13 @@ class Site:
         **context: Any,
     ) -> Response:
         """Return a page, with the words of an error if there is one."""
-        words = error
+        words: Mapping[str, Any] | None = None
         if isinstance(error, MargraveError):
-            words = {"message": error.message, "remedy": error.remedy or ""}
+            words = {"message": plain(error.message), "remedy": plain(error.remedy or "")}
             if not template.startswith("_"):  # htmx takes parts with code 200 only
                 code = 422
+        elif error is not None:
+            words = {"message": plain(error["message"]), "remedy": plain(error["remedy"])}
         text = self._templates.get_template(template).render(
             settings=self.settings,
             steps=self.settings.steps,
@@ -87,6 +91,26 @@ def chart(
     measured = None if noisy is None else np.array(noisy)
     axis = Axis(labels, ordered=True)
     return bars(ColumnView(name, list(labels), np.array(counts), measured, error, axis=axis))
+
+
+def plain(text: str) -> str:
+    """Return a text without the sentences on options of the command line, on Python or on a schema file's lines."""
+    sentences = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    return " ".join(s for s in sentences if not re.search(r"--[a-z]|Python|refit\(| = ", s))
+
+
+def remark_on_page(remark: str) -> str:
+    """Return a remark of a draft, with the fields of its card in place of the lines of a schema file."""
+    marks = (
+        "If so, choose Public and list it under the codes that mean missing: learning would count it as a"
+        " value. Or leave such fields empty in the file, and read it again."
+    )
+    remark = re.sub(r"Then (write|leave)[^?]* = .*?\.(?= [A-Z]|$)", marks, remark)
+    remark = re.sub(r'write kind = "categorical"\.', "choose that its numbers are classes.", remark)
+    remark = re.sub(
+        r", and a run then wants a unit of persons.*ignore\.", ". The next page asks.", remark
+    )
+    return plain(remark).replace("draft anew", "read it again")
 
 
 def form_of(request: Request) -> dict[str, str]:

@@ -14,10 +14,11 @@ from margrave.accounting.ledger_state import epsilon_or_zero
 from margrave.accounting.strength import weaknesses
 from margrave.errors import InputError, MargraveError
 from margrave.planning import Plan
+from margrave.report.heading import Heading
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column import Column, abbreviate
 from margrave.studio.guard import Guard
-from margrave.studio.job import JobFolder
+from margrave.studio.job import JobFolder, JobStatus
 from margrave.studio.rendering import Site, form_of, go, go_whole, number
 
 
@@ -45,6 +46,7 @@ class SpendingPages:
             Route("/run/{number:int}", self.run),
             Route("/run/{number:int}/progress", self.progress),
             Route("/run/{number:int}/resume", self.resume, methods=["POST"]),
+            Route("/run/{number:int}/close", self.close, methods=["POST"]),
             Route("/run/{number:int}/compare", self.compare, methods=["POST"]),
             Route("/run/{number:int}/compare", self.compare),
             Route("/run/{number:int}/private.html", self.private_report),
@@ -59,15 +61,16 @@ class SpendingPages:
         """Show the slider and the plan."""
         if closed := self._site.closed("budget"):
             return closed
-        known = self._project.account()
+        known, planned = self._project.account(), self._planned()
+        refusal = planned.pop("error", None)
         return self._site.page(
             "budget.html",
             "budget",
-            error=error,
+            error=error or refusal,
             epsilons=epsilons(),
             position=_position(self._site.settings.epsilon),
             cap_is_set=known is not None and bool(known.runs),
-            **self._planned(),
+            **planned,
         )
 
     def plan(self, request: Request) -> Response:
@@ -162,11 +165,17 @@ class SpendingPages:
         if wanted > self._project.latest():
             if closed := self._site.closed("confirm"):
                 return closed
+            words = {k: form.get(k, "").strip() for k in ("title", "office", "data_set")}
+            try:
+                Heading(**words)
+            except MargraveError as error:
+                return self.confirm(request, error)
+            self._project.change(**words)
             if "agreed" not in form:
-                error = InputError(
+                unticked = InputError(
                     "The box is not ticked.", remedy="Tick it if all of the above may be published."
                 )
-                return self.confirm(request, error)
+                return self.confirm(request, unticked)
         try:
             self._project.begin(wanted)
         except MargraveError as error:
@@ -195,7 +204,14 @@ class SpendingPages:
             number=int(request.path_params["number"]),
             status=status,
             order=job.order,
+            can_drop=self._can_drop(job, status),
         )
+
+    @staticmethod
+    def _can_drop(job: JobFolder, status: JobStatus) -> bool:
+        """Return True if the run can go on without the columns that the noise hides."""
+        hidden = status.outcome.get("hidden", ())
+        return bool(hidden) and len(hidden) < len(job.schema().columns)
 
     def progress(self, request: Request) -> Response:
         """Return the progress of a run; once it ends, the way to its page."""
@@ -213,6 +229,14 @@ class SpendingPages:
         if self._job(request) is None:
             return go("/ledger")
         self._project.resume(number, form_of(request).get("unlearnable", "stop"))
+        return go(f"/run/{number}")
+
+    def close(self, request: Request) -> Response:
+        """Close a run that ended early. Its answers are kept."""
+        number = int(request.path_params["number"])
+        if self._job(request) is None:
+            return go("/ledger")
+        self._project.close(number)
         return go(f"/run/{number}")
 
     def compare(self, request: Request) -> Response:

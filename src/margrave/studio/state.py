@@ -32,7 +32,9 @@ class ProjectSettings:
         rows: A guess of the number of rows, for the plan.
         epsilon, delta: The budget of the next run.
         cap_epsilon: The cap of all runs on the table together.
+        title, office, data_set: Public words at the head of the report.
         reached: The last step that can be opened.
+        others: The answers on other tables of the folder, by table, as they are in the file.
     """
 
     table: str = ""
@@ -47,7 +49,11 @@ class ProjectSettings:
     epsilon: float = 1.0
     delta: float = 1e-9
     cap_epsilon: float = 3.0
+    title: str = ""
+    office: str = ""
+    data_set: str = ""
     reached: str = "table"
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     #: The steps in order, with their titles.
     steps: ClassVar[Mapping[str, str]] = {
@@ -79,6 +85,17 @@ class ProjectSettings:
         """Return the settings with this step as the last one that can be opened."""
         return replace(self, reached=step)
 
+    def of_table(self, table: str) -> ProjectSettings:
+        """Return the settings for a table, with the answers that it had before; all others are kept."""
+        if table == self.table:
+            return self.at("columns")
+        others = {name: stored for name, stored in self.others.items() if name != table}
+        if self.table:
+            others[self.table] = asdict(replace(self, others={}))
+        stored = self.others.get(table)
+        made = ProjectSettings(table) if stored is None else ProjectSettings._of(stored)
+        return replace(made, others=others, reached="columns")
+
     def save(self, path: Path) -> None:
         """Write the settings, whole or not at all."""
         with written_whole(path, overwrite=True) as temporary:
@@ -94,21 +111,27 @@ class ProjectSettings:
         if not path.exists():
             return ProjectSettings()
         try:
-            stored: dict[str, Any] = json.loads(read_input(path))
-            answers = {name: DraftAnswer(**a) for name, a in stored.pop("answers").items()}
-            purposes = tuple(stored.pop("purposes"))
-            made = ProjectSettings(answers=answers, purposes=purposes, **stored)
-            for item in fields(made):
-                if type(getattr(made, item.name)) is not type(
-                    getattr(ProjectSettings(), item.name)
-                ):
-                    raise TypeError
-            made.can_open(made.reached)
+            made = ProjectSettings._of(json.loads(read_input(path)))
+            for stored in made.others.values():
+                ProjectSettings._of(stored)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             raise InputError(
                 f"{path} does not hold the settings of a studio.",
                 remedy="Name another folder with --folder.",
             ) from None
+        return made
+
+    @staticmethod
+    def _of(stored: Mapping[str, Any]) -> ProjectSettings:
+        """Return settings as they are in the file. Raise any error if they are not."""
+        answers = {name: DraftAnswer(**a) for name, a in stored["answers"].items()}
+        made = ProjectSettings(
+            **{**stored, "answers": answers, "purposes": tuple(stored["purposes"])}
+        )
+        for item in fields(made):
+            if type(getattr(made, item.name)) is not type(getattr(ProjectSettings(), item.name)):
+                raise TypeError
+        made.can_open(made.reached)
         return made
 
 

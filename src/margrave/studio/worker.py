@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from margrave.error_sanitizer import failure_of
-from margrave.errors import MargraveError, PersonWarning, UnfinishedError
+from margrave.errors import MargraveError, PersonWarning, UnfinishedError, UnlearnableError
 from margrave.studio.job import JobFolder
 
 
@@ -50,6 +50,8 @@ def answer(verb: str, order: Mapping[str, Any]) -> dict[str, Any]:
 
 def words_of(error: BaseException) -> dict[str, Any]:
     """Return the message, the remedy and the exit code of an error, without a value of the rows."""
+    if isinstance(error, UnfinishedError) and isinstance(error.__cause__, MargraveError):
+        error = error.__cause__  # its remedy is the one that helps
     if isinstance(error, MargraveError):
         return {"message": error.message, "remedy": error.remedy or "", "code": error.exit_code}
     words = f"margrave failed ({failure_of(error).words})."
@@ -75,7 +77,8 @@ def run(job: JobFolder) -> int:
         kept = False
         if isinstance(error, UnfinishedError):
             kept = _saved(error, job.path / "answers.margrave")
-        job.end({"state": "failed", "kept": kept, **words_of(error)})
+        hidden = _hidden(error)
+        job.end({"state": "failed", "kept": kept, "hidden": hidden, **words_of(error)})
         return 1
     finally:
         job.lock.release()
@@ -89,10 +92,9 @@ def _made(job: JobFolder) -> dict[str, Any]:
     from margrave.release.numbers import headlines, numbers_of
     from margrave.report import write_report
     from margrave.run import Run
-    from margrave.schema import Schema
 
     order = job.order
-    schema = Schema.load(job.path / "schema.toml", table=order.table)
+    schema = job.schema()
     planned = Run(
         schema=schema,
         budget=budget_for(schema, order.epsilon, order.delta),
@@ -110,7 +112,8 @@ def _made(job: JobFolder) -> dict[str, Any]:
     default_rows = 1000  # drawn if the noise hides how many there are
     drawn = release.sample(None if release.row_count_is_known else default_rows)
     write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
-    write_report(release, job.path / "report.html", overwrite=True)
+    heading = {"title": order.title, "office": order.office, "data_set": order.data_set}
+    write_report(release, job.path / "report.html", overwrite=True, **heading)
     facts = release.certificate()
     level = 0.95
     numbers = headlines(numbers_of(release.schema, release.transcript, release.model, level))
@@ -132,6 +135,12 @@ def _made(job: JobFolder) -> dict[str, Any]:
             for n in numbers
         ],
     }
+
+
+def _hidden(error: BaseException) -> list[str]:
+    """Return the columns that the noise hides, if that is why a run failed."""
+    cause = error.__cause__ if isinstance(error, UnfinishedError) else error
+    return list(cause.columns) if isinstance(cause, UnlearnableError) else []
 
 
 def _saved(error: UnfinishedError, path: Path) -> bool:
