@@ -34,11 +34,15 @@ def __getattr__(name: str) -> object:
 
 def _unknown(name: str) -> str:
     """Return the message for an unknown name, with the part that has it."""
-    open_parts = (p for p in _PARTS if p != "inference")  # which needs an extra
-    parts = map(import_module, (f"margrave.{p}" for p in open_parts if name[:1].isupper()))
-    home = next((p.__name__ for p in parts if name in getattr(p, "__all__", ())), None)
-    hint = "" if home is None else f". It is {home}.{name}"
-    return f"module 'margrave' has no attribute {name!r}{hint}"
+    errors = import_module("margrave.errors")
+    for part in _PARTS if name[:1].isupper() else ():
+        try:
+            names = getattr(import_module(f"margrave.{part}"), "__all__", ())
+        except errors.InputError:  # an extra is not installed
+            continue
+        if name in names:
+            return f"module 'margrave' has no attribute {name!r}. It is margrave.{part}.{name}"
+    return f"module 'margrave' has no attribute {name!r}"
 
 
 def __dir__() -> list[str]:

@@ -6,11 +6,12 @@ A traceback holds frames, and frames hold rows: tools that show the locals of a 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
-from margrave.errors import DataError, MargraveError
+from margrave.errors import DataError, InputError, MargraveError, did_you_mean
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +78,7 @@ def hide_rows(read: Callable[P, T]) -> Callable[P, T]:
         try:
             return read(*args, **kwargs)
         except BaseException as error:
-            failure = _without_frames(error)
+            failure = _wrong_call(read, args, kwargs, error) or _without_frames(error)
         del args, kwargs  # this function's own frame is in the traceback
         raise failure
 
@@ -95,6 +96,45 @@ def _without_frames(error: BaseException) -> BaseException:
     if not isinstance(error, Exception):  # an interrupt stays one
         return type(error)()
     return InternalError(f"margrave failed while it read the table ({failure_of(error).words}).")
+
+
+def _wrong_call(
+    called: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException
+) -> InputError | None:
+    """Return the error of a call whose arguments are not those of the function; None for another exception.
+
+    Its words hold names of arguments alone.
+    """
+    step = error.__traceback__
+    if not isinstance(error, TypeError) or step is None or step.tb_next is not None:
+        return None  # raised within the function
+    verb, parameters = called.__name__, signature(called).parameters
+    names = [n for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    placed = [n for n in names if parameters[n].kind is not Parameter.KEYWORD_ONLY]
+    needed = [n for n in names if parameters[n].default is Parameter.empty and n != "self"]
+    lacking = [n for n in needed if n not in kwargs and n not in placed[: len(args)]]
+    form = ", ".join(n if n in placed else f"{n}=..." for n in needed)
+    give = f"Give {verb}({form})."
+    if len(parameters) == len(names):
+        for name in (n for n in kwargs if n not in names):
+            hint = _other_name(name, names) or give
+            return InputError(f"{verb}() has no argument {name!r}.", remedy=hint)
+    if len(args) > len(placed):
+        first = ", ".join(n for n in placed if n != "self")
+        return InputError(f"{verb}() takes only {first} without a name.", remedy=give)
+    if lacking:
+        meanings = {"real": "real, the table of the real rows"}
+        what = ", ".join(meanings.get(n, n) for n in lacking)
+        return InputError(f"{verb}() needs {what}.", remedy=give)
+    return InputError(f"An argument of {verb}() is given twice.", remedy=give)
+
+
+def _other_name(name: str, names: Sequence[str]) -> str:
+    """Return a question that proposes the argument meant by a name of other libraries, or a misspelt one."""
+    others = {"eps": "epsilon", "random_state": "seed", "rng": "seed"}
+    if name == "workload" and "mechanism" in names:
+        return "Did you mean mechanism=AIM(workload=...)?"
+    return did_you_mean(others.get(name, name), names).strip()
 
 
 class _Call:
@@ -125,6 +165,11 @@ def short_errors(verb: Callable[P, T]) -> Callable[P, T]:
                 error.__cause__ = None
             error.__suppress_context__ = True
             failure = error.with_traceback(None)
+        except TypeError as error:
+            wrong = _wrong_call(verb, given.args, given.kwargs, error)
+            if wrong is None:
+                raise
+            failure = wrong
         raise failure
 
     return call

@@ -158,7 +158,7 @@ def test_the_three_commands(tmp_path: Path) -> None:
     done = run.invoke(cli, ["schema", "import", str(book), "-o", str(made)])
     assert done.exit_code == 0, done.output
     assert "Not in the code book, to be learned: " in done.output
-    assert [c.name for c in Schema.load(made).columns] == [c.name for c in ALL.columns]
+    assert [c.name for c in Schema.load(made).output_columns] == [c.name for c in ALL.columns]
     done = run.invoke(cli, ["schema", "grammar"])
     assert done.exit_code == 0
     assert json.loads(done.output) == schema_grammar()

@@ -241,6 +241,24 @@ def test_a_required_column_has_no_missing_state_and_text_codes_leave_bounds_alon
     assert schema.columns == (Integer("age", 0, 99),)
 
 
+def test_times_have_hours_and_weekdays_as_in_a_draft(tmp_path: Path) -> None:
+    rules = {"minimum": "2024-01-01T00:00:00", "maximum": "2024-12-31T00:00:00"}
+    fields = [
+        {"name": "pickup", "type": "datetime", "constraints": rules, "missingValues": ["2024-12-30T07:00:00"]},
+        {"name": "dropoff", "type": "datetime"},
+        {"name": "dropoff.hour", "type": "integer"},
+    ]  # fmt: skip
+    schema = read_code_book(written(tmp_path, {"fields": fields}))
+    names = ["pickup", "pickup.hour", "pickup.weekday", "dropoff", "dropoff.weekday"]
+    assert [c.name for c in schema.columns] == [*names, "dropoff.hour"]
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert all(c.missing for c in schema.columns[:5])
+    moments = pa.array(["2024-12-30T07:00:00", "2024-12-30T08:00:00"])
+    pickup = schema.drop("dropoff", "dropoff.weekday", "dropoff.hour")
+    codes = pickup.encode(pa.table({"pickup": moments}))
+    assert [codes.column(n).tolist() for n in names[1:3]] == [[24, 8], [7, 0]]
+
+
 WRONG = {
     "a misspelt type": (
         '{"fields": [{"name": "a", "type": "intteger"}]}',

@@ -11,7 +11,7 @@ import pytest
 import margrave
 from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
 from margrave.errors import DataError, InputError, UnfinishedError
-from margrave.schema import Boolean, Categorical, Integer, Learn, Ordinal, Schema
+from margrave.schema import Boolean, Categorical, Hour, Integer, Learn, Ordinal, Schema, Weekday
 
 COST: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-6}
 ROWS = pd.DataFrame(
@@ -94,6 +94,8 @@ def test_sdv_metadata_leaves_ranges_to_be_learned() -> None:
         Boolean("ok", missing=True),
         Learn("day", "date", format="%d.%m.%Y"),
         Learn("at", "timestamp"),
+        Hour("at.hour", "at", missing=True),
+        Weekday("at.weekday", "at", missing=True),
         Ordinal("size", ["s", "l"], missing=True),
         Learn("n", "integer"),
     )

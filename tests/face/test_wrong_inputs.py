@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 import margrave
 from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
 from margrave.errors import InputError, MargraveError, SchemaError
+from margrave.inference import By
 from margrave.mechanisms import MST
-from margrave.schema import Categorical, Integer, Schema
+from margrave.release import croissant
+from margrave.schema import Categorical, Integer, Schema, Timestamp
 
 SCHEMA = Schema([Integer("age", 0, 3), Categorical("sex", ["f", "m"])])
 ROWS = pa.table({"age": [0, 1, 2, 3] * 30, "sex": ["f", "m", "m", "f"] * 30})
@@ -62,6 +65,46 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
     "a frame in place of the schema": (
         lambda: margrave.synthesize(ROWS, ROWS, **COST),  # type: ignore[arg-type]
         "The schema is of type Table, which is not a schema.",
+    ),
+    "the schema before the table": (
+        lambda: margrave.synthesize(SCHEMA, ROWS, **COST),  # type: ignore[arg-type]
+        "The table and the schema are exchanged. Give the table first",
+    ),
+    "a table alone": (
+        lambda: margrave.synthesize(ROWS),  # type: ignore[call-arg]
+        "synthesize() needs schema, epsilon, delta. Give synthesize(table, schema, epsilon=...",
+    ),
+    "arguments without their names": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, 1.0, 1e-9),  # type: ignore[call-arg,misc]
+        "synthesize() takes only table, schema without a name.",
+    ),
+    "a table twice": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, table=ROWS, **COST),  # type: ignore[misc]
+        "An argument of synthesize() is given twice.",
+    ),
+    "the seed of other libraries": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, random_state=1, **COST),  # type: ignore[call-arg]
+        "synthesize() has no argument 'random_state'. Did you mean 'seed'?",
+    ),
+    "the budget of other libraries": (
+        lambda: margrave.plan(SCHEMA, eps=1.0, delta=1e-9),  # type: ignore[call-arg]
+        "plan() has no argument 'eps'. Did you mean 'epsilon'?",
+    ),
+    "a workload beside the mechanism": (
+        lambda: margrave.synthesize(ROWS, SCHEMA, workload=3, **COST),  # type: ignore[call-arg]
+        "Did you mean mechanism=AIM(workload=...)?",
+    ),
+    "columns in a dict": (
+        lambda: Schema({"age": Integer("age", 0, 3)}),  # type: ignore[arg-type]
+        'not a list of columns. Give Schema([Integer("age", 0, 99), ...])',
+    ),
+    "a time as text": (
+        lambda: Timestamp("t", "2024-01-01", "2025-01-01"),  # type: ignore[arg-type]
+        "low=datetime(2020, 12, 31, 23) in Python",
+    ),
+    "groups without a quantity": (
+        lambda: By("fare", "payment"),  # type: ignore[arg-type]
+        'Give By(Mean("fare"), "payment"), say.',
     ),
     "no schema file": (
         lambda: margrave.check_table(ROWS, "nowhere.toml"),
@@ -158,6 +201,24 @@ METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
     "a level": (lambda r: r.numbers(level=95), "The level 95 is not a probability."),
     "a method of draws": (lambda r: r.draws(method="bootstap"), "Did you mean 'bootstrap'?"),
     "a fit": (lambda r: r.refit("grafical"), "Did you mean 'graphical'?"),
+    "a value above the bound": (
+        lambda r: r.sample(3, where={"age": 5000}),
+        "The value 5000 of column 'age' is above the upper bound, 3. Give a value from 0 to 3.",
+    ),
+    "one marginal as text": (lambda r: r.bounds("age"), 'Give [["age"]].'),
+    "one marginal in place of a list": (
+        lambda r: r.bounds(["age", "sex"]),
+        'Give [["age", "sex"]].',
+    ),
+    "a frame in place of a file": (
+        lambda r: croissant(r, [ROWS], name="a", license="b", creator="c", url="d"),  # type: ignore[list-item]
+        "files lists a Table, which is not a file. Save it first",
+    ),
+    "no real table": (lambda r: r.compare(), "compare() needs real, the table of the real rows."),  # type: ignore[call-arg]
+    "a misspelt option": (
+        lambda r: r.compare(ROWS, sed=1),
+        "evaluate() has no argument 'sed'. Did you mean 'seed'?",
+    ),
     "another table": (
         lambda r: r.compare(pa.table({"x": [1]})),
         "No column of the table has a name that the schema knows.",
@@ -174,6 +235,25 @@ def test_a_wrong_input_of_a_release_gets_a_plain_sentence(
     with pytest.raises(MargraveError) as raised:
         call(release)
     assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("epsilon", "It is release.account.epsilon."),
+        ("columns", "It is release.schema.columns."),
+        ("analyze", "It is margrave.analyze."),
+        ("sampel", "Did you mean 'sample'?"),
+    ],
+)
+def test_an_unknown_name_of_a_release_gets_its_place(
+    name: str, hint: str, release: margrave.Release
+) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(release, name)
+    assert str(raised.value) == f"A release has no attribute {name!r}. {hint}"
+    assert not hasattr(release, "frobnicate")
+    assert copy.copy(release).account is release.account
 
 
 def test_wrong_inputs_are_value_errors() -> None:

@@ -76,6 +76,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         margrave.nonsense  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match=r"'AIM'. It is margrave\.mechanisms\.AIM$"):
         margrave.AIM  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'OLS'. It is margrave\.inference\.OLS$"):
+        margrave.OLS  # type: ignore[attr-defined]  # noqa: B018
     seen = run(
         "try:\n import margrave; margrave.synthesise\nexcept AttributeError as e: print(e.name, e.obj)"
     )

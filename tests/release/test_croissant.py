@@ -20,6 +20,7 @@ from margrave.cli.main import run
 from margrave.errors import InputError
 from margrave.release import croissant
 from margrave.schema import Boolean, Categorical, Date, Integer, Ordinal, Schema
+from margrave.schema.parts import Weekday
 
 TEXTS: dict[str, Any] = {
     "name": "Visits, synthetic",
@@ -90,6 +91,22 @@ def test_it_describes_files_columns_and_categories(
         kinds = ["sc:Integer", "sc:Text", "sc:Text", "sc:Boolean", "sc:Date"]
         assert [f["dataType"] for f in fields] == kinds
     assert fields[0]["description"] == "Integer, from 0 to 99, values may be missing."
+
+
+def test_parts_are_not_columns_of_the_rows(tmp_path: Path) -> None:
+    day = Date("day", date(2024, 1, 1), date(2024, 1, 28), bins=4)
+    schema = Schema([day, Weekday("day.weekday", "day"), Weekday("seen", "moment")])
+    rows = {
+        "day": np.datetime64("2024-01-01") + np.arange(28).astype("timedelta64[D]"),
+        "moment": ["2024-01-01"] * 28,
+    }
+    release = margrave.synthesize(
+        pa.table(rows), schema, epsilon=2.0, delta=1e-6, mechanism="independent"
+    )
+    pa.csv.write_csv(release.sample(20, seed=1), tmp_path / "rows.csv")
+    (table,) = json.loads(croissant(release, [tmp_path / "rows.csv"], **TEXTS))["recordSet"]
+    assert [f["name"] for f in table["field"]] == ["day", "seen"]
+    assert [f["dataType"] for f in table["field"]] == ["sc:Date", "sc:Text"]
 
 
 def test_ids_differ_and_have_no_blanks(release: margrave.Release, files: list[Path]) -> None:

@@ -5,7 +5,8 @@ Nothing here is computed from rows, and nothing is spent. ``docs/bounds.md`` giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -19,7 +20,7 @@ from margrave.bounds.gls import GLSEstimate, Unbiased
 from margrave.bounds.reference import BATCH, Reference
 from margrave.bounds.selections import FailureSplit, Round, last_rounds, rounds_of
 from margrave.domain import Domain
-from margrave.errors import ReleaseError
+from margrave.errors import InputError, ReleaseError
 from margrave.marginal import closure
 from margrave.marginal.axes import multiply_along
 from margrave.provenance import Provenance
@@ -278,6 +279,26 @@ def cliques_of_interest(
         return workload.closure()
     asked = [*transcript.cliques, *(c for s in transcript.selections for c in s.candidates)]
     return closure(dict.fromkeys(asked))
+
+
+def cliques_asked_for(domain: Domain, cliques: Iterable[Iterable[Attribute]]) -> tuple[Clique, ...]:
+    """Return the cliques of a list of lists of columns, each once.
+
+    Raises:
+        InputError: It is not such a list, or a marginal is of no columns.
+    """
+    listed = [cliques] if isinstance(cliques, str) else list(cliques)
+    if texts := [c for c in listed if isinstance(c, str)]:
+        raise InputError(
+            "cliques is not a list of marginals, each a list of columns.",
+            remedy=f"Give {json.dumps([texts], ensure_ascii=False)}.",
+        )
+    asked = tuple(dict.fromkeys(domain.clique(c) for c in listed))
+    if not all(asked):
+        raise InputError(
+            "A marginal of no columns is asked for.", remedy="Name at least one column."
+        )
+    return asked
 
 
 @dataclass(frozen=True, eq=False)

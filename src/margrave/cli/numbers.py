@@ -47,8 +47,7 @@ def numbers_command(
     wanted = (
         release.schema.domain.attributes if names is None else release.schema.domain.clique(names)
     )
-    found = numbers_of(release.schema, release.transcript, release.model, level)
-    chosen = [n for n in found if n.column in wanted]
+    chosen = numbers_of(release.schema, release.transcript, release.model, level, wanted)
     if as_json:
         echo_json([n.to_dict() for n in chosen])
         return

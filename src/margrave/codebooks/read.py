@@ -17,6 +17,7 @@ from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
 from margrave.schema import Column, ColumnSource, Learn, Schema
+from margrave.schema.parts import parts_of
 from margrave.schema.validation import LOOK
 
 
@@ -26,7 +27,8 @@ def read_code_book(
     """Return the schema that a code book states.
 
     Bounds and categories of the code book are taken as public and cite it. Those that it lacks are
-    to be learned. Identifiers and free text are under ``ignore``.
+    to be learned. Columns of times get their hours and weekdays, whose values are public anyway.
+    Identifiers and free text are under ``ignore``.
 
     Args:
         path: DDI-Codebook (XML), Frictionless Table Schema or data package, CSV on the Web, SDV
@@ -109,7 +111,7 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
         if column is None or variable.names_person:
             ignore.append(variable.name)
             continue
-        columns.append(column)
+        columns += [column, *parts_of(column, [v.name for v in variables])]
         remarks[variable.name] = variable.remark
         if variable.states_values:
             declared = column.missing and not isinstance(column, Learn)

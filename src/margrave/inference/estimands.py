@@ -5,9 +5,10 @@ Rows with a missing value in a column that an estimand uses are left out of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -300,6 +301,21 @@ class By(Estimand):
 
     model: Mean | Proportion | Quantile | Total | Count
     column: str
+
+    def __post_init__(self) -> None:
+        model, column = cast(object, self.model), cast(object, self.column)
+        if not isinstance(model, Estimand):
+            named = isinstance(model, str) and isinstance(column, str)
+            of, by = map(json.dumps, (model, column) if named else ("stay", "ward"))
+            raise InputError(
+                "The first argument of By is not a quantity.",
+                remedy=f"Give By(Mean({of}), {by}), say.",
+            )
+        if not isinstance(column, str):
+            raise InputError(
+                f"The column of By is of type {type(column).__name__}, not text.",
+                remedy="Give the name of one column.",
+            )
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless the model fits, and the groups' column has few values."""

@@ -23,8 +23,7 @@ from margrave.profiling.sentinels import without_words
 from margrave.profiling.texts import is_number, is_whole
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
-from margrave.schema.numeric import Timestamp
-from margrave.schema.parts import Hour, Weekday
+from margrave.schema.parts import parts_of
 from margrave.schema.person_names import names_persons
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
@@ -85,19 +84,6 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     )
     named = None if person is None else person.name
     return Schema(columns, person=named, ignore=ignore, remarks=remarks, sources=sources)
-
-
-def parts_of(column: Column, names: Collection[str]) -> list[Column]:
-    """Return the hour and the weekday of a column of times, unless the table has columns of their names.
-
-    >>> from margrave.schema import Learn
-    >>> [c.name for c in parts_of(Learn("seen", "timestamp"), ["seen"])]
-    ['seen.hour', 'seen.weekday']
-    """
-    if column.kind != Timestamp.kind:
-        return []
-    parts = (of(f"{column.name}.{of.kind}", column.name, missing=True) for of in (Hour, Weekday))
-    return [part for part in parts if part.name not in names]
 
 
 def person_question(person: ColumnProfile) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from datetime import date
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def croissant(
     for parameter, text in texts.items():
         if not text.strip():
             raise InputError(f"{parameter} is empty.", remedy="Catalogs need it: give a text.")
-    release, paths = release_of(release), [Path(f) for f in files]
+    release, paths = release_of(release), _paths(files)
     _check_files(paths, release.schema)
     found = {
         "@context": _context(),
@@ -81,7 +82,7 @@ def croissant(
         "recordSet": [
             *(
                 _values(n, column)
-                for n, column in enumerate(release.schema.columns, 1)
+                for n, column in enumerate(release.schema.output_columns, 1)
                 if _listed(column)
             ),
             *(_rows(n, path, release.schema) for n, path in enumerate(paths, 1)),
@@ -90,13 +91,28 @@ def croissant(
     return json.dumps(found, indent=2, ensure_ascii=False)
 
 
+def _paths(files: object) -> list[Path]:
+    if not isinstance(files, Sequence) or isinstance(files, str):
+        raise InputError(
+            f"files is of type {type(files).__name__}, not a list of paths.",
+            remedy='Save the rows first, and give such as ["rows.csv"].',
+        )
+    for file in files:
+        if not isinstance(file, str | PathLike):
+            raise InputError(
+                f"files lists a {type(file).__name__}, which is not a file.",
+                remedy="Save it first, as CSV or Parquet, and give its path.",
+            )
+    return [Path(file) for file in files]
+
+
 def _check_files(paths: Sequence[Path], schema: Schema) -> None:
     names = [path.name for path in paths]
     if not names or len(set(names)) < len(names):
         raise InputError(
             "The files need names that differ, and one at least.", remedy="Name each file once."
         )
-    expected = [column.name for column in schema.columns]
+    expected = [column.name for column in schema.output_columns]
     for path in paths:
         if path.suffix.lower() not in _formats():
             raise InputError(
@@ -161,7 +177,7 @@ def _rows(number: int, path: Path, schema: Schema) -> dict[str, Any]:
                     "extract": {"column": column.name},
                 },
             }
-            for place, column in enumerate(schema.columns, 1)
+            for place, column in enumerate(schema.output_columns, 1)
         ],
     }
 

@@ -97,11 +97,25 @@ def _code(column: Column, value: Value) -> int:
     if outside and (meant := _other_case(column, value)) is not None:
         code, outside = _encode(column, meant)
     if outside:
+        _check_within(column, value)
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
             remedy=f"{did_you_mean(value, column.labels())}It has {abbreviate(column.labels())}.",
         )
     return code
+
+
+def _check_within(column: Column, value: Value) -> None:
+    """Raise ``InputError`` for a value beyond the bounds of a column on a line."""
+    if not isinstance(column, NUMERIC_KINDS):
+        return
+    point, low, high = (_point(column, v) for v in (value, column.low, column.high))
+    if point < low or point > high:
+        end, bound = ("below the lower", low) if point < low else ("above the upper", high)
+        raise InputError(
+            f"The value {value!r} of column {column.name!r} is {end} bound, {_shown(column, bound)}.",
+            remedy=f"Give a value from {_shown(column, low)} to {_shown(column, high)}.",
+        )
 
 
 def _other_case(column: Column, value: Value) -> str | None:

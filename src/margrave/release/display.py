@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from margrave._card import Card, Facts, listed
 from margrave._front import part
 from margrave.account import Account
 from margrave.error_sanitizer import hide_rows
+from margrave.errors import did_you_mean
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
 from margrave.release.beyond_bounds import beyond_bounds_words
@@ -45,6 +46,22 @@ class Display(Card):
         more = [f"And likewise {others:,} more column{'s' * (others > 1)}."] if others > 0 else []
         reliable = ".numbers() and .report() show what is reliable."
         return Facts(line, facts, [*absent, *hidden[:most], *more, reliable])
+
+    if not TYPE_CHECKING:  # which would take every name for one of a release
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ``AttributeError`` for an unknown name, with the place that has it."""
+            hint = "" if name.startswith("_") else self._place(name)
+            raise AttributeError(f"A release has no attribute {name!r}.{hint and f' {hint}'}")
+
+    def _place(self, name: str) -> str:
+        """Return the place of a name that a release does not have, or the name that is most like it."""
+        if name in ("analyze", "evaluate", "write_report"):
+            return f"It is margrave.{name}."
+        for home in ("account", "provenance", "schema", "transcript", "model"):
+            if name in dir(self.__dict__.get(home)):
+                return f"It is release.{home}.{name}."
+        return did_you_mean(name, [n for n in dir(self) if not n.startswith("_")]).strip()
 
     def report(self, *, title: str = "", office: str = "", data_set: str = "") -> Any:
         """Return the report page: shown in notebooks, and written by ``.save("visits.html")``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -23,13 +23,17 @@ from margrave.types import Attribute, FloatArray
 
 
 def numbers_table(
-    schema: Schema, transcript: Transcript, model: FittedAnswers, level: float
+    schema: Schema,
+    transcript: Transcript,
+    model: FittedAnswers,
+    level: float,
+    columns: Iterable[Attribute] | None = None,
 ) -> pa.Table:
     """Return ``numbers_of`` as a table with one row each."""
     types = dict.fromkeys(("column", "statistic", "text", "interval"), pa.string()) | {
         "reliable": pa.bool_()
     }
-    numbers = numbers_of(schema, transcript, model, level)
+    numbers = numbers_of(schema, transcript, model, level, columns)
     return pa.table({
         f.name: pa.array([getattr(n, f.name) for n in numbers], types.get(f.name, pa.float64()))
         for f in fields(ColumnNumber)
@@ -37,21 +41,27 @@ def numbers_table(
 
 
 def numbers_of(
-    schema: Schema, transcript: Transcript, model: FittedAnswers, level: float
+    schema: Schema,
+    transcript: Transcript,
+    model: FittedAnswers,
+    level: float,
+    columns: Iterable[Attribute] | None = None,
 ) -> tuple[ColumnNumber, ...]:
-    """Return the numbers of every column, in the order of the schema.
+    """Return the numbers of columns, in the order of the schema.
 
     Args:
         schema: The public schema.
         transcript: The noisy answers.
         model: The release's model; one without a distribution has no synthetic rows.
         level: Probability with which each interval holds, above 0 and below 1.
+        columns: These columns only; by default all.
     """
     check_level(level)
+    names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
     unbiased = Unbiased(schema.domain, transcript)
-    expected = _expected(schema, model)
+    expected = _expected(model, names)
     found: list[ColumnNumber] = []
-    for column in schema.columns:
+    for column in map(schema.column, names):
         clique = (column.name,)
         estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
         noisy = None if estimate is None else NoisyCounts(estimate, level)
@@ -84,9 +94,9 @@ def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
     ]
 
 
-def _expected(schema: Schema, model: FittedAnswers) -> Mapping[Attribute, FloatArray]:
+def _expected(model: FittedAnswers, names: Sequence[Attribute]) -> Mapping[Attribute, FloatArray]:
     try:
-        answers = model.distribution().answer([(c.name,) for c in schema.columns])
+        answers = model.distribution().answer([(name,) for name in names])
     except ReleaseError:
         return {}
     return {clique[0]: np.asarray(counts, dtype=np.float64) for clique, counts in answers.items()}

@@ -16,12 +16,13 @@ from margrave.bounds.error_bounds import (
     Bounds,
     BoundTable,
     Intervals,
+    cliques_asked_for,
     cliques_of_interest,
     intervals_of,
 )
 from margrave.bounds.reference import ModelReference, Reference, TableReference
 from margrave.domain import Codes
-from margrave.errors import InputError, ReleaseError
+from margrave.errors import ReleaseError
 from margrave.frame_kinds import Kind, as_kind
 from margrave.marginal import Marginal
 from margrave.models import Fit, FittedAnswers, NoModel, fit_named
@@ -359,11 +360,7 @@ class Release(Display):
         if cliques is None:
             asked = cliques_of_interest(domain, self.transcript, self.provenance)
         else:
-            asked = tuple(dict.fromkeys(domain.clique(c) for c in cliques))
-        if not all(asked):
-            raise InputError(
-                "A marginal of no columns is asked for.", remedy="Name at least one column."
-            )
+            asked = cliques_asked_for(domain, cliques)
         maker = Bounds(domain, self.transcript, self.hindsight, level, joint, paper)
         return BoundTable(maker.of(asked, self._reference(asked, table)))
 
@@ -386,21 +383,30 @@ class Release(Display):
         clique = self.schema.domain.clique(attributes)
         return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
 
-    def numbers(self, *, level: float = 0.95, as_: Kind | None = None) -> Any:
-        """Return means, totals, quantiles and shares of all columns, with intervals and verdicts.
+    def numbers(
+        self,
+        *,
+        columns: Iterable[Attribute] | None = None,
+        level: float = 0.95,
+        as_: Kind | None = None,
+    ) -> Any:
+        """Return means, totals, quantiles and shares of columns, with intervals and verdicts.
 
         Each row is a ``ColumnNumber``, which lists what the interval covers.
 
         Args:
+            columns: These columns only; by default all.
             level: Probability with which each interval holds, on its own.
-            as_: The kind of frame, as in ``sample``.
+            as_: The kind of frame, as in ``sample``: "arrow" for a release that was loaded.
+
+        Raises:
+            InputError: ``columns`` is text, or names a column that the release does not have.
 
         Privacy:
             None spent.
         """
-        kind = self.frames if as_ is None else as_
-        table = numbers_table(self.schema, self.transcript, self.model, level)
-        return as_kind(table, kind, without_missing=["reliable"])
+        table = numbers_table(self.schema, self.transcript, self.model, level, columns)
+        return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:
         """Return the least number of real rows that would be as far off if they were published.
@@ -514,14 +520,14 @@ class Release(Display):
 
         Privacy:
             None spent. The file holds the transcript, the model and public facts, and depends on
-            nothing else.
+            nothing else. It does not hold the kind of frame of the real table.
         """
         parts = Parts(*(getattr(self, name) for name in Parts._fields))
         write_parts(path, parts, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | Path, *, max_mb: float = MAX_MB, verify: bool = True) -> Release:
-        """Read a release. Nothing in the file is run.
+        """Read a release, whose rows and numbers are Arrow by default. Nothing in the file is run.
 
         Args:
             path: The file.

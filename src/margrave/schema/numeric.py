@@ -344,7 +344,9 @@ Numeric = Integer | Real | Date | Timestamp
 def _day(column: str, key: str, value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
         raise validators.column_error(
-            column, f"{key} is not a date.", f"Write {key} = 2020-12-31, without quotes."
+            column,
+            f"{key} is not a date.",
+            f"Write {key} = 2020-12-31 in a file, without quotes, or {key}=date(2020, 12, 31) in Python.",
         )
     return value
 
@@ -354,7 +356,10 @@ def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
         raise validators.column_error(
-            column, f"{key} is not a time.", f"Write {key} = 2020-12-31T23:00:00, without quotes."
+            column,
+            f"{key} is not a time.",
+            f"Write {key} = 2020-12-31T23:00:00 in a file, without quotes, or {key}=datetime(2020, 12, 31, 23) in"
+            " Python.",
         )
     if value.tzinfo is not None:
         raise validators.column_error(

@@ -6,7 +6,7 @@ synthetic tables the two are one column again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
@@ -154,6 +154,18 @@ def with_words(part: TimePart, part_of: str) -> TimePart:
     """Return the part as a reader of its words too, in a column ``part_of``."""
     made = _HourOut if isinstance(part, Hour) else _WeekdayOut
     return made(part.name, part_of, part.format, part.missing)
+
+
+def parts_of(column: Column, names: Collection[str]) -> list[Column]:
+    """Return the hour and the weekday of a column of times, unless the table has columns of their names.
+
+    >>> [c.name for c in parts_of(Learn("seen", "timestamp"), ["seen"])]
+    ['seen.hour', 'seen.weekday']
+    """
+    if column.kind != Timestamp.kind:
+        return []
+    parts = (of(f"{column.name}.{of.kind}", column.name, missing=True) for of in (Hour, Weekday))
+    return [part for part in parts if part.name not in names]
 
 
 def source_name(column: Column) -> str:

@@ -72,7 +72,7 @@ class Schema(Card):
     sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        settled = with_settled_parts(tuple(self.columns), self.person)
+        settled = with_settled_parts(validators.columns(self.columns), self.person)
         object.__setattr__(self, "columns", settled)
         object.__setattr__(self, "files", tuple(self.files))
         object.__setattr__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from margrave.errors import InputError, SchemaError
@@ -36,6 +36,18 @@ def name(value: Any, what: str = "column") -> str:
             remedy="A name is text of 1 to 300 printable characters, not blank.",
         )
     return value
+
+
+def columns(value: Any) -> tuple[Any, ...]:
+    """Return the columns of a schema."""
+    one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
+    listed = () if one else tuple(value)
+    if one or not all(hasattr(column, "encode") and hasattr(column, "kind") for column in listed):
+        raise SchemaError(
+            "The columns of the schema are not a list of columns.",
+            remedy='Give Schema([Integer("age", 0, 99), ...]), or Schema.load("schema.toml").',
+        )
+    return listed
 
 
 def flag(column: str, key: str, value: Any) -> bool:
