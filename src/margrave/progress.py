@@ -10,6 +10,7 @@ from html import escape
 from threading import Event, Thread
 from typing import Any
 
+from margrave._compiling import watching
 from margrave.errors import InputError
 
 #: Called with a stage and the fraction done.
@@ -43,7 +44,15 @@ def reporting(progress: Callback | bool | None) -> Iterator[Callback]:
         others = _lines if progress else _silence
         shown = _notebook_bar if _notebook() else _bar if sys.stderr.isatty() else others
     with shown() as callback:
-        yield lambda stage, done: callback(stage, min(max(done, 0.0), 1.0))
+        latest = 0.0
+
+        def update(stage: str, done: float) -> None:
+            nonlocal latest
+            latest = min(max(done, 0.0), 1.0)
+            callback(stage, latest)
+
+        with watching(lambda: callback("compiling (first run only)", latest)):
+            yield update
 
 
 @contextmanager

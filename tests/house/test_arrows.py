@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "margrave"
 
 RANK = {
     "errors": 0, "error_sanitizer": 0, "types": 0, "_io": 0, "_fields": 0, "_version": 0, "_front": 0, "_card": 0,
+    "_kernel": 0, "_compiling": 0,
     "ratios": 0, "content_policy": 0, "plugins": 0,
     "domain": 0, "structural_zeros": 0, "unit": 0,
     "schema": 1, "marginal": 1, "formula": 1, "attack_risk": 1, "progress": 1,
@@ -31,7 +32,7 @@ RANK = {
 # Imports between equals that are meant: everything else must point to a lower rank.
 BESIDE = {
     ("_io", "errors"), ("plugins", "errors"), ("_fields", "errors"), ("error_sanitizer", "errors"),
-    ("domain", "errors"), ("domain", "types"), ("domain", "structural_zeros"),
+    ("_kernel", "_compiling"), ("domain", "errors"), ("domain", "types"), ("domain", "structural_zeros"),
     ("structural_zeros", "errors"), ("structural_zeros", "types"),
     ("provenance", "workload"), ("purposes", "workload"), ("public_table", "provenance"), ("unit", "errors"),
     ("schema", "frames"),  # upward: Schema.encode takes a frame, and frames reads texts as the schema does
@@ -63,7 +64,7 @@ NEVER_IMPORTS = {"mechanisms": {"data"}}
 # Third-party libraries, and the only places that may import them.
 LIBRARIES = {
     "numpy": set(RANK),
-    "numba": {"marginal", "models", "privacy", "data"},
+    "numba": {"_kernel"},
     "narwhals": {"frames", "frame_kinds"},
     "duckdb": {"data"},
     "pyarrow": {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.types import IntArray
 
 CHUNK_BYTES = 1 << 22
@@ -67,7 +67,7 @@ def _ended(state: IntArray) -> Records:
     return Records(count, int(state[BLANKS]), longest, long_line, unclosed)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _scan(chunk, separator, state):  # type: ignore[no-untyped-def]
     """Carry the scan over a chunk. Line ends are LF, CR LF and CR."""
     at, length, after_cr = state[STATE], state[LENGTH], state[AFTER_CR]

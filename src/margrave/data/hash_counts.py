@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.data.row_hash import Hashes
 from margrave.schema.parsing import Mask
 from margrave.types import IntArray
@@ -66,7 +66,7 @@ class HashCounts:
             _add(self._keys, self._counts, keys, counts, np.zeros(len(keys), dtype=np.bool_))
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _place(keys, counts, first, second):  # type: ignore[no-untyped-def]
     last = np.uint64(len(counts) - 1)
     at = first & last
@@ -75,7 +75,7 @@ def _place(keys, counts, first, second):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _add(keys, counts, hashes, each, new):  # type: ignore[no-untyped-def]
     for i in range(len(hashes)):
         at = _place(keys, counts, hashes[i, 0], hashes[i, 1])
@@ -85,13 +85,13 @@ def _add(keys, counts, hashes, each, new):  # type: ignore[no-untyped-def]
         counts[at] += each[i]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _look_up(keys, counts, hashes, out):  # type: ignore[no-untyped-def]
     for i in range(len(hashes)):
         out[i] = counts[_place(keys, counts, hashes[i, 0], hashes[i, 1])]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _take(keys, counts, hashes, left, out):  # type: ignore[no-untyped-def]
     for i in range(len(hashes)):
         at = _place(keys, counts, hashes[i, 0], hashes[i, 1])

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from margrave._kernel import kernel
 from margrave.types import AnyArray, IntArray
 
 #: One row of two words of 64 bits per hash.
@@ -70,12 +70,12 @@ def digest_of(hashes: Hashes) -> Hashes:
     return np.asarray(total, dtype=np.uint64)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _rotated(word, bits):  # type: ignore[no-untyped-def]
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _rounds(v0, v1, v2, v3, number):  # type: ignore[no-untyped-def]
     for _ in range(number):
         v0 = v0 + v1
@@ -91,7 +91,7 @@ def _rounds(v0, v1, v2, v3, number):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _begun(k0, k1):  # type: ignore[no-untyped-def]
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
@@ -101,14 +101,14 @@ def _begun(k0, k1):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _mixed(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
     v3 = v3 ^ word
     v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
     return v0 ^ word, v1, v2, v3
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _ended(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     v2 = v2 ^ np.uint64(0xEE)
     v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 4)
@@ -118,7 +118,7 @@ def _ended(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     return first, v0 ^ v1 ^ v2 ^ v3
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _hash_rows(codes, further, k0, k1, out):  # type: ignore[no-untyped-def]
     """Hash every row as words: two codes in each, then the further words, then their number."""
     columns, words = codes.shape[0], further.shape[0]
@@ -136,7 +136,7 @@ def _hash_rows(codes, further, k0, k1, out):  # type: ignore[no-untyped-def]
         out[i, 0], out[i, 1] = _ended(v0, v1, v2, v3)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _hash_occurrences(rows, occurrence, k0, k1, out):  # type: ignore[no-untyped-def]
     for i in range(len(out)):
         v0, v1, v2, v3 = _begun(k0, k1)
@@ -146,7 +146,7 @@ def _hash_occurrences(rows, occurrence, k0, k1, out):  # type: ignore[no-untyped
         out[i] = _ended(v0, v1, v2, v3)[0]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _hash_texts(content, ends, k0, k1, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         v0, v1, v2, v3 = _begun(k0, k1)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.domain import Codes, Domain
 from margrave.errors import ModelTooLargeError
 from margrave.marginal.cliques import maximal
@@ -116,7 +116,7 @@ def _tally_threads(codes: Codes, counts: dict[Clique, IntArray]) -> None:
             done.result()
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _tally(values, members, sizes, out):  # type: ignore[no-untyped-def]
     """Add the records' cells to ``out``: block by block, first all flat indices (vector code), then the increments.
 

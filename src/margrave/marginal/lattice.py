@@ -7,8 +7,8 @@ from functools import cache
 from math import prod
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.marginal.axes import project_array
 from margrave.types import AnyArray, Clique
 
@@ -105,7 +105,7 @@ def _sum_out(table: AnyArray, axis: int) -> AnyArray:
     return summed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_middle(values, summed):  # type: ignore[no-untyped-def]
     """Add up the middle axis of three: ``summed[i, k] = Σ_j values[i, j, k]``."""
     outer, middle, inner = values.shape

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.domain import Domain
 from margrave.types import Clique, FloatArray
 
@@ -31,19 +31,7 @@ def _above() -> FloatArray:
     return np.asarray(x * below + np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
 
 
-@njit(cache=True, nogil=True)
-def _histogram(values, bits, base, counts):  # type: ignore[no-untyped-def]
-    last, near = len(counts) - 1, 0.0
-    for i in range(len(bits)):
-        place = (bits[i] >> BITS) - base
-        if place <= 0:
-            place = 0
-            near += values[i]
-        counts[min(place, last)] += 1
-    return near
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def _positive(x, above):  # type: ignore[no-untyped-def]
     if x <= -REACH:
         return 0.0
@@ -56,10 +44,10 @@ def _positive(x, above):  # type: ignore[no-untyped-def]
     return above[low] + (at - low) * (above[low + 1] - above[low])
 
 
-@njit(cache=True, nogil=True)
-def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
-    """Return the expected error in units of the noise: ``cells`` of mean ``means``, and ``large``
-    ones beyond noise.
+@kernel
+def _left(cells, means, bins, large, above):  # type: ignore[no-untyped-def]
+    """Return the expected error in units of the noise: ``cells`` of mean ``means`` in
+    the first ``bins``, and ``large`` ones beyond noise.
 
     ``shift`` is subtracted from all cells so that, clipped at 0, they keep their sum.
     """
@@ -67,7 +55,7 @@ def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
     for _ in range(24):
         shift = (low + high) / 2
         gained = -shift * large
-        for b in range(len(cells)):
+        for b in range(bins):
             gained += cells[b] * (_positive(means[b] - shift, above) - means[b])
         if gained > 0.0:
             low = shift
@@ -76,24 +64,35 @@ def _left(cells, means, large, above):  # type: ignore[no-untyped-def]
     shift = (low + high) / 2
     over, under = _positive(-shift, above), _positive(shift, above)
     error = large * (over + under)
-    for b in range(len(cells)):
+    for b in range(bins):
         error += cells[b] * (over + under - _positive(shift - means[b], above))
     return error
 
 
-@njit(cache=True, nogil=True)
-def _survives(values, bits, sizes, impossible, base, centers, scale, above, errors):  # type: ignore[no-untyped-def]
-    cells, means = np.empty(BINS, np.int64), centers.copy()
-    start = 0
+@kernel
+def _survives(  # type: ignore[no-untyped-def]
+    values, bits, sizes, impossible, base, centers, scale, above, cells, means, errors
+):
+    start, last = 0, len(centers)
     for m in range(len(sizes)):
-        stop = start + sizes[m]
-        cells[:] = 0
-        near = _histogram(values[start:stop], bits[start:stop], base, cells)
+        near = 0.0
+        for b in range(last + 1):
+            cells[b] = 0
+        for i in range(start, start + sizes[m]):
+            place = (bits[i] >> BITS) - base
+            if place <= 0:
+                place = 0
+                near += values[i]
+            cells[min(place, last)] += 1
+        start += sizes[m]
         cells[0] = max(0, cells[0] - impossible[m])
-        means[0] = max(near, 0.0) / scale / max(1, cells[0])
-        held = np.flatnonzero(cells[:-1])
-        errors[m] = scale * _left(cells[held], means[held], cells[-1], above)
-        start = stop
+        large, bins = cells[last], np.int64(0)
+        for b in range(last):
+            if cells[b] > 0:
+                means[bins] = centers[b] if b > 0 else max(near, 0.0) / scale / cells[0]
+                cells[bins] = cells[b]
+                bins += 1
+        errors[m] = scale * _left(cells, means, bins, large, above)
 
 
 def _by_cells(estimates: Mapping[Clique, FloatArray]) -> Iterator[list[Clique]]:
@@ -143,7 +142,8 @@ def projected_error(
         )  # these are known to be 0
         errors = np.empty(len(together))
         _survives(
-            values, values.view(np.int64), sizes, impossible, base, centers, scale, above, errors
-        )
+            values, values.view(np.int64), sizes, impossible, base, centers, scale, above,
+            np.empty(len(centers) + 1, np.int64), np.empty(len(centers)), errors,
+        )  # fmt: skip
         found |= zip(together, (np.round(errors * per_record) / per_record).tolist(), strict=True)
     return found

@@ -12,39 +12,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from margrave._kernel import kernel
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError
 from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
-@njit(cache=True, nogil=True)
-def _deal(groups, counts, order, table, uniform, offset, column):  # type: ignore[no-untyped-def]
+@kernel
+def _deal(grouped, starts, table, uniform, offset, dealt, column):  # type: ignore[no-untyped-def]
     """Give every record a code: ``table[g]`` holds the weights of the codes in group g.
+
+    Group g's records, in order, are ``grouped`` from ``starts[g]`` on. ``dealt`` has room for the largest group.
 
     Systematic rounding: with fractions f_v and one uniform u, code v gets floor or ceil of its expectation, up
     exactly where the running sum of the fractions crosses u + an integer; each goes up with probability f_v.
 
-    A group's n records, in ``order``, get the codes at ranks a, a + s, a + 2s, ... modulo n, where s is near n divided
+    A group's n records get the codes at ranks a, a + s, a + 2s, ... modulo n, where s is near n divided
     by the golden ratio and coprime to n: any stretch of records gets each code nearly in proportion. The start a is
     uniform, so each record is as likely to get a code as any other of its group.
     """
     n_groups, codes = table.shape
-    starts = np.empty(n_groups + 1, np.int64)
-    starts[0] = 0
     for g in range(n_groups):
-        starts[g + 1] = starts[g] + counts[g]
-    fill = starts[:-1].copy()
-    grouped = np.empty(len(order), np.int64)
-    for i in range(len(order)):
-        row = order[i]
-        grouped[fill[groups[row]]] = row
-        fill[groups[row]] += 1
-    dealt = np.empty(counts.max() if n_groups else 0, np.int64)
-    for g in range(n_groups):
-        n = counts[g]
+        n = starts[g + 1] - starts[g]
         if n == 0:
             continue
         total = 0.0
@@ -86,19 +77,26 @@ def deal(
     counts = np.bincount(groups, minlength=len(table))
     column = np.empty(len(groups), dtype=np.uint32)
     order = rng.permutation(len(groups)) if order is None else order
+    starts = np.concatenate([[0], np.cumsum(counts)])
     _deal(
-        groups,
-        counts,
-        order,
+        _grouped(groups, order, len(table)),
+        starts,
         np.ascontiguousarray(table),
         rng.random(len(table)),
         rng.random(len(table)),
+        np.empty(counts.max(initial=0), dtype=np.int64),
         column,
     )
     return column
 
 
-@njit(cache=True, nogil=True)
+def _grouped(groups: IntArray, order: IntArray, n_groups: int) -> IntArray:
+    # keys of 16 bits are sorted in linear time
+    keys = groups.astype(np.uint16) if n_groups <= 1 << 16 else groups
+    return order[np.argsort(keys[order], kind="stable")]
+
+
+@kernel
 def _draw(groups, reached, uniform, column):  # type: ignore[no-untyped-def]
     codes = reached.shape[1]
     for i in range(len(groups)):

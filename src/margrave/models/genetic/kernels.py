@@ -8,13 +8,14 @@ record adds the gains of its cells to the loss; a removed one subtracts them, af
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from margrave._kernel import kernel
 
 #: Improvements below this are rounding.
 GAIN_TOLERANCE = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _random(state):  # type: ignore[no-untyped-def]
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
@@ -24,12 +25,12 @@ def _random(state):  # type: ignore[no-untyped-def]
     return np.float64(z >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _below(state, count):  # type: ignore[no-untyped-def]
     return min(int(_random(state) * count), count - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cell(row, layout, term):  # type: ignore[no-untyped-def]
     cell = layout.bases[term]
     for p in range(layout.part_starts[term], layout.part_starts[term + 1]):
@@ -37,7 +38,7 @@ def _cell(row, layout, term):  # type: ignore[no-untyped-def]
     return cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally(rows, layout, counts):  # type: ignore[no-untyped-def]
     """Return the number of records in every cell."""
     for i in range(len(rows)):
@@ -45,7 +46,7 @@ def tally(rows, layout, counts):  # type: ignore[no-untyped-def]
             counts[_cell(rows[i], layout, term)] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replace(row, site, choice, layout, gains, turns):  # type: ignore[no-untyped-def]
     """Give a record another choice of one site; what the loss changes by."""
     change = 0.0
@@ -60,7 +61,7 @@ def _replace(row, site, choice, layout, gains, turns):  # type: ignore[no-untype
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mutate(row, site, layout, gains, turns, state, rests, scores, tried):  # type: ignore[no-untyped-def]
     """Give a record the best choice of a site, if it lowers the loss; by how much.
 
@@ -107,7 +108,7 @@ def _mutate(row, site, layout, gains, turns, state, rests, scores, tried):  # ty
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cross(one, other, site, layout, gains, turns):  # type: ignore[no-untyped-def]
     """Let two records exchange their choices of a site, if that lowers the loss; by how much."""
     old, new = one[site], other[site]
@@ -123,7 +124,7 @@ def _cross(one, other, site, layout, gains, turns):  # type: ignore[no-untyped-d
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy(row, other, layout, gains, turns, before):  # type: ignore[no-untyped-def]
     """Make a record a copy of another, if that lowers the loss; by how much."""
     before[:] = row
@@ -139,7 +140,7 @@ def _copy(row, other, layout, gains, turns, before):  # type: ignore[no-untyped-
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def generation(rows, order, crossover, layout, gains, turns, state, tried):  # type: ignore[no-untyped-def]
     """Change every record once, in this order, by a mutation or crossover if it lowers the loss;
     return by how much.
@@ -161,7 +162,7 @@ def generation(rows, order, crossover, layout, gains, turns, state, tried):  # t
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _difference(row, site, choice, layout, gains, turns):  # type: ignore[no-untyped-def]
     change = 0.0
     for z in range(layout.site_starts[site], layout.site_starts[site + 1]):
@@ -173,7 +174,7 @@ def _difference(row, site, choice, layout, gains, turns):  # type: ignore[no-unt
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _brood(rows, gains, turns, losses, slots, mutations, crossovers, layout, state, loss, child):  # type: ignore[no-untyped-def]
     elite, (_, records, sites) = len(slots), rows.shape
     loss[:] = np.inf
@@ -203,7 +204,7 @@ def _brood(rows, gains, turns, losses, slots, mutations, crossovers, layout, sta
             )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def evolve(rows, gains, turns, losses, slots, generations, mutations, crossovers, layout, state):  # type: ignore[no-untyped-def]
     """Evolve an elite: the next one is the best of the elite and its children."""
     elite = len(slots)

@@ -20,8 +20,8 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.domain import Domain
 from margrave.marginal.residual import subsets
 from margrave.types import Clique, FloatArray, IntArray
@@ -86,36 +86,34 @@ class Coordinates:
                 if size > 1:
                     reflections.append((where.start, n, size, behind))
         self._reflections = np.array(reflections, dtype=np.int64).reshape(-1, 4)
+        self._stride = int(self._reflections[:, 3].max(initial=1))
 
     def to_cells(self, eta: FloatArray) -> FloatArray:
         """Return Q eta."""
         phi: FloatArray = self.share * eta[self.home] if self.size else np.zeros(len(self.home))
-        reflect(self._reflections, phi)
+        reflect(self._reflections, phi, np.empty(self._stride))
         return phi
 
     def from_cells(self, phi: FloatArray) -> FloatArray:
         """Return Qᵀ phi."""
         turned = phi.copy()
-        reflect(self._reflections, turned)
+        reflect(self._reflections, turned, np.empty(self._stride))
         turned *= self.share
         return np.bincount(self.home, weights=turned, minlength=self.size)[: self.size].astype(
             np.float64
         )
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, boundscheck=False)
-def reflect(reflections, values):  # type: ignore[no-untyped-def]
+@kernel(fast=True)
+def reflect(reflections, values, room):  # type: ignore[no-untyped-def]
     """Reflect tables in place along their axes; each row is the table's start and cells, the axis' size and stride.
 
     The Householder reflection that exchanges the constant unit vector u and the first unit vector e: it is its own
-    inverse, and maps x to x − (x_0 − u·x) / (1 − u_0) · (e − u).
+    inverse, and maps x to x − (x_0 − u·x) / (1 − u_0) · (e − u). ``room`` has as many numbers as the largest stride.
     """
-    largest = 1
     for r in range(len(reflections)):
-        largest = max(largest, reflections[r, 3])
-    room = np.empty(largest)
-    for r in range(len(reflections)):
-        start, cells, size, behind = reflections[r]
+        start, cells = reflections[r, 0], reflections[r, 1]
+        size, behind = reflections[r, 2], reflections[r, 3]
         root = np.sqrt(size)
         for first in range(start, start + cells, size * behind):
             for j in range(behind):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from margrave._kernel import kernel
 from margrave.domain import Domain
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique, FloatArray, IntArray
 
 #: Sets of attributes: attribute v is bit v % 64 of word v // 64. Row v of a graph holds the
 #: neighbors of v.
@@ -31,147 +31,122 @@ _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
 _PLACES = np.argsort([((int(_SEQUENCE) << i) % 2**64) >> 58 for i in range(64)])
 
 
-@njit(cache=True, nogil=True)
-def _first(word):  # type: ignore[no-untyped-def]
-    return _PLACES[((word & (~word + ONE)) * _SEQUENCE) >> np.uint64(58)]
-
-
-@njit(cache=True, nogil=True)
+@kernel(forceinline=True)
 def _bit(v):  # type: ignore[no-untyped-def]
     return ONE << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True)
-def _cost(v, joined, log_sizes, rule):  # type: ignore[no-untyped-def]
-    words = joined.shape[1]
-    weight, fill = log_sizes[v], 0.0
-    for k in range(words):
-        rest = joined[v, k]
+@kernel(forceinline=True)
+def _has(masks, row, v):  # type: ignore[no-untyped-def]
+    return (masks[row, v >> 6] >> np.uint64(v & 63)) & ONE != NONE
+
+
+@kernel(forceinline=True)
+def _members(masks, row, out):  # type: ignore[no-untyped-def]
+    """Write the members of a set to ``out``, ascending, and return their number."""
+    count = 0
+    for k in range(masks.shape[1]):
+        rest = masks[row, k]
         while rest != NONE:
-            i = 64 * k + _first(rest)
-            rest &= rest - ONE
-            weight += log_sizes[i]
-            if rule == 1:
-                for m in range(k, words):
-                    apart = (rest if m == k else joined[v, m]) & ~joined[i, m]
-                    while apart != NONE:
-                        fill += log_sizes[i] * log_sizes[64 * m + _first(apart)]
-                        apart &= apart - ONE
+            lowest = rest & (~rest + ONE)
+            out[count] = 64 * k + _PLACES[(lowest * _SEQUENCE) >> np.uint64(58)]
+            rest ^= lowest
+            count += 1
+    return count
+
+
+@kernel(forceinline=True)
+def _cost(v, joined, log_sizes, rule, near):  # type: ignore[no-untyped-def]
+    weight, fill = log_sizes[v], 0.0
+    degree = _members(joined, v, near)
+    for a in range(degree):
+        i = near[a]
+        weight += log_sizes[i]
+        if rule == 1:
+            for b in range(a + 1, degree):
+                if not _has(joined, i, near[b]):
+                    fill += log_sizes[i] * log_sizes[near[b]]
     # ties, above all those without fill, go to the smaller clique
     return fill + 1e-3 * weight if rule == 1 else weight
 
 
-@njit(cache=True, nogil=True)
-def _eliminate(joined, log_sizes, rule, left, cost, stale, order):  # type: ignore[no-untyped-def]
-    """Eliminate the attributes ``left`` greedily; fill ``order``, return the cells of all maximal
-    cliques.
+@kernel
+def _eliminate(joined, log_sizes, rule, left, cost, order, cells, following, room):  # type: ignore[no-untyped-def]
+    """Eliminate the attributes of ``left`` greedily; return the cells of all maximal cliques.
 
-    Afterwards ``joined[v]`` holds the neighbors of v at its elimination. ``left``, ``cost`` (of all
-    attributes that are not ``stale``) and ``stale`` are used up.
+    Afterwards ``joined[v]`` holds the neighbors of v at its elimination, ``cells[v]`` the size of the
+    clique {v} ∪ joined[v], and ``following[v]`` the attribute whose clique that of v absorbs, −1 if
+    none. An absorbed clique has 0 cells, as has an attribute outside ``left``. A clique lies in an
+    earlier one exactly if some v whose next-eliminated neighbor it belongs to has one member more
+    (Blair and Peyton 1993). The first such v in the order absorbs it.
+
+    Row 0 of ``left`` holds the attributes, row 1 those whose ``cost`` is not known. Row 1 is used up,
+    as are the rows of ``room``.
     """
     words = joined.shape[1]
-    placed = 0
-    while True:
-        best = -1
-        for k in range(words):
-            rest = left[k]
-            while rest != NONE:
-                v = 64 * k + _first(rest)
-                if stale[k] & rest & (~rest + ONE) != NONE:
-                    cost[v] = _cost(v, joined, log_sizes, rule)
-                rest &= rest - ONE
-                if best < 0 or cost[v] < cost[best]:
-                    best = v
-        if best < 0:
-            return _maximal_cells(order[:placed], joined, log_sizes)
+    members, near, degrees, waiting, changed = room[0], room[1], room[2], room[3], room[4]
+    for v in range(len(joined)):
+        cells[v] = 0.0
+    alive, stale = np.int64(0), np.int64(1)
+    placed, waits = 0, 0
+    remaining = _members(left, alive, members)
+    while remaining > 0:
+        for a in range(_members(left, stale, changed)):
+            v = changed[a]
+            cost[v] = _cost(v, joined, log_sizes, rule, near)
+        place, least = 0, cost[members[0]]
+        for a in range(1, remaining):
+            if cost[members[a]] < least:
+                place, least = a, cost[members[a]]
+        best = members[place]
+        remaining -= 1
+        for a in range(place, remaining):
+            members[a] = members[a + 1]
+        degree = _members(joined, best, near)
+        weight = log_sizes[best]
+        for a in range(degree):
+            weight += log_sizes[near[a]]
+        absorbed, kept = False, 0
+        for q in range(waits):
+            v = waiting[q]
+            if not _has(joined, v, best):
+                waiting[kept] = v
+                kept += 1
+            elif (
+                degrees[v] == degree + 1 and not absorbed
+            ):  # best is the first of its neighbors to go
+                absorbed = True
+                following[v] = best
+        waiting[kept], waits = best, kept + 1
+        if not absorbed:
+            cells[best] = np.exp(weight)
         order[placed] = best
         placed += 1
-        left[best >> 6] &= ~_bit(best)
-        around = joined[best]
+        following[best], degrees[best] = -1, degree
         for k in range(words):
-            stale[k] = around[k]
-        if rule == 1:  # fill of what two newly joined neighbors have in common changes too
+            left[stale, k] = joined[best, k]
+        for a in range(degree):
+            u = near[a]
+            if rule == 1:  # fill of what two newly joined neighbors have in common changes too
+                for b in range(a + 1, degree):
+                    w = near[b]
+                    if not _has(joined, u, w):
+                        for k in range(words):
+                            left[stale, k] |= joined[u, k] & joined[w, k]
+        for a in range(degree):
+            u = near[a]
             for k in range(words):
-                rest = around[k]
-                while rest != NONE:
-                    u = 64 * k + _first(rest)
-                    rest &= rest - ONE
-                    for m in range(k, words):
-                        apart = (rest if m == k else around[m]) & ~joined[u, m]
-                        while apart != NONE:
-                            w = 64 * m + _first(apart)
-                            apart &= apart - ONE
-                            for i in range(words):
-                                stale[i] |= joined[u, i] & joined[w, i]
-        for k in range(words):
-            rest = around[k]
-            while rest != NONE:
-                u = 64 * k + _first(rest)
-                rest &= rest - ONE
-                for m in range(words):
-                    joined[u, m] |= around[m]
-                joined[u, u >> 6] &= ~_bit(u)
-                joined[u, best >> 6] &= ~_bit(best)
-
-
-@njit(cache=True, nogil=True)
-def _absorbed(order, joined):  # type: ignore[no-untyped-def]
-    """Return which cliques {v} ∪ joined(v) lie in an earlier one, and the next attribute each v's
-    clique absorbs.
-
-    Attributes outside ``order`` count as absorbed. A clique lies in an earlier one exactly if some
-    v whose next-eliminated neighbor it belongs to has one member more (Blair and Peyton 1993). The
-    first such v in the order absorbs it; −1 if v absorbs none.
-    """
-    n, words = joined.shape
-    position = np.empty(n, np.int64)
-    for i in range(len(order)):
-        position[order[i]] = i
-    degree = np.zeros(n, np.int64)
-    parent = np.full(n, -1, np.int64)
-    for v in order:
-        for k in range(words):
-            rest = joined[v, k]
-            while rest != NONE:
-                u = 64 * k + _first(rest)
-                rest &= rest - ONE
-                degree[v] += 1
-                if parent[v] < 0 or position[u] < position[parent[v]]:
-                    parent[v] = u
-    absorbed = np.ones(n, np.uint8)
-    absorbed[order] = 0
-    following = np.full(n, -1, np.int64)
-    for v in order:
-        up = parent[v]
-        if up >= 0 and degree[v] == degree[up] + 1 and not absorbed[up]:
-            absorbed[up] = 1
-            following[v] = up
-    return absorbed, following
-
-
-@njit(cache=True, nogil=True)
-def _weight(v, joined, log_sizes):  # type: ignore[no-untyped-def]
-    weight = log_sizes[v]
-    for k in range(joined.shape[1]):
-        rest = joined[v, k]
-        while rest != NONE:
-            weight += log_sizes[64 * k + _first(rest)]
-            rest &= rest - ONE
-    return weight
-
-
-@njit(cache=True, nogil=True)
-def _maximal_cells(order, joined, log_sizes):  # type: ignore[no-untyped-def]
-    absorbed, _ = _absorbed(order, joined)
+                joined[u, k] |= joined[best, k]
+            joined[u, u >> 6] &= ~_bit(u)
+            joined[u, best >> 6] &= ~_bit(best)
     total = 0.0
     for v in range(len(joined)):
-        if not absorbed[v]:
-            total += np.exp(_weight(v, joined, log_sizes))
+        total += cells[v]
     return total
 
 
-@njit(cache=True, nogil=True)
-def _constrained(order, joined, log_sizes, zeros, cliques, separators):  # type: ignore[no-untyped-def]
+@kernel
+def _constrained(joined, log_sizes, zeros, cells, following, cliques, separators):  # type: ignore[no-untyped-def]
     """Return the maximal cliques, and separators, that contain a whole row of ``zeros``; the cells
     of other cliques.
 
@@ -179,145 +154,116 @@ def _constrained(order, joined, log_sizes, zeros, cliques, separators):  # type:
     separator.
     """
     words = joined.shape[1]
-    absorbed, following = _absorbed(order, joined)
     n_cliques, n_separators, total = 0, 0, 0.0
     for v in range(len(joined)):
-        if absorbed[v]:
+        if cells[v] == 0.0:
             continue
         last = v
         while following[last] >= 0:
             last = following[last]
-        clique = joined[v].copy()
-        clique[v >> 6] |= _bit(v)
+        for k in range(words):
+            cliques[n_cliques, k] = joined[v, k]
+            separators[n_separators, k] = joined[last, k]
+        cliques[n_cliques, v >> 6] |= _bit(v)
         inside, shared = False, False
         for z in range(len(zeros)):
             whole, split = True, True
             for k in range(words):
-                whole = whole and zeros[z, k] & ~clique[k] == NONE
+                whole = whole and zeros[z, k] & ~cliques[n_cliques, k] == NONE
                 split = split and zeros[z, k] & ~joined[last, k] == NONE
             inside, shared = inside or whole, shared or split
         if not inside:
-            total += np.exp(_weight(v, joined, log_sizes))
+            total += cells[v]
             continue
-        cliques[n_cliques] = clique
         n_cliques += 1
         if shared:
-            separators[n_separators] = joined[last]
             n_separators += 1
     return n_cliques, n_separators, total
 
 
-@njit(cache=True, nogil=True)
-def _parts(joined):  # type: ignore[no-untyped-def]
-    n, words = joined.shape
-    part, waiting = np.full(n, -1, np.int64), np.empty(n, np.int64)
-    is_tree = np.zeros(n, np.uint8)
-    parts = 0
-    for start in range(n):
-        if part[start] >= 0:
-            continue
-        part[start], waiting[0] = parts, start
-        reached, seen, ends = 1, 0, 0
-        while seen < reached:
-            v = waiting[seen]
-            seen += 1
-            for k in range(words):
-                rest = joined[v, k]
-                while rest != NONE:
-                    u = 64 * k + _first(rest)
-                    rest &= rest - ONE
-                    ends += 1
-                    if part[u] < 0:
-                        part[u] = parts
-                        waiting[reached] = u
-                        reached += 1
-        is_tree[parts] = ends == 2 * (reached - 1)
-        parts += 1
-    return part, is_tree[:parts]
+@kernel
+def _sizes_with(  # type: ignore[no-untyped-def]
+    joined, log_sizes, members, starts, part, within, costs, before, forest,
+    touched, work, cost, order, cells, following, room, with_edge, sizes,
+):  # fmt: skip
+    """Fill ``sizes`` with the size of the junction tree with each candidate clique added in turn.
 
-
-@njit(cache=True, nogil=True)
-def _cells_with(joined, log_sizes, members, starts, cells):  # type: ignore[no-untyped-def]
-    """Return the size of the junction tree with each candidate clique added in turn.
-
-    Parts of the graph that a candidate does not touch keep their size. If all are trees, least fill
-    keeps them so, and an edge between two adds one clique, which absorbs isolated ends. (Columns of
-    one code cost no fill, so this need not hold for them.) Costs at the start are those without the
-    candidate, except near it. Candidates that join only the same two attributes lead to the same
-    graph.
+    Parts of the graph that a candidate does not touch keep their size ``before``. If all are trees,
+    least fill keeps them so, and an edge between two adds one clique, which absorbs isolated ends.
+    (Columns of one code cost no fill, so this need not hold for them.) Costs at the start are those
+    without the candidate, except near it. Candidates that join only the same two attributes lead to
+    the same graph, whose size is in ``with_edge``.
     """
     n, words = joined.shape
-    part, is_tree = _parts(joined)
-    within = np.zeros((len(is_tree), words), np.uint64)
-    for v in range(n):
-        within[part[v], v >> 6] |= _bit(v)
-    costs = np.empty((RULES, n))
-    before = np.empty((RULES, len(is_tree)))
-    work, cost, order = joined.copy(), np.empty(n), np.empty(n, np.int64)
-    left, stale = np.empty(words, np.uint64), np.zeros(words, np.uint64)
+    graph, left = work[:n], work[n : n + 2]
     for rule in range(RULES):
         for v in range(n):
-            costs[rule, v] = _cost(v, joined, log_sizes, rule)
-        for p in range(len(is_tree)):
-            work[:] = joined
-            cost[:] = costs[rule]
-            left[:] = within[p]
-            stale[:] = NONE
-            before[rule, p] = _eliminate(work, log_sizes, rule, left, cost, stale, order)
-    forest = is_tree.all() and log_sizes.min() > 0.0
-    touched, near, inside = (
-        np.empty(len(is_tree), np.bool_),
-        np.empty(words, np.uint64),
-        np.empty(words, np.uint64),
-    )
-    with_edge = np.zeros((n, n))  # the size with one edge more, where it is known
+            costs[rule, v] = _cost(v, joined, log_sizes, rule, order)
+        for p in range(len(within)):
+            for v in range(n):
+                cost[v] = costs[rule, v]
+                for k in range(words):
+                    work[v, k] = joined[v, k]
+            for k in range(words):
+                left[0, k], left[1, k] = within[p, k], NONE
+            before[rule, p] = _eliminate(
+                graph, log_sizes, rule, left, cost, order, cells, following, room
+            )
     for c in range(len(starts) - 1):
-        clique = members[starts[c] : starts[c + 1]]
-        touched[:] = False
-        near[:] = NONE
-        edges, first, second = 0, 0, 0
-        for i in clique:
-            touched[part[i]] = True
-            near[i >> 6] |= _bit(i)
-        for i in clique:
-            for j in clique:
-                if i < j and joined[i, j >> 6] & _bit(j) == NONE:
+        low, high = starts[c], starts[c + 1]
+        for p in range(len(within)):
+            touched[p] = 0
+        for k in range(words):
+            work[n + 2, k] = NONE
+            work[n + 3, k] = NONE
+        edges, first, second = 0, members[low], members[low]
+        for a in range(low, high):
+            i = members[a]
+            touched[part[i]] = 1
+            work[n + 3, i >> 6] |= _bit(i)
+            for k in range(words):
+                work[n + 2, k] |= within[part[i], k]
+            for b in range(low, high):
+                j = members[b]
+                if i < j and not _has(joined, i, j):
                     edges, first, second = edges + 1, i, j
                     for k in range(words):
-                        near[k] |= joined[i, k] & joined[j, k]
-        if edges == 0:  # the same graph
-            cells[c] = min(before[0].sum(), before[1].sum())
-            continue
+                        work[n + 3, k] |= joined[i, k] & joined[j, k]
         if edges == 1 and with_edge[first, second] > 0.0:
-            cells[c] = with_edge[first, second]
+            sizes[c] = with_edge[first, second]
             continue
-        if forest and len(clique) == 2 and touched.sum() == 2:
-            cells[c] = before[1].sum() + np.exp(log_sizes[clique[0]] + log_sizes[clique[1]])
-            for v in clique:
-                if not joined[v].any():
-                    cells[c] -= np.exp(log_sizes[v])
+        if forest and high - low == 2 and part[first] != part[second]:
+            sizes[c] = np.exp(log_sizes[first] + log_sizes[second])
+            for p in range(len(within)):
+                sizes[c] += before[1, p]
+            for v in (first, second):
+                if costs[0, v] == log_sizes[v]:  # it has no neighbors
+                    sizes[c] -= np.exp(log_sizes[v])
             continue
-        inside[:] = NONE
-        for p in range(len(is_tree)):
-            if touched[p]:
-                inside |= within[p]
-        cells[c] = np.inf
         for rule in range(RULES):
-            work[:] = joined
-            for i in clique:
-                for j in clique:
-                    if i != j:
-                        work[i, j >> 6] |= _bit(j)
-            cost[:] = costs[rule]
-            left[:] = inside
-            stale[:] = near
-            size = _eliminate(work, log_sizes, rule, left, cost, stale, order)
-            for p in range(len(is_tree)):
-                if not touched[p]:
+            size = 0.0
+            if edges:
+                for v in range(n):
+                    cost[v] = costs[rule, v]
+                    for k in range(words):
+                        work[v, k] = joined[v, k]
+                for a in range(low, high):
+                    i = members[a]
+                    for b in range(low, high):
+                        j = members[b]
+                        if i != j:
+                            work[i, j >> 6] |= _bit(j)
+                for k in range(words):
+                    left[0, k] = work[n + 2, k]
+                    left[1, k] = work[n + 3, k]
+                size = _eliminate(graph, log_sizes, rule, left, cost, order, cells, following, room)
+            for p in range(len(within)):
+                if edges == 0 or not touched[p]:
                     size += before[rule, p]
-            cells[c] = min(cells[c], size)
+            if rule == 0 or size < sizes[c]:
+                sizes[c] = size
         if edges == 1:
-            with_edge[first, second] = cells[c]
+            with_edge[first, second] = sizes[c]
 
 
 def graph_of(domain: Domain, cliques: Collection[Clique]) -> Masks:
@@ -372,12 +318,16 @@ class Sizes:
         """Eliminate by a rule: fill ``order``, and ``joined`` with the neighbors of each at its
         elimination.
         """
-        left, stale, cost = self.every.copy(), self.every.copy(), np.empty(len(order))
-        cells = float(_eliminate(joined, self.log_sizes, rule, left, cost, stale, order))
+        n = len(order)
+        left, (cost, cells) = np.stack([self.every, self.every]), np.empty((2, n))
+        following, room = np.empty(n, np.int64), np.empty((5, n), np.int64)
+        total = float(
+            _eliminate(joined, self.log_sizes, rule, left, cost, order, cells, following, room)
+        )
         if not len(self.zeros):
-            return cells
+            return total
         n_cliques, n_separators, total = _constrained(
-            order, joined, self.log_sizes, self.zeros, self._cliques, self._separators
+            joined, self.log_sizes, self.zeros, cells, following, self._cliques, self._separators
         )
         total += sum(self._cells(row, separator=False) for row in self._cliques[:n_cliques])
         return float(
@@ -431,11 +381,37 @@ def sizes_with(
     """
     if domain.zeros:
         return _cells_with_zeros(domain, cliques, candidates)
-    cells = np.empty(len(candidates))
+    graph, sizes, n = graph_of(domain, cliques), log_sizes(domain), len(domain)
     members = np.array([domain.index(a) for c in candidates for a in c], dtype=np.int64)
     starts = np.cumsum([0, *(len(c) for c in candidates)], dtype=np.int64)
-    _cells_with(graph_of(domain, cliques), log_sizes(domain), members, starts, cells)
-    return np.round(cells)
+    part, trees = _parts(graph)
+    within = _words(
+        [sum(1 << v for v in np.flatnonzero(part == p).tolist()) for p in range(len(trees))], n
+    )
+    (cost, cells), (order, following) = np.empty((2, n)), np.empty((2, n), np.int64)
+    costs, before = np.empty((RULES, n)), np.empty((RULES, len(trees)))
+    room, work = np.empty((5, n), np.int64), np.empty((n + 4, graph.shape[1]), np.uint64)
+    found = np.empty(len(candidates))
+    _sizes_with(
+        graph, sizes, members, starts, part, within, costs, before,
+        bool(trees.all() and sizes.min() > 0.0), np.empty(len(trees), np.uint8), work,
+        cost, order, cells, following, room, np.zeros((n, n)), found,
+    )  # fmt: skip
+    return np.round(found)
+
+
+def _parts(graph: Masks) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the number of each attribute's connected part, and which parts are trees."""
+    bits = np.unpackbits(graph.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    joined = bits[:, : len(graph)].astype(np.bool_)
+    degrees = joined.sum(axis=1)
+    np.fill_diagonal(joined, True)
+    part = np.arange(len(graph))
+    while (lower := np.where(joined, part, len(part)).min(axis=1)).tolist() != part.tolist():
+        part = lower
+    numbers, sizes = np.unique(part, return_inverse=True)[1], np.bincount(part)
+    ends = np.bincount(numbers, degrees)
+    return numbers.astype(np.int64), ends == 2 * (sizes[sizes > 0] - 1)
 
 
 def _cells_with_zeros(

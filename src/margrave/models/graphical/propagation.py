@@ -7,17 +7,19 @@ separators, twice or so, never a clique's table.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from margrave.domain import Domain
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.kernels import DOWN, ROOT, UP, post_message, pre_message, walk
+from margrave.models.graphical.kernels import turn_message, walk
 from margrave.types import Clique, FloatArray, IntArray
 
 #: Cells of a merged axis at most: its vectors stay in the fastest memory.
@@ -123,7 +125,10 @@ class Calibration:
         self.separators: IntArray = (
             np.concatenate([[self.cells], ends[:-1]]).reshape(-1, 3).astype(np.int64)
         )
-        self.separator_cells = np.array(separators, dtype=np.int64)
+        self.messages = [
+            (*starts, size)
+            for starts, size in zip(self.separators.tolist(), separators, strict=True)
+        ]
         self.marginals = int(ends[-1])
         self.length = self.marginals + self.cells
         self._schedule(orders)
@@ -154,13 +159,13 @@ class Calibration:
             if p >= 0:
                 children[p].append(i)
         self.known: list[list[Slot]] = []
-        walks: list[tuple[int, int, list[Slot], list[Slot]]] = []
+        walks: list[tuple[int, bool, list[Slot], list[Slot]]] = []
         upward = [
             [*self._factor_slots(i, 0), *(self._separator_slot(c, 0, orders) for c in children[i])]
             for i in range(n)
         ]
         for i in range(n - 1, 0, -1):
-            walks.append((UP, i, upward[i], [self._separator_slot(i, 0, orders)]))
+            walks.append((i, True, upward[i], [self._separator_slot(i, 0, orders)]))
         for i in range(n):
             known = upward[i] if i == 0 else [*upward[i], self._separator_slot(i, 1, orders)]
             self.known.append(known)
@@ -168,10 +173,9 @@ class Calibration:
                 *self._factor_slots(i, self.marginals),
                 *(self._separator_slot(c, 2, orders) for c in children[i]),
             ]
-            walks.append((ROOT if i == 0 else DOWN, i, known, wanted))
-        self.kind = np.array([w[0] for w in walks], dtype=np.int64)
-        self.message = np.array([(w[1], self.separator_cells[w[1]]) for w in walks], dtype=np.int64)
-        self.walks = [describe(self.tree, orders[w[1]], w[2], w[3]) for w in walks]
+            walks.append((i, False, known, wanted))
+        self.walks = [describe(self.tree, orders[w[0]], w[2], w[3]) for w in walks]
+        self.steps = [w[:2] for w in walks]
         root = [
             (
                 self.marginals + int(self.starts[i]),
@@ -180,11 +184,10 @@ class Calibration:
             for i, h in enumerate(self.homes)
             if h == 0
         ]
-        root += [
-            (int(self.separators[c, 2]), int(self.separators[c, 2] + self.separator_cells[c]))
-            for c in children[0]
+        self.scaled = [
+            *(slice(*ends) for ends in root),
+            *(slice(self.messages[c][2], sum(self.messages[c][2:])) for c in children[0]),
         ]
-        self.scaled = np.array(root, dtype=np.int64).reshape(-1, 2)
 
     def calibrate(self, buffer: FloatArray, total: float) -> tuple[float, float]:
         """Fill the messages, beliefs and marginals for the factors in the buffer.
@@ -193,16 +196,19 @@ class Calibration:
         scaled to the total). If every cell is zero, so are the marginals, and the results are −inf and 0.
         """
         buffer[self.cells : self.length] = 0.0
-        state = np.zeros(3 + len(self.tree.cliques))
-        state[1] = total
-        for w, shape in enumerate(self.walks):
-            pre_message(w, self.kind, self.message, self.separators, buffer, state)
+        scales, log_scale, mass = [0.0] * len(self.tree.cliques), 0.0, 0.0
+        for (node, up), shape in zip(self.steps, self.walks, strict=True):
+            if not up and node > 0:
+                turn_message(buffer, False, *self.messages[node], scales[node])
             walked = split_walk(shape, buffer, self.length)
-            if self.kind[w] == ROOT:
-                state[2] = walked
-            post_message(w, self.kind, self.message, self.separators, self.scaled, buffer, state)
-        mass = float(state[2])
-        return (float(state[0] + np.log(mass)), mass) if mass > 0.0 else (-np.inf, 0.0)
+            if up:
+                scales[node] = largest = turn_message(buffer, True, *self.messages[node], 0.0)
+                log_scale += math.log(largest) if largest > 0.0 else 0.0
+            elif node == 0:
+                mass = walked
+                for run in self.scaled:
+                    buffer[run] *= total / mass if mass > 0.0 else 0.0
+        return (log_scale + math.log(mass), mass) if mass > 0.0 else (-np.inf, 0.0)
 
     def node_marginals(
         self, node: int, cliques: Sequence[Clique], buffer: FloatArray, total: float, mass: float
@@ -240,7 +246,7 @@ class Contraction:
     """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets, strides and places.
 
     The innermost axis may stand for several. ``spans`` is how far each output reaches in the buffer, ``cells`` how many
-    cells no structural zero rules out.
+    cells no structural zero rules out, ``ways`` arguments for walks.
     """
 
     dims: IntArray
@@ -250,6 +256,26 @@ class Contraction:
     n_in: int
     spans: IntArray
     cells: int
+    ways: list[tuple[Any, ...]] = field(default_factory=list, init=False)
+
+    @cached_property
+    def path(self) -> tuple[Any, ...]:
+        """The arguments of ``walk`` that describe its way; rows are sorted by the axis at which they enter."""
+        outer, moves = len(self.dims) - 1, (self.strides != 0) & (self.dims > 1)
+        level = np.where(moves[:, :outer], np.arange(outer), -1).max(axis=1)
+        rows = np.argsort(level, kind="stable")
+        first = np.searchsorted(level[rows], np.arange(-1, outer + 2))
+        far = moves[self.n_in :, outer] & (level[self.n_in :] < outer - 1)
+        strides = np.vstack([np.where(self.dims > 1, self.strides, 0), self.dims])
+        plan = np.concatenate([rows, first])
+        return strides, self.places, plan, self.n_in, bool(far.any())
+
+    def way(self) -> tuple[Any, ...]:
+        """Return the last arguments of ``walk`` for one thread: the path, and fresh memory."""
+        depth, length = len(self.dims), int(self.dims[-1])
+        at = np.zeros((depth + 1, len(self.offsets) + 2), dtype=np.int64)
+        at[0, :-2] = self.offsets
+        return *self.path, at, np.zeros((3, depth + 1, length + 1))
 
 
 def describe(
@@ -305,22 +331,15 @@ def split_walk(shape: Contraction, buffer: FloatArray, spare: int) -> float:
 
     The sums of the parts are added in a fixed order, so the result does not depend on which thread was first.
     """
-    dims, offsets, strides, places, n_in = (
-        shape.dims,
-        shape.offsets,
-        shape.strides,
-        shape.places,
-        shape.n_in,
-    )
-    if shape.cells < MIN_SPLIT_CELLS:
-        return float(walk(len(dims), dims, offsets, strides, places, n_in, buffer, 0, dims[0]))
-    parts = min(_workers(), int(dims[:-1].max()))
+    dims, offsets, n_in = shape.dims, shape.offsets, shape.n_in
+    parts = min(_workers(), int(dims[:-1].max())) if shape.cells >= MIN_SPLIT_CELLS else 1
     if parts == 1:
-        return float(walk(len(dims), dims, offsets, strides, places, n_in, buffer, 0, dims[0]))
+        return _walk(shape, offsets, buffer, 0, int(dims[0]))
     axis = _split_axis(dims, parts)
     order = [axis, *(i for i in range(len(dims)) if i != axis)]
-    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(strides[:, order])
-    cuts = np.linspace(0, dims[0], parts + 1).astype(int)
+    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(shape.strides[:, order])
+    turned = replace(shape, dims=dims, strides=strides)
+    cuts = np.linspace(0, dims[0], parts + 1).astype(int).tolist()
     spans = shape.spans
     private = int(spans.sum())
     jobs = []
@@ -330,27 +349,27 @@ def split_walk(shape: Contraction, buffer: FloatArray, spare: int) -> float:
             start = spare + private * (part - 1)
             buffer[start : start + private] = 0.0
             shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
-        jobs.append(
-            _threads().submit(
-                walk,
-                len(dims),
-                dims,
-                shifted,
-                strides,
-                places,
-                n_in,
-                buffer,
-                cuts[part],
-                cuts[part + 1],
-            )
-        )
-    mass = float(sum(job.result() for job in jobs))
+        ends = cuts[part], cuts[part + 1]
+        jobs.append(_threads().submit(_walk, turned, shifted, buffer, *ends))
+    mass = sum(job.result() for job in jobs)
     for part in range(1, parts):
         start = spare + private * (part - 1)
         for offset, span in zip(offsets[n_in:], spans, strict=True):
             buffer[offset : offset + span] += buffer[start : start + span]
             start += span
     return mass
+
+
+def _walk(shape: Contraction, offsets: IntArray, buffer: FloatArray, low: int, high: int) -> float:
+    try:
+        way = shape.ways.pop()
+    except IndexError:  # every thread takes its own
+        way = shape.way()
+    if offsets is not shape.offsets:
+        way[-2][0, :-2] = offsets
+    walked: float = walk(buffer, low, high, *way)
+    shape.ways.append(way)
+    return walked
 
 
 def _split_axis(dims: IntArray, parts: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from margrave._kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_cells(rows, columns, starts, parts, cells, counts):  # type: ignore[no-untyped-def]
     """Write down the cell of every record, and the number of records in each cell.
 
@@ -21,7 +22,7 @@ def find_cells(rows, columns, starts, parts, cells, counts):  # type: ignore[no-
         counts[cell] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_moves(counts, targets, alpha, offset, added, freed):  # type: ignore[no-untyped-def]
     """Write down how many records each cell gets and gives; return their number, equal for both.
 
@@ -64,7 +65,7 @@ def find_moves(counts, targets, alpha, offset, added, freed):  # type: ignore[no
     return moved - left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_records(cells, counts, copies, freed, uniform, donors, places):  # type: ignore[no-untyped-def]
     """Write down random records of each cell to copy, and random ones to free.
 

@@ -8,10 +8,11 @@ fills shorter lists. ``pull`` is the precision matrix times the gaps, expected l
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from margrave._kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def products(members, table, out):  # type: ignore[no-untyped-def]
     """Write down each class's probability of every measured cell."""
     for g in range(len(table)):
@@ -19,7 +20,7 @@ def products(members, table, out):  # type: ignore[no-untyped-def]
             out[g, cell] = _product(members[cell], table[g])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _product(codes, probabilities):  # type: ignore[no-untyped-def]
     value = 1.0
     for code in codes:
@@ -28,7 +29,7 @@ def _product(codes, probabilities):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def joint_probabilities(members, column_of, weights, table, out):  # type: ignore[no-untyped-def]
     """Write down the probability that a record lies in both of two measured cells, for all of them."""
     together = np.empty(2 * members.shape[1], dtype=np.int64)
@@ -55,7 +56,7 @@ def joint_probabilities(members, column_of, weights, table, out):  # type: ignor
             out[a, b] = out[b, a] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scale(logs, shares):  # type: ignore[no-untyped-def]
     top, total = -np.inf, 0.0
     for v in range(len(logs)):
@@ -67,7 +68,7 @@ def _scale(logs, shares):  # type: ignore[no-untyped-def]
         shares[v] /= total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _propose(logs, step, prior, rng, new, shares):  # type: ignore[no-untyped-def]
     """Walk in the logarithms; return the change of the log prior."""
     change = 0.0
@@ -78,7 +79,7 @@ def _propose(logs, step, prior, rng, new, shares):  # type: ignore[no-untyped-de
     return change
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fast=True)
 def _misfit(cells, moves, precision, pull):  # type: ignore[no-untyped-def]
     """Return the change of half the squared distance if the gaps of these cells move."""
     change = 0.0
@@ -91,7 +92,7 @@ def _misfit(cells, moves, precision, pull):  # type: ignore[no-untyped-def]
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(cells, moves, precision, pull):  # type: ignore[no-untyped-def]
     for i in range(len(cells)):
         if moves[i] != 0.0:
@@ -100,25 +101,25 @@ def _move(cells, moves, precision, pull):  # type: ignore[no-untyped-def]
                 pull[k] += row[k] * moves[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _moves(records):  # type: ignore[no-untyped-def]
     """Return False for an empty class, whose steps move no count: it follows its prior."""
     return records > 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _swap(one, other):  # type: ignore[no-untyped-def]
     for v in range(len(one)):
         one[v], other[v] = other[v], one[v]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _adapted(step, change):  # type: ignore[no-untyped-def]
     """Return the step size after one more step, for an acceptance of 0.3."""
     return min(4.0, step * np.exp(0.1 * (np.exp(min(change, 0.0)) - 0.3)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_weight(g, rng, problem, state, steps, adapting, everything, moves):  # type: ignore[no-untyped-def]
     records, precision, priors = problem[4:]
     class_logs, _, weights, _, chances, pull = state
@@ -148,7 +149,7 @@ def _step_weight(g, rng, problem, state, steps, adapting, everything, moves):  #
         steps[g, 0] = _adapted(steps[g, 0], change)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_column(g, j, rng, problem, state, steps, adapting, moves, fresh, new, shares):  # type: ignore[no-untyped-def]
     members, starts, touched, firsts, records, precision, priors = problem
     _, code_logs, weights, table, chances, pull = state
@@ -177,7 +178,7 @@ def _step_column(g, j, rng, problem, state, steps, adapting, moves, fresh, new, 
         steps[g, 1 + j] = _adapted(steps[g, 1 + j], change)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(rng, problem, state, steps, adapting, thin, seen_weights, seen_tables):  # type: ignore[no-untyped-def]
     """Make ``thin`` sweeps for each row of ``seen_weights`` and ``seen_tables``, and write it down.
 

@@ -10,7 +10,8 @@ those that the step moves.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from margrave._kernel import kernel
 
 #: Buckets over the range of the points on a line and a margin.
 BUCKETS = 4096
@@ -20,7 +21,7 @@ BUCKETS = 4096
 BLOCK = 16
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
+@kernel(fastmath={"reassoc", "contract", "arcp"})
 def transport(start, stop, particles, coordinates, dims, directions, atoms, shares, places, plan):  # type: ignore[no-untyped-def]
     """Plan the transport on lines ``start`` to ``stop``: the tables from which ranks and
     destinations follow.
@@ -68,7 +69,7 @@ def transport(start, stop, particles, coordinates, dims, directions, atoms, shar
         first[t, BUCKETS] = at
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
+@kernel(fastmath={"reassoc", "contract", "arcp"})
 def _lay(t, dims, directions, atoms, shares, places, edges, masses, means):  # type: ignore[no-untyped-def]
     """Put the points of line t into buckets; the last mass is 2, so that no rank lies beyond it."""
     # Distance beyond the points up to which ranks are resolved, as a share of their range.
@@ -99,7 +100,7 @@ def _lay(t, dims, directions, atoms, shares, places, edges, masses, means):  # t
     masses[t, n - 1] = 2.0
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
+@kernel(fastmath={"reassoc", "contract", "arcp"})
 def pull(  # type: ignore[no-untyped-def]
     start, stop, particles, blocks, coordinates, dims, directions, factors, slots, plan, gradients
 ):
@@ -143,7 +144,7 @@ def pull(  # type: ignore[no-untyped-def]
                     out[i] += along * line[i]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel
 def step(start, stop, particles, blocks, rows, gradients, rate):  # type: ignore[no-untyped-def]
     """Move some rows of the particles of ``blocks[start:stop]`` against the gradient."""
     m = particles.shape[1]
@@ -154,7 +155,7 @@ def step(start, stop, particles, blocks, rows, gradients, rate):  # type: ignore
                 particles[rows[s], at + i] -= rate * gradients[s, q * BLOCK + i]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel
 def adam(start, stop, particles, moments, squares, blocks, rows, gradients, rate, fades):  # type: ignore[no-untyped-def]
     """Move the blocks by Adam; the moments of all other entries stay.
 

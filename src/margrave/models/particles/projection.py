@@ -10,8 +10,8 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.marginal.simplex import clip_and_rescale
 from margrave.types import AnyArray, FloatArray
 
@@ -149,7 +149,7 @@ def on_a_line(line: FloatArray, shares: FloatArray) -> FloatArray:
     return found
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"}, boundscheck=False)
+@kernel(fastmath={"reassoc", "contract", "arcp"})
 def _descend(order, gaps, shares, start, rates, at_once):  # type: ignore[no-untyped-def]
     """Adam on the logits of a distribution, from ``start``, one step per rate."""
     count, n = order.shape

@@ -7,10 +7,11 @@ that the query does not name are one long axis, so nothing outside the box is to
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from margrave._kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lay(one, other, named, sizes, starts, counts, strides, lists, codes):  # type: ignore[no-untyped-def]
     """Write the axes of the cells in both boxes, outermost first; return their number, 0 for no
     cells.
@@ -49,7 +50,7 @@ def _lay(one, other, named, sizes, starts, counts, strides, lists, codes):  # ty
     return axes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(weights, axes, counts, strides, lists, codes, factor):  # type: ignore[no-untyped-def]
     place = np.zeros(axes, np.int64)
     total = 0.0
@@ -87,7 +88,7 @@ def _walk(weights, axes, counts, strides, lists, codes, factor):  # type: ignore
             return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_sums(weights, inside, named, sizes, starts, box):  # type: ignore[no-untyped-def]
     """Return the sum of every box; of its part in ``box``, if that is not negative."""
     most = len(sizes) + 2
@@ -108,7 +109,7 @@ def box_sums(weights, inside, named, sizes, starts, box):  # type: ignore[no-unt
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scale_box(weights, inside, named, sizes, starts, box, factor):  # type: ignore[no-untyped-def]
     """Multiply the cells of one box; their sum before."""
     most = len(sizes) + 2
@@ -122,7 +123,7 @@ def scale_box(weights, inside, named, sizes, starts, box, factor):  # type: igno
     return _walk(weights, axes, counts, strides, lists, codes, factor)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _in_range(weights, mass):  # type: ignore[no-untyped-def]
     if 1e-100 < mass < 1e100:
         return mass
@@ -131,7 +132,7 @@ def _in_range(weights, mass):  # type: ignore[no-untyped-def]
     return 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_boxes(weights, inside, named, sizes, starts, answers, tolerances, step, mass):  # type: ignore[no-untyped-def]
     """Update multiplicatively, box after box; return the mass afterwards and whether any box was
     updated.
@@ -155,7 +156,7 @@ def weigh_boxes(weights, inside, named, sizes, starts, answers, tolerances, step
     return mass, moved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread_factors(weights, factors, counts, steps):  # type: ignore[no-untyped-def]
     """Multiply every cell of a grid of two axes or more by its factor: axis k moves on ``steps[k]`` of them."""
     axes = len(counts)
@@ -187,7 +188,7 @@ def spread_factors(weights, factors, counts, steps):  # type: ignore[no-untyped-
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cells_of(values, members, sizes, cells):  # type: ignore[no-untyped-def]
     """Return the cell of a marginal that each record lies in."""
     for i in range(len(cells)):
@@ -198,7 +199,7 @@ def cells_of(values, members, sizes, cells):  # type: ignore[no-untyped-def]
             cells[i] = cells[i] * sizes[k] + column[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally(weights, values, members, sizes, sums):  # type: ignore[no-untyped-def]
     """Add every record's weight to its cell of a marginal."""
     for i in range(len(weights)):
@@ -208,7 +209,7 @@ def tally(weights, values, members, sizes, sums):  # type: ignore[no-untyped-def
         sums[cell] += weights[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_sums(weights, starts, rows, one):  # type: ignore[no-untyped-def]
     """Return the sum of the records of every list; of those also in list ``one``, if that is not
     negative.
@@ -225,7 +226,7 @@ def list_sums(weights, starts, rows, one):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_lists(weights, starts, rows, answers, tolerances, step, mass):  # type: ignore[no-untyped-def]
     """Update multiplicatively, list after list; return the mass afterwards and whether any list was
     updated.
@@ -245,7 +246,7 @@ def weigh_lists(weights, starts, rows, answers, tolerances, step, mass):  # type
     return mass, moved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def blend(average, weights, share):  # type: ignore[no-untyped-def]
     """Move an average by a share of the way towards new weights."""
     for i in range(len(average)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from margrave._kernel import kernel
 from margrave.models.weights.empirical_bayes import Spreads
 from margrave.models.weights.grid_support import Support
 from margrave.models.weights.mass import SHARE_TOLERANCE, within_range
@@ -84,7 +84,7 @@ def _in_scales(lambdas: FloatArray | float, scale: float) -> float:
     return float(np.max(np.abs(lambdas))) / max(scale, SHARE_TOLERANCE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settled(now, rest, answers, b, lambdas, furthest):  # type: ignore[no-untyped-def]
     """Return lambda with b lambda = answer − q and q ∝ r exp(lambda), where r are the shares
     without it.
@@ -133,7 +133,7 @@ def _settled(now, rest, answers, b, lambdas, furthest):  # type: ignore[no-untyp
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _omega(y):  # type: ignore[no-untyped-def]
     if y < -30.0:
         return np.exp(y)
