@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,25 @@ def test_it_is_seen_in_every_form(
     (estimate,) = json.loads(capsys.readouterr().out)["estimates"]
     assert estimate["clipped"] == ["pay"]
     assert estimate["flagged"] is True
+
+
+def test_values_beyond_learned_bounds_mark_an_estimate_or_are_noted() -> None:
+    rows, schema = incomes(high=200_000.0)
+    base = release(rows, schema)
+
+    def found(added: float, estimand: Estimand) -> Analysis:
+        mean = (28_000.0, 27_900.0, 28_100.0 + added)
+        learned = replace(schema.column("pay"), mean=mean)
+        of = replace(base, schema=Schema([schema.column("sex"), learned]))
+        return analyzed(of, estimand)
+
+    (far,) = found(5_000.0, Mean("pay"))
+    assert far.clipped == ("pay",)
+    assert far.flagged
+    near = found(100.0, Mean("pay"))
+    (own,) = near
+    assert not own.flagged
+    assert any("beyond the learned bounds" in n for n in near.notes)
+    assert not any("beyond the learned" in n for n in found(0.0, Mean("pay")).notes)
+    (median,) = found(5_000.0, Quantile("pay", 0.5))
+    assert not median.clipped

@@ -14,6 +14,7 @@ from margrave.learning.decimals import decimals_of
 from margrave.learning.extent import Extent, extent_of, range_query
 from margrave.learning.hysteresis import grown
 from margrave.learning.line import UnitLine
+from margrave.learning.tail import Tail, surplus_of
 from margrave.learning.tree import CountTree
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column_queries import ClippedSum, DecimalCells
@@ -224,3 +225,45 @@ def test_one_cell_that_noise_lifts_does_not_set_the_range() -> None:
     assert extent(83).low == alone.low
     assert extent(83).hidden == alone.hidden + 83
     assert extent(150).low < -1e6
+
+
+def test_the_noise_decides_how_far_beyond_a_bound_values_may_lie() -> None:
+    silent = (0.0, np.inf)
+    steep = Tail(last=4000.0, before=40_000.0, next=0.0, beyond=0.0, sigma=50.0)
+    assert steep.weight(*silent) == pytest.approx(2 * np.sqrt(2) * 50 / (1 - 1.5 * np.sqrt(2) / 40))
+    faded = Tail(last=200.0, before=600.0, next=0.0, beyond=0.0, sigma=50.0)
+    rows = 2 * np.sqrt(2) * 50 / (1 - 0.5)
+    assert faded.weight(*silent) == pytest.approx(rows * 7)
+    bounded = faded.within(100.0, 300.0)
+    assert bounded is not None
+    assert bounded.weight(*silent) == pytest.approx(rows * 2), "no value lies beyond a public bound"
+    assert faded.within(100.0, 100.0) is None
+    assert faded.weight(0.0, 50.0) < faded.weight(*silent) < faded.weight(300.0, 50.0)
+    assert faded.weight(1e9, 50.0) == faded.weight(1e6, 50.0), "a heap at the end is no tail"
+
+
+def test_what_lies_beyond_shows_in_the_outermost_cells_of_a_tree() -> None:
+    tree = CountTree(np.arange(257.0), UnitLine(0))
+    truth = np.full(256, 20.0)
+    truth[-1] += 300.0
+    counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    scales = [30.0] * len(counts)
+    surplus, noise = surplus_of(tree, counts, scales, top=True)
+    assert surplus == pytest.approx(300.0)
+    assert noise == pytest.approx(30 * np.sqrt(4 / 3 / 2))
+    assert surplus_of(tree, counts, scales, top=False)[0] == pytest.approx(0.0)
+
+
+def test_no_unmarked_mean_of_a_column_with_a_rare_long_tail_misses() -> None:
+    """One row in a hundred has an exponential amount in addition, whose mean is ten times the median."""
+    missed = held = 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        fare = 3 + 2.6 * rng.lognormal(0.8, 0.8, 20_000) + rng.lognormal(0.5, 0.8, 20_000)
+        fare = np.round(fare + (rng.random(20_000) < 0.01) * rng.exponential(120, 20_000), 2)
+        mean = some(learned(fare, Learn("x", "real"), seed, Fraction(3, 10_000))).mean
+        low, high = mean.interval
+        held += low <= fare.mean() <= high
+        missed += (high - low) / 2 <= mean.tolerance and not low <= fare.mean() <= high
+    assert missed <= 2
+    assert held >= 20

@@ -347,13 +347,13 @@ def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:
     ]
     cost, loss, declared, even = map(beyond_bounds, learned)
     assert cost is not None
-    assert (cost.share, cost.below, cost.above, cost.noise) == pytest.approx((0.02, 0, 20, 10))
+    assert (cost.below, cost.above, cost.noise) == pytest.approx((0, 20, 10))
     assert loss is not None
-    assert (loss.share, loss.below, loss.above, loss.noise) == pytest.approx((0.015, 7.5, 1.5, 6.5))
+    assert (loss.below, loss.above, loss.noise) == pytest.approx((7.5, 1.5, 6.5))
     assert declared is even is None
     sentences = beyond_bounds_words(learned)
     assert [s.partition(":")[0] for s in sentences] == ["cost", "loss"]
-    assert "up to 2.0 %" in sentences[0]
+    assert "They add 20 to the upper end" in sentences[0]
     schema = Schema(learned[:1])
     mean = numbers(schema, exact(schema, {"cost": [50, 30, 20, 10]}))["cost", "mean"]
     assert None not in (mean.noise, mean.high, mean.low)

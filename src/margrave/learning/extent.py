@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margrave.learning.hysteresis import grown
 from margrave.learning.line import UnitLine
+from margrave.learning.tail import Tail
 from margrave.schema.column_queries import LineCells
 from margrave.schema.parsing import Mask
 from margrave.transcript import ColumnAnswer
@@ -24,6 +25,7 @@ class Extent:
         rows: The noisy number of values that are not missing.
         hidden: Values that may lie beyond the range without showing.
         dense: The number of cells that hold mass.
+        tails: The counts at the lower and the upper end; None at zero, and between public bounds.
     """
 
     low: float
@@ -33,6 +35,7 @@ class Extent:
     rows: float
     hidden: float
     dense: int
+    tails: tuple[Tail | None, Tail | None] = (None, None)
 
 
 def logarithmic_grid(line: UnitLine) -> FloatArray:
@@ -78,7 +81,13 @@ def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
     inside, hidden = slice(first, last + 1), 2 * sigma + lost
     own = np.concatenate([edges[inside], [high]])
     own[0], own[-1] = low, high
-    return Extent(low, high, own, np.maximum(counts[inside], 0), rows, hidden, int(kept.sum()))
+    down = up = None
+    if edges[last] > 0:
+        up = Tail.of(counts[last::-1], counts[last + 1 :], sigma)
+    if edges[first + 1] <= 0:
+        down = Tail.of(counts[first:], counts[:first][::-1], sigma)
+    shown = np.maximum(counts[inside], 0)
+    return Extent(low, high, own, shown, rows, hidden, int(kept.sum()), (down, up))
 
 
 def _without_islands(kept: Mask, counts: FloatArray, least: float) -> tuple[Mask, float]:
@@ -136,4 +145,9 @@ def bounded(extent: Extent, low: float | None, high: float | None) -> Extent:
     edges = np.concatenate([edges[:-1][width > 0], [stop]])
     edges[0] = start
     counts = extent.counts[width > 0] if (width > 0).any() else np.ones(len(edges) - 1)
-    return Extent(start, stop, edges, counts, extent.rows, extent.hidden, extent.dense)
+    down, up = extent.tails
+    if down is not None and low is not None and start < 0:
+        down = down.within(start, low)
+    if up is not None and high is not None and stop > 0:
+        up = up.within(stop, high)
+    return replace(extent, low=start, high=stop, edges=edges, counts=counts, tails=(down, up))

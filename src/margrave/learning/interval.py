@@ -79,7 +79,7 @@ def mean_of(
     Args:
         tree, masses: The tree and its estimated counts.
         sigmas: The noise scale of each level.
-        hidden: Values that may lie beyond the range.
+        hidden: Values that may lie beyond the range, times how far beyond, in distances of its end from zero.
         cut: What a zoom may have cut off the mean, on either side.
     """
     # trees drawn again, and the factor on their deviation that makes intervals hold

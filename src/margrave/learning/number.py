@@ -18,6 +18,7 @@ from margrave.learning.interval import LearnedMean, mean_of
 from margrave.learning.line import UnitLine
 from margrave.learning.noisy_column import NoisyColumn
 from margrave.learning.shares import LearningShares
+from margrave.learning.tail import surplus_of
 from margrave.learning.tree import CountTree
 from margrave.learning.zoom import zoom_of
 from margrave.schema.column_queries import ClippedSum, DecimalCells
@@ -141,10 +142,16 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
     tree = CountTree(grid_of(extent, line), line)
     answers = [noisy.measure(q, left / len(tree.levels)) for q in tree.queries()]
     sigmas = [a.scale for a in answers]
-    masses, leaves = tree.estimate(tree.counts(answers), sigmas)
-    return LearnedNumber(
-        column, tree, masses, leaves, mean_of(tree, masses, sigmas, extent.hidden, cut), widest
-    )
+    counts = tree.counts(answers)
+    masses, leaves = tree.estimate(counts, sigmas)
+    weights = [
+        tail.weight(*surplus_of(tree, counts, sigmas, top=tail is extent.tails[1]))
+        for tail in extent.tails
+        if tail is not None
+    ]
+    hidden = max(extent.hidden, *weights) if weights else extent.hidden
+    mean = mean_of(tree, masses, sigmas, hidden, cut)
+    return LearnedNumber(column, tree, masses, leaves, mean, widest)
 
 
 def _bounds(column: Learn, line: UnitLine) -> tuple[float | None, float | None]:

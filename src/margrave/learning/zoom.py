@@ -31,15 +31,7 @@ class Zoom:
         counts, sigma = answer.values[:-1].astype(np.float64), answer.scale
         kept = grown(counts, sigma, seed=3.5)
         rows = max(float(counts.sum()), 1.0)
-        seen = Extent(
-            extent.low,
-            extent.high,
-            self.edges,
-            np.maximum(counts, 0),
-            rows,
-            extent.hidden,
-            extent.dense,
-        )
+        seen = replace(extent, edges=self.edges, counts=np.maximum(counts, 0), rows=rows)
         if not kept.any():
             return extent, 0.0
         first = max(int(np.argmax(kept)) - 1, 0)
@@ -58,6 +50,7 @@ class Zoom:
             edges=self.edges[first : last + 2],
             counts=np.maximum(counts[inside], 0),
             hidden=0.0,
+            tails=(None, None),
         )
         return narrow, float(self.line.points(np.array([max(beyond, 0.0) / rows * cut / 4]))[0])
 

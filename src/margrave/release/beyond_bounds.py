@@ -1,11 +1,10 @@
-"""Values beyond learned bounds: how many there may be, and what they add to the interval of a mean."""
+"""Values beyond learned bounds: what they may add to the interval of a mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from margrave.ratios import percent
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import UNITS, Numeric
@@ -16,13 +15,11 @@ class BeyondBounds:
     """The two parts of the interval of a learned mean: noise, and values that lie beyond the bounds.
 
     Args:
-        share: Share of the values that may lie beyond the bounds without showing.
-        below: What they add to the lower end, if they lie no farther from zero than twice the bounds.
-        above: What they add to the upper end, likewise.
+        below: What values that lie beyond the bounds without showing may add to the lower end.
+        above: What they may add to the upper end.
         noise: What the noise adds to both ends.
     """
 
-    share: float
     below: float
     above: float
     noise: float
@@ -31,13 +28,13 @@ class BeyondBounds:
 def beyond_bounds(column: Numeric) -> BeyondBounds | None:
     """Return the parts of the interval of a learned mean; None if the column was not learned.
 
-    Both ends have the same noise, and the share of hidden values times the distance of the bounds from zero. So the
-    share follows from the interval, unless the bounds are as far from zero on both sides.
+    Both ends have the same noise, and one number of hidden values times the distance of their bound from zero. So
+    the parts follow from the interval, unless the bounds are as far from zero on both sides.
 
     >>> from margrave.schema.numeric import Real
     >>> found = beyond_bounds(Real("price", 0, 100, mean=[20, 18, 23]))
-    >>> found.share, found.below, found.above, found.noise
-    (0.01, 0.0, 1.0, 2.0)
+    >>> found.below, found.above, found.noise
+    (0.0, 1.0, 2.0)
     """
     if not column.mean:
         return None
@@ -48,10 +45,8 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
     below, above = (max(0.0, min(distance, reach)) for distance in (0.0 - least, most))
     if abs(above - below) <= 1e-3 * (above + below):
         return None
-    share = (up - down) / (above - below)
-    if not 0.0 < share < 1.0:  # rounding, or public bounds
-        share = 0.0
-    return BeyondBounds(share, share * below, share * above, up - share * above)
+    part = max((up - down) / (above - below), 0.0)  # below 0 by rounding
+    return BeyondBounds(part * below, part * above, up - part * above)
 
 
 def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
@@ -74,9 +69,8 @@ def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
             f"{_length(v, unit)} to the {end} end" for end, v in ends.items() if v > 0
         )
         found.append(
-            f"{column.name}: up to {percent(parts.share, '.1f')} of the values may lie beyond the learned"
-            f" bounds without showing. They add {added} of the mean's interval; the noise alone is"
-            f" {_length(parts.noise, unit)} on either side."
+            f"{column.name}: values may lie beyond the learned bounds without showing. They add {added} of the"
+            f" mean's interval; the noise alone is {_length(parts.noise, unit)} on either side."
         )
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from margrave.inference.caveats import (
+    beyond_learned,
     bins,
     clipping,
     measured,
@@ -29,7 +30,14 @@ def flagged(context: Context) -> tuple[Estimate, ...]:
             below_noise=small[e.name],
             binned=tuple(s.name for s, names in shifts if e.name in names),
             ends=ends.get(e.name),
-            clipped=tuple(dict.fromkeys(x.column.name for x, n in excesses if e.name in n)),
+            clipped=tuple(
+                dict.fromkeys(
+                    [
+                        *(x.column.name for x, n in excesses if e.name in n),
+                        *beyond_learned.marked(context, e),
+                    ]
+                )
+            ),
         )
         for e in context.estimates
     )
@@ -39,7 +47,8 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     """Return the caveats of all checks, the decisive ones first."""
     # The checks, in the order in which their caveats are printed; decisive ones come first.
     checks = (
-        measured.check, merged_codes.check, small_cells.check, clipping.check, numbers.bias, bins.check,
+        measured.check, merged_codes.check, small_cells.check, clipping.check,
+        beyond_learned.check, numbers.bias, bins.check,
         *numbers.CHECKS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))
