@@ -571,6 +571,6 @@ def test_the_command_line_tells_the_custodian_how_many_rows_violate(tmp_path: Pa
     ]
     shown = CliRunner().invoke(cli, arguments)
     assert shown.exit_code == 0, shown.output
-    assert "constraint impossible (age, marital): 1 rows violate it" in shown.output
+    assert "constraint impossible (age, marital): violated by 1 row" in shown.output
     told = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
     assert [c["rows"] for c in told["constraints"]] == [1, 1, 1]

@@ -74,7 +74,7 @@ def test_what_has_no_total() -> None:
             ),
             "no total",
         ),
-        (lambda: Count("k", 7).check(empty, schema), "no value 7"),
+        (lambda: Count("k", 7).check(empty, schema), "7 of column 'k' is above the upper bound"),
         (lambda: Count("ill", None).check(empty, schema), "lacks no value"),
     ]:
         with pytest.raises(InputError, match=words):

@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import logging
+import weakref
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -293,7 +294,7 @@ def alive() -> list[Any]:
             if id(held) not in seen and isinstance(held, np.ndarray | dict | tuple):
                 seen[id(held)] = held
                 queue.append(held)
-    return list(seen.values())
+    return [value for value in seen.values() if type(value) not in weakref.ProxyTypes]
 
 
 def secrets_alive(truths: set[tuple[int, ...]]) -> list[Any]:

@@ -206,8 +206,10 @@ class Calibration:
                 log_scale += math.log(largest) if largest > 0.0 else 0.0
             elif node == 0:
                 mass = walked
-                for run in self.scaled:
-                    buffer[run] *= total / mass if mass > 0.0 else 0.0
+                # a step that is far too long leaves a mass so small that this overflows; its objective refuses it
+                with np.errstate(over="ignore", invalid="ignore"):
+                    for run in self.scaled:
+                        buffer[run] *= total / mass if mass > 0.0 else 0.0
         return (log_scale + math.log(mass), mass) if mass > 0.0 else (-np.inf, 0.0)
 
     def node_marginals(
