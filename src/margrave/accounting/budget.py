@@ -251,5 +251,5 @@ def _words(value: object) -> str:
 
 
 def thresholds_in_words(threshold_delta: float) -> str:
-    """Return the part of delta that is for thresholds, in brackets; empty if there is none."""
+    """Return the delta for thresholds in words, in brackets; an empty text for zero."""
     return f" ({threshold_delta:g} of it for thresholds)" if threshold_delta else ""

@@ -52,7 +52,7 @@ from margrave.mechanisms import Mechanism
 from margrave.profiling import constraint_questions, draft_schema, taken_as_public
 from margrave.progress import reporting
 from margrave.release import Release
-from margrave.release.sampling import check_memory
+from margrave.release.sampling import check_memory, rows_if_unknown
 from margrave.report import write_report
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
@@ -325,8 +325,7 @@ def _write(
 
 def _number(release: Release, rows: int | None) -> int | None:
     """Return the number of rows to draw; a run that has spent always gets some."""
-    # Rows drawn if neither --rows nor the noisy answers determine a number.
-    default_rows = 1000
+    default_rows = rows_if_unknown()
     if rows is not None or release.row_count_is_known:
         return rows
     echo(

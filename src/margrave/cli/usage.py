@@ -15,7 +15,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names. Raise ``InputError`` if there is none of that name."""
+        """Return the command that the first argument names. Raise ``InputError`` for an unknown name."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)

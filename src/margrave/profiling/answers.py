@@ -156,7 +156,7 @@ def schema_of_answers(
     Args:
         drafted: The draft.
         answers: An answer for each column; a column without one stays as it is drafted.
-        person: The person ID column, of the draft or one of its columns; None if there is none.
+        person: The person ID column, of the draft or one of its columns; None for no such column.
         has_header: The first line of the file names the columns.
 
     Raises:

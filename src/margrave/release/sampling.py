@@ -37,6 +37,11 @@ def row_count_is_known(total: float, deviation: float) -> bool:
     return total >= min_row_count_snr * deviation
 
 
+def rows_if_unknown() -> int:
+    """Return the number of rows that a run draws if the noise hides how many there are."""
+    return 1000
+
+
 def check_row_count(total: float, deviation: float) -> None:
     """Raise ``InputError`` if the row count is lost in noise."""
     if not row_count_is_known(total, deviation):

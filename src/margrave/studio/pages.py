@@ -94,7 +94,9 @@ class DescribingPages:
         try:
             return str(self._project.root / Path(text).expanduser())
         except RuntimeError:
-            raise InputError("There is no such home folder.", remedy="Write the path.") from None
+            raise InputError(
+                "The home folder in this path does not exist.", remedy="Write the path."
+            ) from None
 
     def _check_there(self, named: str) -> None:
         try:

@@ -167,7 +167,7 @@ class Project:
         return budget_for(self.schema(), settings.cap_epsilon, 10 * settings.delta)
 
     def latest(self) -> int:
-        """Return the number of the latest run; 0 if there is none."""
+        """Return the number of the latest run; 0 before the first."""
         found = [re.fullmatch(r"run-(\d{1,6})", p.name) for p in self.folder.iterdir()]
         return max((int(m[1]) for m in found if m is not None), default=0)
 

@@ -103,7 +103,7 @@ class ProjectSettings:
 
     @staticmethod
     def load(path: Path) -> ProjectSettings:
-        """Return the settings of a file; new ones if there is no file.
+        """Return the settings of a file, or new ones without a file.
 
         Raises:
             InputError: The file is not one of the studio's.

@@ -90,6 +90,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
     from margrave.data.writer import write_table
     from margrave.learning_stage import budget_for
     from margrave.release.numbers import headlines, numbers_of
+    from margrave.release.sampling import rows_if_unknown
     from margrave.report import write_report
     from margrave.run import Run
 
@@ -109,8 +110,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
     release = planned.synthesize(order.table, progress=_Reports(job))
     job.report("writing", 1.0)
     release.save(job.path / "release.margrave", overwrite=True)
-    default_rows = 1000  # drawn if the noise hides how many there are
-    drawn = release.sample(None if release.row_count_is_known else default_rows)
+    drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
     write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
     heading = {"title": order.title, "office": order.office, "data_set": order.data_set}
     write_report(release, job.path / "report.html", overwrite=True, **heading)

@@ -99,7 +99,7 @@ class Shortlist:
                 self._left[self._index(r)] = max(error, 0.0)
 
     def limit(self, max_cells: float, scale: float) -> list[Clique]:
-        """Leave out the candidates of the lowest rank beyond so many cells, and return the others.
+        """Return the candidates of the highest rank whose marginals have at most ``max_cells`` cells together.
 
         Columns and pairs are never left out. ``scale`` is the noise scale that ranks are taken at.
         """

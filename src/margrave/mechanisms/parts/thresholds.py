@@ -56,7 +56,7 @@ class RandomThresholds:
         return [self.domain.clique([*c, *classes]) for k in sizes for c in combinations(numbers, k)]
 
     def draw(self, count: int, rng: Generator) -> list[HalfSpace]:
-        """Return so many thresholds."""
+        """Return ``count`` thresholds."""
         cliques, found = self.cliques, list[HalfSpace]()
         for _ in range(count):
             numbers = [a for a in cliques[rng.integers(len(cliques))] if a != self.label]

@@ -51,7 +51,7 @@ def walk(buffer, low, high, strides, places, plan, n_in, gathers, at, work):  # 
     innermost axis a row's stride is 0, 1, or −1: its cells then lie at ``places``, which may repeat.
 
     A row is *long* if it varies along the innermost axis, else *short*; its level is the deepest other axis along
-    which it varies, −1 if there is none. ``plan`` begins with ``rows``, which are sorted by level: those of level l
+    which it varies, −1 for none. ``plan`` begins with ``rows``, which are sorted by level: those of level l
     are rows[first[l + 1]] to rows[first[l + 2] - 1]. Factors are multiplied in, and outputs added to, at their level:
     short ones as numbers (``product``, ``mass``), long ones as vectors along the innermost axis (``vectors``,
     ``behind``). ``gathers`` if any long output belongs further out than the last level.
