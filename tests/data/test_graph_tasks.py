@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,13 @@ from margrave.data.graph_scans import GraphScans, _by_person, _on_parts, graph_o
 from margrave.data.tasks import count_rows, number_persons
 from margrave.errors import DataError
 from margrave.marginal import closure
-from margrave.schema import Categorical, Integer, Learn, Real, Schema
+from margrave.schema import Integer, Learn, Schema
 from margrave.testing import check_table
 from margrave.testing.tables import Row
+from tests.data.test_spark_tasks import SCHEMA, visits
+from tests.data.test_spark_tasks import partitions as cut
 
 CANARY = "zebra-77341"
-SCHEMA = Schema(
-    [
-        Integer("a", 0, 4, missing=True),
-        Categorical("b", ["x", "y"], other=True),
-        Real("c", 0, 1, bins=9),
-    ],
-    person="who",
-)
 
 
 class Inline:
@@ -57,23 +50,6 @@ class Inline:
 
     def result(self, part: Any) -> Any:
         return part
-
-
-def visits(rows: int = 200, seed: int = 0) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        {
-            "who": [f"p{i}" for i in rng.integers(0, 40, rows)],
-            "a": pa.array(rng.integers(-1, 7, rows), mask=rng.random(rows) < 0.1),
-            "b": np.array(["x", "y", "z"])[rng.integers(0, 3, rows)],
-            "c": rng.random(rows),
-        }
-    )
-
-
-def cut(table: pa.Table, number: int) -> list[pa.Table]:
-    places = np.linspace(0, table.num_rows, number + 1).astype(int)
-    return [table.slice(low, high - low) for low, high in pairwise(places)]
 
 
 def inline(table: pa.Table, number: int, schema: Schema = SCHEMA) -> BatchTable:
