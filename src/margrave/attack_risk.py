@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class AttackRisk:
         return {"advantage": self.advantage, "power": self.power, "at": self.at}
 
 
+@lru_cache(maxsize=64)
 def attack_risk(rho: Fraction, *, at: float = 0.01, threshold_delta: float = 0.0) -> AttackRisk:
     """Return the risk that a budget leaves.
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jinja2
 from markupsafe import Markup
 
 from margrave.content_policy import CONTENT_POLICY
 
 
+@cache
 def environment(*packages: str) -> jinja2.Environment:
-    """Return the environment of the templates of these packages, and of those of the report.
+    """Return the environment of the templates of these packages, and of those of the report: one for the process.
 
     Args:
         packages: Names of packages with a folder ``templates``.

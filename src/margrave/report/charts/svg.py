@@ -13,12 +13,12 @@ def element(name: str, content: Iterable[object] | object = "", **attributes: ob
     >>> element("text", "a<b", class_="t", text_anchor="end")
     Markup('<text class="t" text-anchor="end">a&lt;b</text>')
     """
-    head = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
+    head = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
         for key, value in attributes.items()
     )
     inside = escape(content) if isinstance(content, str) else Markup("").join(content)  # type: ignore[arg-type]
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, inside)
+    return Markup(f"<{name}{head}>{inside}</{name}>")
 
 
 def text(x: float, y: float, words: str, class_: str = "t", anchor: str = "middle") -> Markup:
