@@ -17,6 +17,7 @@ from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.cost import RunCost, median_cells
 from margrave.domain import Domain
 from margrave.errors import InputError
+from margrave.hidden_columns import HiddenColumn, hidden_columns
 from margrave.learning.shares import LearningShares
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
@@ -98,7 +99,8 @@ class Plan(Card):
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
     posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
-    ``published_form``: the paper whose form the mechanism has; None if there is none.
+    ``published_form``: the paper whose form the mechanism has; None if there is none. ``hidden``: columns of which
+    noise will hide most or all codes with so many rows.
 
     **Privacy:** a function of public inputs.
     """
@@ -127,6 +129,7 @@ class Plan(Card):
     threshold_delta: float = 0.0
     purposes: tuple[PurposeWidth, ...] = ()
     published_form: str | None = None
+    hidden: tuple[HiddenColumn, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -138,6 +141,7 @@ class Plan(Card):
             "largest": list(self.largest),
             "unasked": list(self.unasked),
             "noise": [vars(n) for n in self.noise],
+            "hidden": [vars(h) for h in self.hidden],
             "purposes": [p.to_dict() for p in self.purposes],
             "risk": self.risk.to_dict(),
         }
@@ -159,6 +163,7 @@ class Plan(Card):
         ]
         unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
         verdicts = [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
+        verdicts += [h.words for h in self.hidden]
         return Facts(
             line, facts, [*verdicts, *([unasked] if unasked else []), self.risk.sentence()]
         )
@@ -269,6 +274,12 @@ def plan_of(
             epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
         ),
         published_form=provenance.parameters.get("published_form"),
+        hidden=hidden_columns(
+            domain,
+            [s for s in steps if s.what not in for_total],
+            rows,
+            {c.name for c in learned},
+        ),
     )
 
 

@@ -46,14 +46,17 @@ def test_enter_keeps_the_draft(table: Path) -> None:
 
 
 def test_what_is_declared_is_public_with_its_cite(table: Path) -> None:
-    cost = ("declare", "0", "500", "n", "Tariff 2018, p. 3")
-    ward = ("declare", "north, south , east", "y", "n", "")
-    day = ("declare", "2018-01-01", "2018-12-31", "y", "")
+    cost = ("declare", "0", "500", "", "n", "100, 250", "Tariff 2018, p. 3")
+    ward = ("declare", "north, south , east", "y", "", "n", "")
+    day = ("declare", "2018-01-01", "2018-12-31", "1900-01-01", "", "")
     result, made = asked(table, *cost, "classes", *ward, *day, "out")
     assert made is not None, result.output
     cost_column, grade, ward_column, day_column = made.columns
     assert isinstance(cost_column, Real)
     assert (cost_column.low, cost_column.high, cost_column.missing) == (0.0, 500.0, False)
+    assert made.accepted == ("read: cost",)
+    assert cost_column.edges == (100.0, 250.0)
+    assert made.sources["day"].missing_codes == ("1900-01-01",)
     assert made.sources["cost"].cite == "Tariff 2018, p. 3"
     assert isinstance(grade, Learn)
     assert grade.of == "categorical"
@@ -65,7 +68,26 @@ def test_what_is_declared_is_public_with_its_cite(table: Path) -> None:
 
 
 def test_wrong_answers_are_asked_again(table: Path) -> None:
-    wrong = ("perhaps", "declare", "lots", "5", "y", "9", "5", "y", "0", "500", "y", "")
+    wrong = (
+        "perhaps",
+        "declare",
+        "lots",
+        "5",
+        "",
+        "y",
+        "",
+        "9",
+        "5",
+        "",
+        "y",
+        "",
+        "0",
+        "500",
+        "",
+        "y",
+        "",
+        "",
+    )
     result, made = asked(table, *wrong, "", "", "", "")
     assert made is not None, result.output
     column = made.column("cost")

@@ -526,3 +526,26 @@ def test_schemas_and_sealed_runs_are_shown(here: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run(["ledger", "import", "v.ledger", "new.ledger"]) == 8
     assert not Path("new.ledger").exists()
+
+
+def test_a_cap_without_thresholds_says_how_to_learn_categories(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cap = ["ledger", "init", "w.ledger", "--dataset", "w", "--unit", "add-remove-row", "-e", "1"]
+    assert run(cap) == 2
+    assert "1e-09 for up to 1,000,000 rows" in capsys.readouterr().err
+    assert run([*cap, "--delta", "1e-9"]) == 0
+    assert "--threshold-delta 1e-10 --replace before the first run" in capsys.readouterr().out
+    rows = "".join(f"{'York' if i % 2 else 'Hull'},{i % 7}\n" for i in range(900))
+    (here / "towns.csv").write_text(f"town,age\n{rows}")
+    words = ["synthesize", "towns.csv", "--accept-draft", "-e", "1", "--delta", "1e-10"]
+    words += ["-m", "independent", "--ledger", "w.ledger", "--dataset", "w"]
+    words += ["--release", "w.margrave"]
+    before = (here / "w.ledger").read_bytes()
+    assert run(words) == 5
+    said = capsys.readouterr().err
+    command = said.partition("set it anew: margrave ")[2].partition(". Or list")[0]
+    assert command.startswith("ledger init FILE --dataset w --unit add-remove-row --epsilon 1")
+    assert (here / "w.ledger").read_bytes() == before
+    assert run(command.replace("FILE", "w.ledger").split()) == 0
+    assert run([*words, "--overwrite"]) == 0

@@ -254,3 +254,27 @@ def test_a_plan_says_how_many_rounds_so_many_records_are_worth() -> None:
     assert few.expected_error == pytest.approx(few.error * np.sqrt(8 / 56))
     assert many.expected_error == many.error == few.error
     assert few.verdict(round(few.expected_error) + 1) is None
+
+
+@pytest.mark.parametrize("name", ["independent", "mst", "aim"])
+def test_columns_whose_codes_noise_will_hide_are_named(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = Schema.coded({"town": 5000, "sex": 2, "age": 10})
+    weak = Budget.approx(0.1, 1e-9)
+
+    def hidden(rows: int, budget: Budget = weak) -> list[str]:
+        made = plan_of(
+            wide.domain, MECHANISMS[name](), budget=budget, unit=AddRemoveRow(), rows=rows
+        )
+        return [h.column for h in made.hidden]
+
+    assert hidden(50_000) == ["town"]
+    assert hidden(500_000_000) == []
+    assert hidden(50_000_000, Budget.approx(10.0, 1e-9)) == []
+    wide.save(tmp_path / "s.toml")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "-e", "0.1", "--delta", "1e-9", "-m", name]
+    assert run([*words, "--unit", "add-remove-row", "--rows", "50000"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of 50,000 rows each of its 5,000 codes has 10 on average" in said
+    assert "Merge codes" in said

@@ -56,7 +56,7 @@ def test_one_row_against_it_and_there_is_no_question() -> None:
     table["town"][0], table["state"][0] = "York", "Germany"
     table["town"][1], table["state"][1] = "York", "England"
     assert asked(pa.table(table)) == [
-        ("ordered", ("left", "paid")),
+        ("elapsed", ("left", "paid")),
         ("allowed", ("town", "state")),
     ]
 
@@ -101,7 +101,7 @@ def test_the_draft_has_questions_no_value_and_no_constraint(
     )
     text = out.read_text(encoding="utf-8")
     plain = text.replace("\n# ", " ")
-    assert "keep it as a column of its own in place of the second" in plain
+    assert "keep each but the first as the time since it" in plain
     assert 'Then add a [[constraint]] with ordered = ["came", "left", "paid"]' in plain
     assert not any(value in text for value in ("York", "England", "2018"))
     assert Schema.load(out).constraints == ()

@@ -251,7 +251,7 @@ def test_a_number_far_from_all_else_is_asked_about() -> None:
     far = {
         "age": (
             ages + [-9] * 5 + [999] * 9,
-            "-9 and 999 lie far .*low = 0 and high = 100, missing = true and outside",
+            '-9 and 999 lie far .*low = 0 and high = 100, missing = true and missing_codes = ."-9", "999".',
         ),
         "weight": (
             weights + [9999.0] * 14,

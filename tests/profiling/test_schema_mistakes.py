@@ -454,7 +454,9 @@ def test_a_date_and_a_time_that_are_put_in_order_say_how() -> None:
         ([day, left], '\'left\'.*Write kind = "date" for both .*or "timestamp" with one unit'),
         ([replace(left, name="admitted"), replace(left, unit="minute")], "Give both one unit"),
     ]:
-        with pytest.raises(SchemaError, match=f"{words}.*keep it as a column of its own"):
+        with pytest.raises(
+            SchemaError, match=f"{words}.*keep the second as the time since the first"
+        ):
             Schema(columns, constraints=[Ordered(["admitted", "left"])])
     both = [day, Date("left", first.date(), last.date())]
     assert Schema(both, constraints=[Ordered(["admitted", "left"])]).constraints

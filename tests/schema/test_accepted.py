@@ -42,9 +42,25 @@ def test_an_answered_alarm_is_not_raised_again(tmp_path: Path) -> None:
     again = check_table(rows(), answered)
     assert again.alarms == ()
     assert not any("read: age" in note for note in again.notes)
+    assert [note for note in again.notes if "write them alike" in note] == []
+    assert any("100 values outside the schema" in note for note in again.notes)
     assert answered.preflight(rows()).alarms == ()
     one = check_table(rows(), replace(SCHEMA, accepted=keys[:1]))
     assert [alarm[:19] for alarm in one.alarms] == ["Column 'patient_id'"]
+
+
+def test_a_run_asks_no_answered_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "t.toml"
+    pyarrow.csv.write_csv(rows().select(["age", "town"]), path)
+    words = ["synthesize", str(path), "-s", str(out), "-e", "1", "--delta", "1e-9", "--overwrite"]
+    words += ["-m", "independent", "--release", str(tmp_path / "r.margrave")]
+    for accepted in ((), ("read: town",)):
+        town = Categorical("town", ["York", "hull"])
+        Schema([town, Integer("age", 0, 9)], accepted=accepted).save(out, overwrite=True)
+        assert run(words) == 0
+        assert ("Were they known" in capsys.readouterr().err) is not bool(accepted)
 
 
 def test_answers_about_persons_hold_for_runs_too() -> None:

@@ -100,10 +100,21 @@ def check_room(
         raise BudgetError(
             f"The cap of {state.dataset!r} leaves delta = {float(left):.6g} for thresholds; this run needs"
             f" {float(threshold_delta):.6g}.",
-            remedy="List the categories in the schema, which needs no threshold; or spend less delta on thresholds. A"
-            " cap on which nothing is charged can be set anew: margrave ledger init --replace --threshold-delta.",
+            remedy=_threshold_remedy(books, state, threshold_delta),
         )
     return state.dataset
+
+
+def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction) -> str:
+    cap, listed = state.cap, "list the categories in a schema, which needs no threshold"
+    part = max(cap.delta / 10, float(f"{float(needed):.1g}"))
+    if books.state.charged[state.dataset] or part >= cap.delta:
+        return f"{listed[0].upper()}{listed[1:]}; or give the run a smaller delta, a tenth of which is for thresholds."
+    cap_of = f"--epsilon {cap.epsilon:g} --delta {cap.delta:g}"
+    return (
+        "Nothing is charged against the cap yet, so set it anew: margrave ledger init FILE --dataset"
+        f" {state.dataset} --unit {state.unit} {cap_of} --threshold-delta {part:g} --replace. Or {listed}."
+    )
 
 
 def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:

@@ -15,9 +15,11 @@ from margrave.cli.terminal import echo, visible
 from margrave.errors import SchemaError
 from margrave.profiling import (
     ConstraintQuestion,
+    backward_rows,
     constraint_questions,
     draft_schema,
     taken_as_public,
+    with_questions,
 )
 from margrave.profiling.answers import (
     DraftAnswer,
@@ -50,6 +52,7 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file)
+    drafted = with_questions(drafted, (), backward_rows(file, drafted))
     made = ask(
         drafted,
         constraint_questions(file, drafted),
@@ -77,7 +80,8 @@ def ask(
         echo(sentence)
     echo(
         "\nAnswer for each column: learn (under the budget), declare (state what is public), classes (its numbers are"
-        " classes: learn these), keep (as it is), or out (leave it out). Enter takes the answer in brackets."
+        " classes: learn these), apart (learn it, but not as the time since another), keep (as it is), or out (leave it"
+        " out). Enter takes the answer in brackets."
     )
     person = drafted.person
     has_header = not doubts_header(drafted) or _yes(
@@ -102,7 +106,7 @@ def _constrained(
     echo(f"\n{relation.words} Rows show no rule: answer from what is public.")
     while True:
         file = ""
-        if relation.kind == "ordered":
+        if relation.kind in ("ordered", "elapsed"):
             wanted = _yes("  Is that always true?", default=False)
         else:
             file = _prompt(
@@ -134,16 +138,29 @@ def _declared(column: Learn) -> DraftAnswer:
     if column.of == "categorical":
         listed = _prompt("  All its categories, separated by commas")
         rest = _yes("  Are there others, to be counted together?", default=False)
-        answer = DraftAnswer("declare", categories=listed, other=rest, missing=_missing())
+        answer = _with_missing(DraftAnswer("declare", categories=listed, other=rest))
     else:
-        low, high = _prompt("  Its lowest value"), _prompt("  Its highest value")
-        answer = DraftAnswer("declare", low=low, high=high, missing=_missing())
+        units = f" ({column.unit}s since {column.since!r})" if column.since else ""
+        low, high = _prompt(f"  Its lowest value{units}"), _prompt(f"  Its highest value{units}")
+        answer = _with_missing(DraftAnswer("declare", low=low, high=high))
+        edges = _prompt(
+            "  Values at which a new bin begins, separated by commas (empty: bins of equal width)",
+            "",
+        )
+        answer = replace(answer, edges=edges)
     declared(column, answer)
     return answer
 
 
-def _missing() -> bool:
-    return _yes("  May values be missing?")
+def _with_missing(answer: DraftAnswer) -> DraftAnswer:
+    """Return an answer with what the table writes for a missing value."""
+    codes = _prompt(
+        "  Values that stand for a missing one in the table, such as -9 or 999, separated by commas (empty: none)",
+        "",
+    )
+    if codes:
+        return replace(answer, missing=True, missing_codes=codes)
+    return replace(answer, missing=_yes("  May values be missing?"))
 
 
 def _until_right(question: Callable[[], T]) -> T:

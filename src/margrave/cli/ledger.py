@@ -12,6 +12,7 @@ from margrave.accounting import Budget, Ledger
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.ledger_state import DatasetState
 from margrave.accounting.old_ledger import import_ledger
+from margrave.accounting.strength import advised_delta
 from margrave.cli.options import (
     echo_json,
     json_option,
@@ -43,7 +44,7 @@ def ledger_command() -> None:
     type=float,
     default=0.0,
     show_default=True,
-    help="The part of delta that runs may spend on thresholds, to learn categories.",
+    help="The part of delta that runs may spend on thresholds, to learn categories: a tenth of delta is usual.",
 )
 @click.option(
     "--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly."
@@ -85,6 +86,12 @@ def init_command(
             f"{dataset} may spend rho {float(made.cap.rho):.6g} in all: epsilon {made.cap.epsilon:.6g},"
             f" delta {made.cap.delta:g}{thresholds_in_words(made.cap.threshold_delta)}, unit {made.unit}."
         )
+        if not made.cap.threshold_delta:
+            echo(
+                "Runs that learn categories, such as those of --accept-draft, will be refused: they spend delta on"
+                f" thresholds. To allow them, set the cap anew with --threshold-delta {made.cap.delta / 10:g} --replace"
+                " before the first run."
+            )
 
 
 @ledger_command.command("show")
@@ -200,7 +207,8 @@ def _cap(
     if epsilon is not None:
         if delta is None:
             raise InputError(
-                "The cap has an epsilon and no delta.", remedy="Add --delta 1e-9, say."
+                "The cap has an epsilon and no delta.",
+                remedy=f"{advised_delta(None)} A tenth of it is usual as --threshold-delta, to learn categories.",
             )
         return Budget.approx(epsilon, delta, threshold_delta)
     if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):

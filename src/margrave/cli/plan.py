@@ -198,6 +198,8 @@ def show_plan(planned: Plan) -> None:
     for n in planned.noise:
         if (verdict := n.verdict(planned.rows)) is not None:
             out.print(verdict, markup=False)
+    for column in planned.hidden:
+        out.print(column.words, markup=False)
     for purpose in planned.purposes:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:

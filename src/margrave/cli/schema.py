@@ -24,6 +24,7 @@ from margrave.cli.usage import Commands
 from margrave.codebooks import has_labels
 from margrave.errors import DataError
 from margrave.profiling import (
+    backward_rows,
     check_table,
     constraint_questions,
     draft_schema,
@@ -74,7 +75,8 @@ def draft_command(
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file, read=read)
-    drafted = with_questions(drafted, constraint_questions(file, drafted))
+    questions, notes = constraint_questions(file, drafted), backward_rows(file, drafted)
+    drafted = with_questions(drafted, questions, notes)
     if output is not None:
         drafted.save(output, overwrite=overwrite)
     said = drafted.remarks[""].splitlines()[1:]

@@ -49,7 +49,12 @@ from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.mechanisms import Mechanism
-from margrave.profiling import constraint_questions, draft_schema, taken_as_public
+from margrave.profiling import (
+    backward_rows,
+    constraint_questions,
+    draft_schema,
+    taken_as_public,
+)
 from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory, rows_if_unknown
@@ -251,8 +256,10 @@ def _schema_of(
     most = 5
     for question in constraint_questions(file, drafted)[:most]:
         _for_custodian(
-            f"{question.words} Is that always true? Then a constraint in a schema keeps it so."
+            f"{question.words} Is that always true? Then a schema can keep it so: margrave schema draft writes how."
         )
+    for sentence in backward_rows(file, drafted):
+        _for_custodian(sentence)
     schema = drafted.confirmed()
     echo(taken_as_public(schema), err=True)
     return schema

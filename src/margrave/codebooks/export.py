@@ -17,6 +17,7 @@ from margrave.schema import (
     Schema,
     Timestamp,
 )
+from margrave.schema.elapsed_values import as_written
 from margrave.schema.numeric import Integer, Real
 
 #: The forms that a schema can be written in.
@@ -60,7 +61,7 @@ def export_schema(schema: Schema, form: Form) -> str:
 
 
 def _table_schema(schema: Schema) -> dict[str, Any]:
-    return {"fields": [_field(column) for column in schema.output_columns]}
+    return {"fields": [_field(column) for column in map(as_written, schema.output_columns)]}
 
 
 def _field(column: Column) -> dict[str, Any]:
@@ -81,7 +82,9 @@ def _field(column: Column) -> dict[str, Any]:
 
 
 def _sdv(schema: Schema) -> dict[str, Any]:
-    columns = {column.name: _sdv_column(column) for column in schema.output_columns}
+    columns = {
+        column.name: _sdv_column(column) for column in map(as_written, schema.output_columns)
+    }
     for name in (schema.person, *schema.ignore):
         if name is not None:
             columns[name] = {"sdtype": "id" if name == schema.person else "unknown"}

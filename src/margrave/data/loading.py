@@ -36,6 +36,7 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
+from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.parts import source_name
 from margrave.schema.validation import READ_OFF
 from margrave.types import FloatArray, IntArray
@@ -292,24 +293,24 @@ def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     numeric = [c for c in schema.columns if isinstance(c, Integer | Real)]
     if not numeric:
         return {}
-    names = [c.name for c in numeric]
+    names = names_to_read(schema.columns, [c.name for c in numeric])
     person = [] if schema.person is None else [schema.person]
     aside = [n for n in (*schema.ignore, *person, *schema.table_names) if n not in names]
     known = replace(schema.select(names), ignore=tuple(aside))
     try:
         if not is_large(source, schema):
-            return _numbers(_frames(source, known, MemoryTable.max_code_bytes), numeric)
+            return _numbers(_frames(source, known, MemoryTable.max_code_bytes), numeric, known)
     except _TooLarge:
         pass
-    return _numbers([sampled_frame(source, names)], numeric)
+    return _numbers([sampled_frame(source, names)], numeric, known)
 
 
 def _numbers(
-    frames: Iterable[pa.Table], numeric: Sequence[Integer | Real]
+    frames: Iterable[pa.Table], numeric: Sequence[Integer | Real], schema: Schema
 ) -> dict[str, FloatArray]:
     pieces: dict[str, list[FloatArray]] = {c.name: [np.empty(0)] for c in numeric}
     for frame in frames:
-        found = columns_of(frame, list(pieces))
+        found = schema.pieces_of(frame, list(pieces))
         for column in numeric:
             for piece in found[column.name]:
                 points = column.points(piece)[0]

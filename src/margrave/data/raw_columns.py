@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from margrave.data.row_hash import RowKey
 from margrave.domain import Codes
-from margrave.frames import columns_of
 from margrave.schema import Column, Schema
 from margrave.types import AnyArray, FloatArray, IntArray
 
@@ -32,7 +31,7 @@ class RawColumns:
     @staticmethod
     def of(frame: Any, schema: Schema) -> RawColumns:
         """Return the values of a frame in the columns that its schema leaves to learn."""
-        found = columns_of(frame, [c.name for c in schema.to_learn])
+        found = schema.pieces_of(frame, [c.name for c in schema.to_learn])
         points, texts = {}, {}
         for column in schema.to_learn:
             if column.is_number:

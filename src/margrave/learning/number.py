@@ -22,6 +22,7 @@ from margrave.learning.tail import surplus_of
 from margrave.learning.tree import CountTree
 from margrave.learning.zoom import zoom_of
 from margrave.schema.column_queries import ClippedSum, DecimalCells
+from margrave.schema.elapsed import Elapsed, span_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import UNITS, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import EPOCH
@@ -168,6 +169,9 @@ def _representable(column: Learn, extent: Extent) -> Extent:
         seconds = 86400 if column.of == "date" else UNITS[str(column.unit)]
         low = np.ceil((datetime.min - EPOCH).total_seconds() / seconds) + 1
         high = np.floor((datetime.max - EPOCH).total_seconds() / seconds) - 1
+    elif column.of == Elapsed.kind:
+        first, last = span_of(str(column.unit))
+        low, high = first - last, last - first
     return bounded(extent, low, high)
 
 

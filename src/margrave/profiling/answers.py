@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from margrave.errors import DataError, SchemaError
 from margrave.profiling.header_check import REMEDY
 from margrave.profiling.relations import ConstraintQuestion
+from margrave.profiling.time_pairs import apart, with_elapsed_after
 from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column
+from margrave.schema.elapsed import Elapsed, since_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
-from margrave.schema.parts import TimePart
+from margrave.schema.parts import TimePart, parts_of
 from margrave.schema.references import References
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
@@ -33,7 +35,8 @@ class DraftAnswer:
 
     Args:
         way: "learn" or "keep" takes the column as it is drafted; "classes" learns whole numbers as categories;
-            "declare" states its values, which are public; "out" leaves it out.
+            "apart" learns the time since another column as a date or time of its own; "declare" states its values,
+            which are public; "out" leaves it out.
         low, high: Its bounds, as texts.
         categories: Its categories, separated by commas.
         other: Other categories occur, and are counted together.
@@ -71,8 +74,8 @@ def ways_of(column: Column) -> tuple[str, ...]:
     """Return the ways in which a column of a draft can be answered, the usual one first."""
     if not isinstance(column, Learn):
         return "keep", "out"
-    classes = ("classes",) if column.of == "integer" else ()
-    return "learn", "declare", *classes, "out"
+    further = {"integer": ("classes",), Elapsed.kind: ("apart",)}.get(column.of, ())
+    return "learn", "declare", *further, "out"
 
 
 def answered(column: Column, answer: DraftAnswer) -> tuple[Column, ColumnSource] | None:
@@ -90,6 +93,8 @@ def answered(column: Column, answer: DraftAnswer) -> tuple[Column, ColumnSource]
         return None
     if answer.way == "classes":
         return Learn(column.name, "categorical"), ColumnSource()
+    if answer.way == "apart" and isinstance(column, Learn):
+        return apart(column), ColumnSource()
     if answer.way == "declare" and isinstance(column, Learn):
         return declared(column, answer), ColumnSource(cite=answer.cite, missing_codes=answer.codes)
     return column, ColumnSource()
@@ -119,8 +124,13 @@ def declared(column: Learn, answer: DraftAnswer) -> Column:
 def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
     name, kind = column.name, column.of
     texts = (answer.low, answer.high, *_listed(answer.edges))
-    if kind == "integer":
+    if kind in (Integer.kind, Elapsed.kind):
         low, high, *edges = (_number(text, int) for text in texts)
+        if column.since is not None:
+            return Elapsed(
+                name, low, high, edges=edges or None, since=column.since, unit=column.unit or "day",
+                format=column.format, missing=missing,
+            )  # fmt: skip
         return Integer(name, low, high, edges=edges or None, missing=missing)
     if kind == "real":
         least, most, *cuts = (_number(text, float) for text in texts)
@@ -180,12 +190,21 @@ def schema_of_answers(
         if found is None:
             ignore += [] if isinstance(column, TimePart) else [column.name]
         else:
-            kept.append(found[0])
+            kept += [found[0], *_own_parts(column, found[0], drafted)]
             sources[column.name] = found[1]
+            accepted += [f"read: {column.name}"] if found[1].cite else []
+    names = {c.name for c in kept}
+    kept = [apart(c) if since_of(c) and since_of(c) not in names else c for c in kept]
     if not kept:
         raise SchemaError("All columns were left out.", remedy="Keep one at least.")
     ignore = [name for name in ignore if name != person]
     return Schema(kept, person=person, ignore=ignore, accepted=accepted, sources=sources)
+
+
+def _own_parts(before: Column, column: Column, drafted: Schema) -> list[Column]:
+    """Return the hour and weekday of a time that the draft has as the time since another."""
+    names = [c.name for c in drafted.columns]
+    return parts_of(column, names) if before.kind == Elapsed.kind else []
 
 
 def doubts_header(drafted: Schema) -> bool:
@@ -198,6 +217,8 @@ def with_constraint(
 ) -> Schema:
     """Return the schema with the constraint that a question is about.
 
+    Of two dates or times that are to be learned, the second is kept as the time since the first.
+
     Args:
         schema: The schema.
         question: The question, answered with yes.
@@ -208,6 +229,9 @@ def with_constraint(
         SchemaError: The file cannot be used, or the constraint does not suit the columns.
     """
     names, kind = list(question.columns), question.kind
+    if kind == Elapsed.kind and isinstance(schema.column(names[1]), Learn):
+        return replace(schema, columns=with_elapsed_after(schema.columns, {names[1]: names[0]}))
+    kind = "ordered" if kind == Elapsed.kind else kind  # both are declared
     table: dict[str, Any] = {kind: names} if kind == "ordered" else {"columns": names, kind: file}
     added = (*schema.constraints, read_constraint(table, "", files))
     return replace(schema, constraints=added, files=(*schema.files, *files.files))

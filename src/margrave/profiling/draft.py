@@ -21,8 +21,10 @@ from margrave.profiling.proposals import propose
 from margrave.profiling.read_values import propose_read
 from margrave.profiling.sentinels import without_words
 from margrave.profiling.texts import is_number, is_whole
+from margrave.profiling.time_pairs import elapsed_question, starts_by_name, with_elapsed_after
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
+from margrave.schema.learn import Learn
 from margrave.schema.parts import parts_of
 from margrave.schema.person_names import names_persons
 from margrave.schema.schema import Schema
@@ -82,6 +84,11 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             *left_out,
         ]
     )
+    if not read:
+        columns = with_elapsed_after(columns, starts_by_name(names))
+        for column in (c for c in columns if isinstance(c, Learn) and c.since):
+            asked = remarks.get(column.name, "")
+            remarks[column.name] = f"{elapsed_question(column)} {asked}".strip()
     named = None if person is None else person.name
     return Schema(columns, person=named, ignore=ignore, remarks=remarks, sources=sources)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from margrave.schema.categorical import OTHER
+from margrave.schema.toml_text import written
 
 
 class Remark(StrEnum):
@@ -81,8 +82,7 @@ def far_off(marks: Sequence[str], bounds: str) -> str:
     return (
         f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
         f" {'is it a mark' if one else 'are they marks'} for a missing value? Then write {bounds}, missing = true and"
-        f' outside = "missing", which takes {"it" if one else "them"} along; or leave such fields empty in the file and'
-        " draft anew."
+        f" missing_codes = {written(marks)}; or leave such fields empty in the file and draft anew."
     )
 
 
@@ -92,8 +92,8 @@ def far_off_learned(marks: Sequence[str], bounds: str) -> str:
     return (
         f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
         f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the file"
-        f" and draft anew; or, in place of learn = true, write public bounds (such as {bounds}), missing = true and"
-        ' outside = "missing".'
+        f" and draft anew; or declare it: in place of learn = true, write public bounds (such as {bounds}), missing ="
+        f" true and missing_codes = {written(marks)}."
     )
 
 

@@ -107,4 +107,8 @@ def taken_as_public(schema: Schema) -> str:
     kinds = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in sorted(names.items()))
     ignored = f" Left out: {', '.join(schema.ignore)}." if schema.ignore else ""
     person = "" if schema.person is None else f" Person ID column: {schema.person}."
-    return f"Taken as public: the names and kinds of the columns ({kinds}).{ignored}{person}"
+    later = [
+        f"{c.name} is never before {c.since}" for c in schema.to_learn if c.since and c.low == 0
+    ]
+    order = f" By their names: {', '.join(later)}." if later else ""
+    return f"Taken as public: the names and kinds of the columns ({kinds}).{order}{ignored}{person}"

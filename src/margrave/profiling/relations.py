@@ -20,8 +20,9 @@ from margrave.frames import each_column
 from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.elapsed import Elapsed, since_of
 from margrave.schema.learn import Learn
-from margrave.schema.numeric import Integer, Real
+from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
 from margrave.schema.parsing import MARKS, distinct
 from margrave.schema.schema import Schema
 from margrave.schema.toml_text import written
@@ -35,7 +36,8 @@ class ConstraintQuestion:
     """A relation that holds in all rows of a table.
 
     Args:
-        kind: The constraint that would state it: "ordered", "depends" or "allowed".
+        kind: The constraint that would state it: "ordered", "depends" or "allowed"; or "elapsed", the kind of the
+            second column that would.
         columns: Its columns, as the constraint would name them.
         words: The relation, in a sentence without a value of the rows.
     """
@@ -51,6 +53,12 @@ class ConstraintQuestion:
     def remark(self) -> str:
         """The question for the comments of a draft."""
         names = written(self.columns)
+        if self.kind == Elapsed.kind:
+            start, end = self.columns
+            return (
+                f'{self.words} Is that always true? Then write kind = "elapsed", since = {written(start)} and low = 0'
+                f" for {end!r}, and take its hour and weekday out: the time between them is then kept."
+            )
         if self.kind == "ordered":
             return f"{self.words} Is that always true? Then add a [[constraint]] with ordered = {names}."
         return (
@@ -88,6 +96,8 @@ def constraint_questions(source: Any, schema: Schema) -> tuple[ConstraintQuestio
     codes: dict[str, IntArray] = {}
     for name, pieces in each_column(frame, [c.name for c in schema.output_columns]):
         column = schema.column(name)
+        if since_of(column):  # a bound states its order
+            continue
         if _has_points(column):
             points[name] = np.concatenate([_points(column, p) for p in pieces])
         elif column.kind == Categorical.kind:
@@ -100,9 +110,11 @@ def constraint_questions(source: Any, schema: Schema) -> tuple[ConstraintQuestio
     )
 
 
-def with_questions(schema: Schema, questions: Sequence[ConstraintQuestion]) -> Schema:
-    """Return a draft with questions among the comments at its head."""
-    head = "\n".join([schema.remarks.get("", ""), *(q.remark for q in questions)])
+def with_questions(
+    schema: Schema, questions: Sequence[ConstraintQuestion], notes: Sequence[str] = ()
+) -> Schema:
+    """Return a draft with questions, and notes for the custodian, among the comments at its head."""
+    head = "\n".join([schema.remarks.get("", ""), *(q.remark for q in questions), *notes])
     return replace(schema, remarks={**schema.remarks, "": head.strip()})
 
 
@@ -131,8 +143,12 @@ def _codes(pieces: Iterable[Any]) -> IntArray:
     return np.concatenate(found)
 
 
+def _is_temporal(column: Column) -> bool:
+    return column.kind in (Date.kind, Timestamp.kind)
+
+
 def _line_of(column: Any) -> tuple[str, str]:
-    """Return what columns must have in common to be compared."""
+    """Return what columns must have in common to be compared in one constraint."""
     kind = "number" if column.kind in (Integer.kind, Real.kind) else column.kind
     return kind, getattr(column, "unit", None) or ""
 
@@ -141,27 +157,46 @@ def _line_of(column: Any) -> tuple[str, str]:
 
 
 def _ordered(points: Mapping[str, FloatArray], schema: Schema) -> list[ConstraintQuestion]:
-    lines = {name: _line_of(schema.column(name)) for name in points}
+    columns = {name: schema.column(name) for name in points}
     pairs = {
         (a, b)
         for a, b in permutations(points, 2)
-        if lines[a] == lines[b] and _in_order(points[a], points[b])
+        if _are_comparable(columns[a], columns[b])
+        and _in_order(_in_unit_of(columns[b], columns[a], points[a]), points[b])
     }
     asked = []
     for chain in _chains(pairs):
-        kinds = {schema.column(name).kind for name in chain}
-        if len(kinds) > 1 or Real.kind in kinds:
+        lines = {_line_of(columns[name]) for name in chain}
+        if len(lines) > 1 or any(columns[name].kind == Real.kind for name in chain):
             chain = chain[:2]  # more cannot be in one order
-        lower = "below" if lines[chain[0]][0] == "number" else "before"
+        temporal = _is_temporal(columns[chain[0]])
+        lower = "before" if temporal else "below"
         steps = [f"{b!r} is never {lower} {a!r}" for a, b in pairwise(chain)]
         words = f"In these rows {', and '.join(steps)}."
-        if lower == "before":
+        two_times = temporal and len(chain) == 2
+        if temporal and not two_times:
             words += (
                 " Their differences are as coarse as their bins, which may be weeks: if the time between them"
-                " matters, keep it as a column of its own in place of the second."
+                ' matters, keep each but the first as the time since it (kind = "elapsed").'
             )
-        asked.append(ConstraintQuestion("ordered", chain, words))
+        asked.append(ConstraintQuestion(Elapsed.kind if two_times else "ordered", chain, words))
     return asked
+
+
+def _are_comparable(first: Column, second: Column) -> bool:
+    both_temporal = _is_temporal(first) and _is_temporal(second)
+    return both_temporal or _line_of(first) == _line_of(second)
+
+
+def _in_unit_of(column: Column, other: Column, points: FloatArray) -> FloatArray:
+    """Return points of one column of dates or times in the unit of another, rounded down."""
+    if not _is_temporal(column):
+        return points
+    seconds, own = (
+        UNITS[getattr(c, "unit", None) or "day"] if c.kind == Timestamp.kind else UNITS["day"]
+        for c in (other, column)
+    )
+    return np.asarray(np.floor_divide(points * seconds, own))
 
 
 def _in_order(first: FloatArray, second: FloatArray) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from margrave.errors import InputError
 from margrave.release.opening import release_of
 from margrave.release.release import Release
-from margrave.schema import Categorical, Coded, Column, Ordinal, Schema
+from margrave.schema import Categorical, Coded, Column, Elapsed, Ordinal, Schema
 
 
 def croissant(
@@ -209,6 +209,8 @@ def _values(number: int, column: Column) -> dict[str, Any]:
 
 
 def _data_type(column: Column) -> str:
+    if isinstance(column, Elapsed):
+        return _data_type(column.moments)
     return {
         "boolean": "sc:Boolean",
         "integer": "sc:Integer",
@@ -221,6 +223,8 @@ def _data_type(column: Column) -> str:
 
 def _words(column: Column) -> str:
     low, high = getattr(column, "low", None), getattr(column, "high", None)
+    if isinstance(column, Elapsed):
+        return f"A {column.moments.kind}: {low} to {high} ({column.unit}s) after {column.since}."
     said = [
         *([f"In {column.size - column.missing} categories"] if _listed(column) else []),
         *(["in order"] if isinstance(column, Ordinal) else []),

@@ -17,6 +17,7 @@ from margrave.schema import (
     Categorical,
     Column,
     Date,
+    Elapsed,
     Integer,
     Ordinal,
     Real,
@@ -25,6 +26,7 @@ from margrave.schema import (
 )
 from margrave.schema.bins import EXACT
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.elapsed_values import with_moments
 from margrave.schema.line import sample_points
 from margrave.schema.numeric import UNITS, Numeric
 from margrave.schema.order_sampling import Drawn
@@ -49,10 +51,15 @@ def completed(
     _check_possible(schema, codes)
     whole = model.complete(public.codes, rng=rng)
     _check(schema, whole)
-    made = schema.decode(whole, rng=rng, known=_points(given, codes, rows, rng))
+    known = _points(given, codes, rows, rng)
+    made = schema.decode(whole, rng=rng, known=known, as_numbers=True)
     pieces = columns_of(rows, names)
-    for column in (c for c in given.columns if not isinstance(c, TimePart)):
+    for column in (c for c in given.columns if not isinstance(c, TimePart | Elapsed)):
         own = as_given(column, pieces[column.name])
+        made = made.set_column(made.column_names.index(column.name), column.name, own)
+    made = with_moments(made, schema.columns)
+    for column in (c for c in given.columns if isinstance(c, Elapsed)):
+        own = as_given(column.moments, pieces[column.name])
         made = made.set_column(made.column_names.index(column.name), column.name, own)
     for name in names:
         if name not in made.column_names:
@@ -107,7 +114,7 @@ def _points(schema: Schema, codes: Codes, rows: Any, rng: np.random.Generator) -
     found = {}
     lines = [c for c in schema.columns if isinstance(c, NUMERIC_KINDS)]
     for column, pieces in zip(
-        lines, columns_of(rows, [c.name for c in lines]).values(), strict=True
+        lines, [schema.pieces_of(rows, [c.name])[c.name] for c in lines], strict=True
     ):
         values, null = sample_points(column, codes.column(column.name).astype(np.int64), rng)
         points = np.concatenate([column.points(piece)[0] for piece in pieces])

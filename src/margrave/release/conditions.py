@@ -126,7 +126,7 @@ def _other_case(column: Column, value: Value) -> str | None:
 
 
 def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
-    on_a_line = ("integer", "real", "date", "timestamp", "coded")
+    on_a_line = ("integer", "real", "date", "timestamp", "elapsed", "coded")
     greatest = column.size - column.missing - 1
     if isinstance(column, Ordinal | TimePart):
         first, last = (

@@ -129,9 +129,9 @@ class Draws(Card):
         return len(self.states)
 
     def __getitem__(self, i: int) -> pa.Table:
-        """Return the i-th table, decoded."""
-        codes = self.codes(i)
-        return self.schema.decode(codes, rng=self._stream(VALUES_STREAM, self._place(i)))
+        """Return the i-th table, decoded. The time since another column stays a number, for analyses of it."""
+        codes, rng = self.codes(i), self._stream(VALUES_STREAM, self._place(i))
+        return self.schema.decode(codes, rng=rng, as_numbers=True)
 
     def __iter__(self) -> Iterator[pa.Table]:
         return (self[i] for i in range(len(self)))

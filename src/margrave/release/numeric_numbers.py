@@ -19,6 +19,7 @@ from margrave.release.end_cells import (
     last_cell,
 )
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Numeric, Timestamp
 from margrave.types import FloatArray
 
@@ -193,4 +194,5 @@ class NumericColumn:
             written = self.column.written(np.array([round(value)]), np.array([False]))[0].as_py()
             minutes = isinstance(self.column, Timestamp) and self.column.unit != "second"
             return written.isoformat(" ", timespec="minutes") if minutes else str(written)
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        shown = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{shown} {self.column.unit}s" if isinstance(self.column, Elapsed) else shown

@@ -3,6 +3,7 @@
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.given import check_schema_given, schema_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
@@ -23,6 +24,7 @@ __all__ = [
     "ConstraintCheck",
     "Date",
     "Depends",
+    "Elapsed",
     "Encoded",
     "Hour",
     "Impossible",

@@ -33,6 +33,7 @@ from margrave.schema.constraint_values import (
     elements,
     union_of,
 )
+from margrave.schema.elapsed import since_of
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.structural_zeros import StructuralZeros
 
@@ -276,6 +277,12 @@ def _extremes(column: Column) -> tuple[Any, Any]:
 def _check_line(chain: Sequence[Column], learned: Collection[str]) -> None:
     first = chain[0]
     for column in chain:
+        if since_of(column):
+            raise validators.column_error(
+                column.name,
+                "it is the time since another column, and bounds keep its order.",
+                "Write low = 0 for a column that is never before the other, and take it out of 'ordered'.",
+            )
         if not isinstance(column, (*NUMERIC_KINDS, Ordinal, Coded)):
             raise validators.column_error(
                 column.name, "it has no order to keep.", "Take it out of 'ordered'."
@@ -310,7 +317,7 @@ def _may_have_atoms(column: Column, learned: Collection[str]) -> bool:
 
 
 def _one_kind(first: Column, second: Column) -> str:
-    length = "Where the time between them matters, keep it as a column of its own in place of the second."
+    length = 'Or keep the second as the time since the first (kind = "elapsed").'
     if not all(isinstance(c, Date | Timestamp) for c in (first, second)):
         return "Give both one kind (and one unit, or one list of categories)."
     if first.kind == second.kind:

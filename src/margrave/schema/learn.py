@@ -15,6 +15,7 @@ from margrave.domain import Domain
 from margrave.schema import validators
 from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column, Encoded, set_fields, with_missing, with_missing_code
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
 from margrave.schema.spellings import Same, checked, folds, speller
@@ -40,13 +41,14 @@ class Learn:
 
     Args:
         name: The column's name in the table.
-        of: The kind of the learned column: "integer", "real", "date", "timestamp" or "categorical".
+        of: The kind of the learned column: "integer", "real", "date", "timestamp", "elapsed" or "categorical".
         low: Public lower bound of a number, date or time; values below it are clipped.
         high: Public upper bound, likewise.
-        unit: The unit of a timestamp: second (the default), minute, hour or day.
+        unit: The unit of a timestamp: second (the default), minute, hour or day; of time elapsed (default: day).
         format: The pattern of dates and times in text, as of ``strptime``.
         categories: Public categories, which need no threshold.
         outside: "clip" for numbers, dates and times, "other" for categories.
+        since: The column that elapsed time counts from.
         same: "case" for categories that are one if they differ in case or blanks alone; learned ones are then in
             lower case. Or other spellings, each with its category. Or both: ("case", {...}).
         learn: True.
@@ -64,10 +66,11 @@ class Learn:
     format: str | None = None
     categories: tuple[str, ...] = ()
     outside: str = ""
+    since: str | None = None
     same: Same = field(default=None, hash=False)
     learn: bool = True
     missing: ClassVar[bool] = True
-    numbers: ClassVar[tuple[str, ...]] = ("integer", "real", "date", "timestamp")
+    numbers: ClassVar[tuple[str, ...]] = ("integer", "real", "date", "timestamp", "elapsed")
     #: The most bins and point masses of a learned number.
     max_bins: ClassVar[int] = 32
     #: The most categories that learning keeps, without the open one.
@@ -95,9 +98,14 @@ class Learn:
         set_fields(self, same=checked(name, self.same))
         if self.same and self.of != "categorical":
             raise validators.column_error(name, "only categories have spellings.", "Take same out.")
-        if self.unit and self.of != "timestamp":
-            raise validators.column_error(name, "only a timestamp has a unit.", "Take unit out.")
-        set_fields(self, unit=self.unit or ("second" if self.of == "timestamp" else None))
+        units = {"timestamp": "second", "elapsed": "day"}
+        if self.unit and self.of not in units:
+            raise validators.column_error(name, "only times have a unit.", "Take unit out.")
+        set_fields(self, unit=self.unit or units.get(self.of))
+        if self.since is not None and self.of != "elapsed":
+            raise validators.column_error(
+                name, "only elapsed time counts from a column.", 'Write kind = "elapsed".'
+            )
         set_fields(self, outside=only, categories=self._public_categories())
         if self.of == "categorical" and (self.low, self.high, self.format) != (None, None, None):
             raise validators.column_error(
@@ -202,6 +210,9 @@ class Learn:
                 made: Numeric = Integer(self.name, 0, 0)
             case "real":
                 made = Real(self.name, 0.0, 1.0)
+            case "elapsed":
+                unit, since = self.unit or "day", self.since or ""
+                made = Elapsed(self.name, 0, 0, since=since, unit=unit, format=self.format)
             case "date":
                 made = Date(self.name, date(1970, 1, 1), date(1970, 1, 1), format=self.format)
             case _:

@@ -153,8 +153,10 @@ def sample_points(
     return column.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
 
 
-def labels_of(column: Line, cells: Binning, show: Callable[[float], str]) -> list[str]:
-    """Return the range of every cell in words, and the label of missing values."""
+def labels_of(
+    column: Line, cells: Binning, show: Callable[[float], str], unit: str = ""
+) -> list[str]:
+    """Return the range of every cell in words, with a unit, and the label of missing values."""
 
     def span(low: float, high: float, entered: bool, reached: bool) -> str:
         if low == high:
@@ -163,4 +165,4 @@ def labels_of(column: Line, cells: Binning, show: Callable[[float], str]) -> lis
             return f"{show(low)} to {show(high)}"
         return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
 
-    return with_missing([span(*s) for s in cells.spans()], column.missing)
+    return with_missing([f"{span(*s)}{unit}" for s in cells.spans()], column.missing)

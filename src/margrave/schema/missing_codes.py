@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
-from margrave.schema.parsing import distinct
+from margrave.schema.elapsed import Elapsed
+from margrave.schema.parsing import Mask, distinct
 
 
 def encode_with_missing_codes(
@@ -31,12 +32,21 @@ def encode_with_missing_codes(
         ([3, 5, 0, 5], [False, True, False, True], [False, False, True, False])
     """
     encoded = encode_each_once(column, values)
-    if not missing_codes:
+    if not missing_codes or isinstance(column, Elapsed):  # whose codes are of dates, not of numbers
         return encoded
-    find = Lookup(tuple(missing_codes))
-    rows, texts = distinct(values)
-    stands = np.array([t is not None and find(t) is not None for t in texts], dtype=np.bool_)
-    empty = encoded.empty | stands[rows]
+    empty = encoded.empty | stand_for_missing(values, missing_codes)
     return with_missing_code(
         encoded.codes, empty, encoded.outside, encoded.unreadable, column.size - 1
     )
+
+
+def stand_for_missing(values: pa.Array, missing_codes: Sequence[str]) -> Mask:
+    """Return which values are missing-value codes.
+
+    >>> stand_for_missing(pa.array(["-9", "-9.0", "9", None]), ["-9"]).tolist()
+    [True, True, False, False]
+    """
+    find = Lookup(tuple(missing_codes))
+    rows, texts = distinct(values)
+    stands = np.array([t is not None and find(t) is not None for t in texts], dtype=np.bool_)
+    return np.asarray(stands[rows])

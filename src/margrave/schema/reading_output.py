@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 
 from margrave.schema.column import Column
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Date, Timestamp
 from margrave.schema.parsing import parser
 from margrave.schema.parts import TimePart, with_words
@@ -28,6 +29,16 @@ class _TimestampOut(Timestamp):
         return parser(self.format, output=True)
 
 
+class _ElapsedOut(Elapsed):
+    """A column of elapsed time that reads the dates that margrave writes as well as its format."""
+
+    @property
+    def moments(self) -> Date | Timestamp:
+        read = for_reading_output(super().moments)
+        assert isinstance(read, Date | Timestamp)
+        return read
+
+
 def for_reading_output(column: Column, *, alone: bool = False) -> Column:
     """Return the column as a reader of synthetic tables, and of what people ask of them.
 
@@ -36,13 +47,8 @@ def for_reading_output(column: Column, *, alone: bool = False) -> Column:
     read by its format alone. Parts are read from their words too; one that stands
     ``alone`` is a column of the synthetic table.
     """
-    made = (
-        _DateOut
-        if isinstance(column, Date)
-        else _TimestampOut
-        if isinstance(column, Timestamp)
-        else None
-    )
+    kinds = ((Date, _DateOut), (Timestamp, _TimestampOut), (Elapsed, _ElapsedOut))
+    made = next((out for kind, out in kinds if isinstance(column, kind)), None)
     if isinstance(column, TimePart):
         return with_words(column, column.name if alone else column.part_of)
     if made is None:

@@ -26,6 +26,13 @@ from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column
 from margrave.schema.constraint_zeros import check_possible, constraints_on_learned, declared_of
 from margrave.schema.constraints import Constraint, check_constraints
+from margrave.schema.elapsed_values import (
+    names_behind,
+    names_to_read,
+    with_elapsed,
+    with_moments,
+    with_settled_elapsed,
+)
 from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
 from margrave.schema.missing_codes import encode_with_missing_codes
@@ -73,6 +80,7 @@ class Schema(Card):
 
     def __post_init__(self) -> None:
         settled = with_settled_parts(validators.columns(self.columns), self.person)
+        settled = with_settled_elapsed(settled)
         object.__setattr__(self, "columns", settled)
         object.__setattr__(self, "files", tuple(self.files))
         object.__setattr__(
@@ -124,13 +132,7 @@ class Schema(Card):
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """The names of the table's columns that are read. Parts are read from other columns.
-
-        >>> from margrave.schema.parts import Hour
-        >>> schema = Schema([Learn("seen", "timestamp"), Hour("seen.hour", "seen")])
-        >>> schema.table_names, schema.domain.attributes
-        (('seen',), ('seen', 'seen.hour'))
-        """
+        """The names of the table's columns that are read. Parts are read from other columns."""
         return tuple(dict.fromkeys(map(source_name, self.columns)))
 
     @property
@@ -182,9 +184,7 @@ class Schema(Card):
 
     @staticmethod
     def from_toml(text: str, *, folder: Path | None = None, table: Any = None) -> Schema:
-        """Return a schema from TOML. Raise ``SchemaError``, and nothing else, for every faulty
-        text.
-        """
+        """Return a schema from TOML. Raise ``SchemaError``, and nothing else, for every faulty text."""
         head, columns, constraints = toml.parse(text, References(folder, table))
         return Schema(columns, constraints=constraints, **head)
 
@@ -201,12 +201,9 @@ class Schema(Card):
             temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def hash(self) -> str:
-        """Return the SHA-256 of the TOML of what is published, without files. Schemas with one hash
-        are equal.
-        """
-        return hashlib.sha256(
-            replace(self.published(), files=()).to_toml().encode("utf-8")
-        ).hexdigest()
+        """Return the SHA-256 of the TOML of what is published, without files. Schemas with one hash are equal."""
+        text = replace(self.published(), files=()).to_toml()
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def published(self) -> Schema:
         """Return the schema without remarks and accepted alarms, which depend on the rows."""
@@ -230,9 +227,7 @@ class Schema(Card):
             raise read_error(self.sources)
 
     def confirmed(self) -> Schema:
-        """Return the schema with every value taken as public, without remarks. The caller vouches
-        for it.
-        """
+        """Return the schema with every value taken as public, without remarks. The caller vouches for it."""
         return replace(
             self, sources={n: s.confirmed() for n, s in self.sources.items()}, remarks={}
         )
@@ -250,7 +245,9 @@ class Schema(Card):
         ((), ('rank',), 'learned')
         """
         learned = {c.name: c for c in columns}
-        hidden = tuple(c.name for c in self.to_learn if c.name not in learned)
+        lost = {c.name for c in self.to_learn if c.name not in learned}
+        hidden = tuple(c.name for c in self.columns if not lost.isdisjoint(names_behind(c)))
+        learned = {n: c for n, c in learned.items() if n not in hidden}
         stated = {n: self.sources.get(n, ColumnSource()) for n in learned}
         sources = {**self.sources, **{n: replace(s, of="learned") for n, s in stated.items()}}
         sources = {n: s for n, s in sources.items() if n not in hidden}
@@ -294,8 +291,7 @@ class Schema(Card):
         )
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of some of the columns, in its order, with the constraints on these
-        alone.
+        """Return the schema of some of the columns, in its order, with the constraints on these alone.
 
         It names no person ID column. Raises ``InputError`` for a name that is not a column.
 
@@ -329,7 +325,7 @@ class Schema(Card):
             (('age', 'sex'), ('zip',))
         """
         dropped = set(self.domain.clique(names))
-        left = [c for c in self.columns if dropped.isdisjoint((c.name, source_name(c)))]
+        left = [c for c in self.columns if dropped.isdisjoint(names_behind(c))]
         gone = {c.name for c in self.columns}.difference(c.name for c in left)
         read = {*map(source_name, left), self.person}
         unread = [n for n in self.table_names if n not in read]
@@ -376,19 +372,20 @@ class Schema(Card):
         columns = {c.name: c for c in self.columns}
         return declared_of(self.constraints, columns, learned_of(self.sources))
 
+    def pieces_of(self, frame: Any, names: Iterable[str]) -> dict[str, list[pa.Array]]:
+        """Return the values of some of the table's columns; of an elapsed column, the time since another."""
+        read = frames.columns_of(frame, names_to_read(self.columns, names))
+        return with_elapsed(read, self.columns, self.sources)
+
     @hide_rows
     def encode(self, frame: Any) -> Codes:
-        """Return the codes of every row of a frame (pandas, Polars, PyArrow, DuckDB). No value
-        raises an error.
-        """
+        """Return the codes of every row of a frame. No value raises an error."""
         return self.read(frame)[0]
 
     @hide_rows
     def read(self, frame: Any, *, causes: bool = False) -> tuple[Codes, Preflight]:
-        """Return the codes and the counts for the custodian; with ``causes`` also guesses at lost
-        values.
-        """
-        pieces = frames.columns_of(frame, self.table_names)
+        """Return the codes and the counts for the custodian; with ``causes`` also guesses at lost values."""
+        pieces = self.pieces_of(frame, self.table_names)
         rows = [sum(map(len, p)) for p in pieces.values()]
         parts = {c.name for c in self.columns}.difference(c.name for c in self.output_columns)
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
@@ -428,11 +425,14 @@ class Schema(Card):
         return self.preflight(frame).require()
 
     def decode(
-        self, codes: Codes, *, rng: np.random.Generator, known: Mapping[str, Drawn] | None = None
+        self,
+        codes: Codes,
+        *,
+        rng: np.random.Generator,
+        known: Mapping[str, Drawn] | None = None,
+        as_numbers: bool = False,
     ) -> pa.Table:
-        """Return a table of values drawn for the codes, null for missing. Types follow from the
-        schema alone.
-        """
+        """Return a table of values drawn for the codes, null for missing. Elapsed columns may stay numbers."""
         if difference := self.domain.difference(codes.domain):
             raise InputError(
                 f"These codes are not of this schema: {difference}.",
@@ -446,4 +446,5 @@ class Schema(Card):
             for c in self.output_columns
         ]
         fields = [pa.field(c.name, c.type, nullable=True) for c in self.output_columns]
-        return pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
+        table = pa.Table.from_arrays([chunks(d)[0] for d in drawn], schema=pa.schema(fields))
+        return table if as_numbers else with_moments(table, self.columns)

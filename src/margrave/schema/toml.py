@@ -12,6 +12,7 @@ from margrave.errors import SchemaError, did_you_mean
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.parts import Hour, Weekday
@@ -32,6 +33,7 @@ KINDS: dict[str, type[Any]] = {
         Real,
         Date,
         Timestamp,
+        Elapsed,
         Coded,
         Hour,
         Weekday,

@@ -232,6 +232,7 @@ ADVICE = {
     "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
     " for other words write kind = 'categorical'.",
     "date": 'Say how they are written, such as format = "%d/%m/%Y".',
+    "elapsed": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
     "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
     "integer": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
     "real": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
@@ -363,7 +364,9 @@ class Preflight(Card):
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes to values, and rows that the release will not show, one sentence each."""
-        found = [sentence for column in self.columns for sentence in column.notes()]
+        answered = {c.name for c in self.columns if f"values: {c.name}" in self.accepted}
+        columns = [replace(c, causes={}) if c.name in answered else c for c in self.columns]
+        found = [sentence for column in columns for sentence in column.notes()]
         found += [
             f"{_rows(c.rows)} the constraint {c.name}: counted, but no row of the release will."
             for c in self.constraints

@@ -18,7 +18,6 @@ from margrave.evaluation import WARNING, evaluate
 from margrave.frames import each_column
 from margrave.profiling import check_table, constraint_questions, draft_schema
 from margrave.schema import Schema
-from margrave.schema.column import Column
 from margrave.schema.column_profile import profile_column
 from margrave.schema.parts import source_name
 from margrave.schema.person_check import PersonCheck
@@ -50,14 +49,11 @@ def _rows_of(table: str, frame: pa.Table) -> int:
 
 
 def _histograms(frame: pa.Table, drafted: Schema) -> dict[str, Histogram]:
-    read_from: dict[str, list[Column]] = {}
+    found = {}
     for column in drafted.columns:
-        read_from.setdefault(source_name(column), []).append(column)
-    return {
-        column.name: histogram_of(column, pieces)
-        for name, pieces in each_column(frame, list(read_from))
-        for column in read_from[name]
-    }
+        name = source_name(column)
+        found[column.name] = histogram_of(column, drafted.pieces_of(frame, [name])[name])
+    return found
 
 
 def _persons(frame: pa.Table, person: str | None) -> list[str]:
