@@ -17,8 +17,8 @@ import pytest
 pytest.importorskip("starlette")
 
 from margrave.accounting import Ledger
-from tests.studio.test_studio import CANARIES, write_table
 from tests.support.browser import axe_script, chromium
+from tests.support.studio import CANARIES, write_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -141,6 +141,10 @@ def test_the_whole_way_by_keys(browser: Any, server: Server, width: int, scheme:
     assert page.is_checked("[name='0.way'][value=declare]")
     keys.write("[name='0.categories']", "north, south")
     keys.press("[name='0.other']", "Space")
+    keys.press("fieldset.column:has([name='0.way']) summary")
+    keys.tab_to("[name='0.outside']")
+    page.keyboard.press("ArrowDown")
+    assert page.input_value("[name='0.outside']") == "other"
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)  # requests are sent one after the other
     page.wait_for_selector("#status-0:has-text('Kept')")
@@ -148,12 +152,19 @@ def test_the_whole_way_by_keys(browser: Any, server: Server, width: int, scheme:
     keys.arrive("What is public")
     assert page.input_value("[name='0.categories']") == "north, south", "a reload loses nothing"
     assert page.is_checked("[name='0.other']")
+    assert page.input_value("[name='0.outside']") == "other"
+    assert page.is_visible("[name='0.outside']"), "what was chosen is not folded away"
     keys.press("main button.primary")
 
     keys.arrive("Whom does")
     keys.tab_to("[name=protects]")
     page.keyboard.press("ArrowUp")
     assert page.is_checked("[value=rows]")
+    keys.press("main summary")
+    keys.tab_to("[name=count]")
+    page.keyboard.press("ArrowDown")
+    assert page.is_checked("[name=count][value=public]")
+    keys.look()
     keys.press("main button.primary")
     keys.arrive("What is the release for?")
     keys.write("[name=text]", "mean stay by ward")
@@ -165,8 +176,21 @@ def test_the_whole_way_by_keys(browser: Any, server: Server, width: int, scheme:
     page.keyboard.press("ArrowRight")
     page.wait_for_selector("h2:has-text('epsilon 1.5')")
     assert page.get_attribute("#epsilon", "aria-valuetext") == "epsilon 1.5"
+    keys.press("main summary")
+    assert not page.is_visible("#public")
+    keys.tab_to("#mechanism")
+    page.keyboard.type("aim-pub")
+    page.wait_for_selector("p:has-text('needs a public table')")
+    assert page.is_visible("#public")
+    keys.look()
+    page.keyboard.type("mwem-pgm")
+    page.wait_for_selector("dd:has-text('mwem-pgm')")
+    page.keyboard.press("Home")
+    page.wait_for_selector("dd:text-is('aim')")
+    assert not page.is_visible("#public")
     keys.press("main button.primary")
     keys.arrive("This will be published")
+    assert "replace one row" in page.inner_text("main")
     page.wait_for_selector("#check .private", timeout=60_000)
     keys.look()
 

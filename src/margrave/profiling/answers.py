@@ -44,6 +44,7 @@ class DraftAnswer:
         missing_codes: Values of the table that stand for a missing one, separated by commas.
         edges: The values at which a new bin begins, separated by commas; empty for bins of equal width.
         cite: Where the public values are written down.
+        outside: The out-of-range policy of stated values; "" for the usual one of its kind.
     """
 
     way: str = "learn"
@@ -55,6 +56,7 @@ class DraftAnswer:
     cite: str = ""
     missing_codes: str = ""
     edges: str = ""
+    outside: str = ""
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -107,14 +109,16 @@ def declared(column: Learn, answer: DraftAnswer) -> Column:
         SchemaError: A text is not a value of the column's kind, or the bounds or categories are not usable.
     """
     name, kind = column.name, column.of
-    missing = answer.missing or bool(answer.codes)
+    missing = answer.missing or bool(answer.codes) or answer.outside == "missing"
+    other, outside = answer.other or answer.outside == "other", answer.outside
     if lacking := answer.lacks(column):
         raise SchemaError(
             f"Column {name!r}: {lacking} must be stated.",
             remedy="Write what is public, or learn it under the budget.",
         )
     if kind == "categorical":
-        return Categorical(name, _listed(answer.categories), other=answer.other, missing=missing)
+        listed = _listed(answer.categories)
+        return Categorical(name, listed, other=other, missing=missing, outside=outside)
     try:
         return _ranged(column, answer, missing)
     except _ReadError as error:
@@ -129,15 +133,25 @@ def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
         if column.since is not None:
             return Elapsed(
                 name, low, high, edges=edges or None, since=column.since, unit=column.unit or "day",
-                format=column.format, missing=missing,
+                format=column.format, missing=missing, outside=answer.outside,
             )  # fmt: skip
-        return Integer(name, low, high, edges=edges or None, missing=missing)
+        return Integer(
+            name, low, high, edges=edges or None, missing=missing, outside=answer.outside
+        )
     if kind == "real":
         least, most, *cuts = (_number(text, float) for text in texts)
-        return Real(name, least, most, edges=cuts or None, missing=missing)
+        return Real(name, least, most, edges=cuts or None, missing=missing, outside=answer.outside)
     if kind == "date":
         first, last, *days = map(_day, texts)
-        return Date(name, first, last, edges=days or None, format=column.format, missing=missing)
+        return Date(
+            name,
+            first,
+            last,
+            edges=days or None,
+            format=column.format,
+            missing=missing,
+            outside=answer.outside,
+        )
     begin, end, *moments = map(_moment, texts)
     return Timestamp(
         name,
@@ -147,6 +161,7 @@ def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
         unit=column.unit or "second",
         format=column.format,
         missing=missing,
+        outside=answer.outside,
     )
 
 

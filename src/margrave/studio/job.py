@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from margrave._io import read_input, written_whole
 from margrave.schema import Schema
+from margrave.studio.choices import MechanismChoice
 from margrave.studio.state import FolderLock
 
 
@@ -28,6 +29,7 @@ class Order:
         unit: The name of the unit of privacy.
         epsilon, delta: The budget.
         purposes: The purposes.
+        choice: The mechanism, and its public table.
         ledger: The ledger.
         dataset: The name of the table in the ledger.
         title, office, data_set: Public words at the head of the report.
@@ -39,6 +41,7 @@ class Order:
     epsilon: float
     delta: float
     purposes: tuple[str, ...]
+    choice: MechanismChoice
     ledger: str
     dataset: str
     title: str = ""
@@ -93,7 +96,8 @@ class JobFolder:
     def order(self) -> Order:
         """The order of the run."""
         stored = self._read("order.json")
-        return Order(**{**stored, "purposes": tuple(stored["purposes"])})
+        choice = MechanismChoice(**stored["choice"])
+        return Order(**{**stored, "purposes": tuple(stored["purposes"]), "choice": choice})
 
     def schema(self) -> Schema:
         """Return the schema of the run."""

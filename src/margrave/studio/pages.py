@@ -15,10 +15,11 @@ from margrave.errors import InputError, MargraveError
 from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
 from margrave.purposes import purposes_of
 from margrave.schema import Learn, Schema
+from margrave.schema.column import Column
+from margrave.studio.choices import policy_words
 from margrave.studio.findings import Finding
 from margrave.studio.project import key_of, questions_of
 from margrave.studio.rendering import Site, form_of, go, go_whole, number, remark_on_page
-from margrave.studio.views import draft_of
 
 
 class DescribingPages:
@@ -79,9 +80,7 @@ class DescribingPages:
         """Take a table, and begin to read it."""
         text = form_of(request).get("table", "").strip()
         try:
-            if not text or "\0" in text:
-                raise InputError("No table is named.", remedy="Name a file, or pick one below.")
-            named = text if text.startswith("duckdb:") else self._path_of(text)
+            named = self._project.path_of(text)
             self._check_there(named)
         except MargraveError as error:
             return self.table(request, error)
@@ -89,14 +88,6 @@ class DescribingPages:
         self._project.findings.forget("read")
         self._project.reading()
         return go("/columns")
-
-    def _path_of(self, text: str) -> str:
-        try:
-            return str(self._project.root / Path(text).expanduser())
-        except RuntimeError:
-            raise InputError(
-                "The home folder in this path does not exist.", remedy="Write the path."
-            ) from None
 
     def _check_there(self, named: str) -> None:
         try:
@@ -118,7 +109,7 @@ class DescribingPages:
         finding = self._project.reading()
         if finding.found is None:
             return self._waiting(finding)
-        drafted = draft_of(finding.found)
+        drafted = self._project.draft(finding.found)
         remarks = drafted.remarks.get("", "").splitlines()
         return self._site.page(
             "columns.html",
@@ -150,14 +141,22 @@ class DescribingPages:
         column = drafted.columns[i]
         ways = ways_of(column)
         answer = self._site.settings.answers.get(column.name, DraftAnswer(way=ways[0]))
+        remark = remark_on_page(drafted.remarks.get(column.name, ""))
         return {
             "number": i,
             "name": column.name,
             "kind": column.kind,
             "is_number": not isinstance(column, Learn) or column.is_number,
-            "remark": remark_on_page(drafted.remarks.get(column.name, "")),
+            "remark": remark,
             "ways": ways,
             "answer": answer,
+            "policies": policies_of(column),
+            "more": bool(
+                answer.edges
+                or answer.missing_codes
+                or answer.outside
+                or "codes that mean missing" in remark
+            ),
             "histogram": found["histograms"][column.name],
         }
 
@@ -167,7 +166,7 @@ class DescribingPages:
         if finding.found is None:
             return go_whole("/columns")
         self._keep_columns(form_of(request), finding.found)
-        drafted = draft_of(finding.found)
+        drafted = self._project.draft(finding.found)
         field = request.query_params.get("column", "")
         if not field.isdecimal() or int(field) >= len(drafted.columns):
             return self._site.page("_status.html", lacking="")
@@ -197,7 +196,7 @@ class DescribingPages:
         return go("/unit")
 
     def _keep_columns(self, form: dict[str, str], found: dict[str, Any]) -> None:
-        drafted = draft_of(found)
+        drafted = self._project.draft(found)
         answers = {
             c.name: DraftAnswer(
                 way=form.get(f"{i}.way", ways_of(c)[0]),
@@ -209,6 +208,7 @@ class DescribingPages:
                 cite=form.get(f"{i}.cite", "").strip(),
                 missing_codes=form.get(f"{i}.missing_codes", "").strip(),
                 edges=form.get(f"{i}.edges", "").strip(),
+                outside=form.get(f"{i}.outside", ""),
             )
             for i, c in enumerate(drafted.columns)
         }
@@ -230,7 +230,7 @@ class DescribingPages:
         finding = self._project.reading()
         if finding.found is None:
             return self._waiting(finding)
-        drafted, settings = draft_of(finding.found), self._site.settings
+        drafted, settings = self._project.draft(finding.found), self._site.settings
         names = [n for n in drafted.table_names if n != drafted.person] + list(drafted.ignore)
         if drafted.person is not None:
             names.insert(0, drafted.person)
@@ -263,8 +263,10 @@ class DescribingPages:
                 protects="persons" if persons else "rows",
                 person=form.get("person", "") if persons else "",
                 max_rows=rows if persons else self._site.settings.max_rows,
+                replaces=form.get("count") == "public",
                 reached="unit",
             )
+            self._project.check_unit()
             made = self._project.schema_of_answers(finding.found)
             made.save(self._project.schema_file, overwrite=True)
             self._drop_purposes(made)
@@ -326,6 +328,15 @@ class DescribingPages:
             return go("/purposes")
         self._project.change(reached="budget")
         return go("/budget")
+
+
+def policies_of(column: Column) -> list[tuple[str, str]]:
+    """Return the out-of-range policies of stated values in words, the usual one first."""
+    words, others = policy_words(), ["missing", "refuse"]
+    usual = words["clip"].capitalize()
+    if isinstance(column, Learn) and not column.is_number:
+        usual, others = "As the boxes say", ["other", *others]
+    return [("", usual), *((name, words[name].capitalize()) for name in others)]
 
 
 def _purpose(form: dict[str, str]) -> str:

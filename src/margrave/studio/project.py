@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,9 +24,10 @@ from margrave.schema import Schema
 from margrave.schema.references import References
 from margrave.studio.findings import Ask, Finding, Findings, ask_process
 from margrave.studio.job import JobFolder, Order
+from margrave.studio.memory import Memory
 from margrave.studio.state import ProjectSettings
 from margrave.studio.views import draft_of
-from margrave.unit import unit_name
+from margrave.unit import parse_unit, unit_name
 
 
 class Project:
@@ -55,6 +56,7 @@ class Project:
         self.lock = RLock()
         self.settings = ProjectSettings.load(self._settings_file)
         self._jobs: dict[int, JobFolder] = {}
+        self._memory = Memory()
 
     @property
     def _settings_file(self) -> Path:
@@ -81,6 +83,23 @@ class Project:
         with self.lock:
             self.save(replace(self.settings, **changes))
 
+    def path_of(self, text: str) -> str:
+        """Return the path of a file or table that a person named, from the folder of the listings.
+
+        Raises:
+            InputError: It is empty, or names a home folder that does not exist.
+        """
+        if not text or "\0" in text:
+            raise InputError("No table is named.", remedy="Name a file, or pick one below.")
+        if text.startswith("duckdb:"):
+            return text
+        try:
+            return str(self.root / Path(text).expanduser())
+        except RuntimeError:
+            raise InputError(
+                "The home folder in this path does not exist.", remedy="Write the path."
+            ) from None
+
     # Facts about the rows, for the custodian.
 
     def reading(self) -> Finding:
@@ -98,6 +117,10 @@ class Project:
         release = str(job.path / "release.margrave")
         return self.findings.get("compare", {"table": job.order.table, "release": release})
 
+    def draft(self, found: Mapping[str, Any]) -> Schema:
+        """Return the draft in the answer of ``reading``."""
+        return self._memory.get("draft", (found["toml"],), lambda: draft_of(dict(found)))
+
     # The schema and the run that the answers make.
 
     def schema_of_answers(self, found: Mapping[str, Any]) -> Schema:
@@ -106,8 +129,7 @@ class Project:
         Raises:
             MargraveError: An answer is not usable.
         """
-        settings = self.settings
-        drafted = draft_of(dict(found))
+        settings, drafted = self.settings, self.draft(found)
         person = drafted.person if not settings.protects else (settings.person or None)
         made = schema_of_answers(
             drafted, settings.answers, person=person, has_header=settings.has_header
@@ -124,31 +146,54 @@ class Project:
         """Return the schema that was settled."""
         return Schema.load(self.schema_file, table=self.settings.table)
 
-    def planned(self, *, ledger: bool = False) -> Run:
+    def planned(self) -> Run:
         """Return the run of the settings. Making it does every check of public inputs."""
-        settings, schema = self.settings, self.schema()
-        books: dict[str, Any] = {}
-        if ledger:
-            books = {"ledger": self.ledger, "dataset": settings.dataset}
+        schema = self.schema()
+        return self._memory.get("run", self._key(schema), lambda: self._run(schema))
+
+    def plan(self) -> Plan:
+        """Return the plan of the run of the settings."""
+        run, rows = self.planned(), self.settings.rows
+        return self._memory.get("plan", (run, rows), lambda: run.plan(rows))
+
+    def _key(self, schema: Schema) -> Hashable:
+        s = self.settings
+        public = (schema.hash(), s.table, s.choice, s.choice.files)
+        return public, s.epsilon, s.delta, s.rows, s.unit, s.purposes
+
+    def _run(self, schema: Schema, **books: Any) -> Run:
+        settings = self.settings
         budget = budget_for(schema, settings.epsilon, settings.delta)
         check_strength(budget, rows=settings.rows)
+        choice = settings.choice
+        mechanism = self._memory.get(  # its public table is read once
+            "mechanism",
+            (schema.hash(), settings.table, choice, choice.files),
+            lambda: choice.mechanism(schema, settings.table),
+        )
         return Run(
             schema=schema,
             budget=budget,
             unit=settings.unit,
             purposes=settings.purposes,
+            mechanism=mechanism,
             **books,
         )
-
-    def plan(self) -> Plan:
-        """Return the plan of the run of the settings."""
-        return self.planned().plan(self.settings.rows)
 
     # The ledger and the runs.
 
     def datasets(self) -> tuple[DatasetState, ...]:
         """Return the content of the ledger."""
         return Ledger(self.ledger).datasets() if self.ledger.exists() else ()
+
+    def check_unit(self) -> None:
+        """Raise ``InputError`` if the ledger counts releases of the table by another unit."""
+        known = self.account()
+        if known is not None and known.runs and known.unit != unit_name(self.settings.unit):
+            raise InputError(
+                f"The ledger of this table is for releases that protect as follows: {parse_unit(known.unit)}.",
+                remedy="Choose the same here.",
+            )
 
     def account(self) -> DatasetState | None:
         """Return the table's part of the ledger."""
@@ -195,7 +240,7 @@ class Project:
                 Ledger(self.ledger).init(
                     settings.dataset, unit=settings.unit, cap=self._cap(), replace=known is not None
                 )
-            self.planned(ledger=True)
+            self._run(self.schema(), ledger=self.ledger, dataset=settings.dataset)
             job = self._placed(settings)
             self.start(job)
             return job
@@ -212,6 +257,7 @@ class Project:
             settings.epsilon,
             settings.delta,
             settings.purposes,
+            settings.choice,
             str(self.ledger.absolute()),
             settings.dataset,
             settings.title,

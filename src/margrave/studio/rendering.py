@@ -17,6 +17,7 @@ from margrave.report.axes import Axis
 from margrave.report.charts import bars
 from margrave.report.templating import environment
 from margrave.report.views import ColumnView
+from margrave.studio.choices import policy_words
 from margrave.studio.project import Project
 from margrave.studio.state import ProjectSettings
 
@@ -32,6 +33,7 @@ class Site:
         self.project = project
         self._templates = environment("margrave.studio")
         self._templates.globals["chart"] = chart
+        self._templates.globals["policies"] = policy_words()
         self._templates.filters["plain"] = plain
         self._templates.filters["share"] = lambda x: percent(x, ".3g")
         self._templates.filters["count"] = lambda x: (
@@ -94,9 +96,21 @@ def chart(
 
 
 def plain(text: str) -> str:
-    """Return a text without the sentences on options of the command line, on Python or on a schema file's lines."""
+    """Return a text for a page: what to do there, and no sentence on options, on Python or on a schema file's lines."""
+    for words, there in (
+        ("or leave --for (purposes) out", "or remove the purposes"),
+        (
+            "a unit that replaces: ReplaceRow(), or --unit replace-row",
+            "rows whose number is public, on the page Protection",
+        ),
+        (": --public-columns (in Python columns=[...])", ""),
+        (" (--mechanism aim-pub)", ""),
+    ):
+        text = text.replace(words, there)
     sentences = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
-    return " ".join(s for s in sentences if not re.search(r"--[a-z]|Python|refit\(| = ", s))
+    return " ".join(
+        s for s in sentences if not re.search(r"--[a-z]|Python|refit\(| = |\[schema\]", s)
+    )
 
 
 def remark_on_page(remark: str) -> str:

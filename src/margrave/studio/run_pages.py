@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +14,17 @@ from starlette.routing import Route
 from margrave.accounting.ledger_state import epsilon_or_zero
 from margrave.accounting.strength import weaknesses
 from margrave.errors import InputError, MargraveError
+from margrave.mechanisms.parts.checks import publics_of
 from margrave.planning import Plan
 from margrave.report.heading import Heading
+from margrave.run import mechanism_of
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column import Column, abbreviate
+from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
 from margrave.studio.guard import Guard
 from margrave.studio.job import JobFolder, JobStatus
 from margrave.studio.rendering import Site, form_of, go, go_whole, number
+from margrave.unit import parse_unit, size_is_public
 
 
 class SpendingPages:
@@ -61,7 +66,7 @@ class SpendingPages:
         """Show the slider and the plan."""
         if closed := self._site.closed("budget"):
             return closed
-        known, planned = self._project.account(), self._planned()
+        known, planned, kinds = self._project.account(), self._planned(), mechanism_lines()
         refusal = planned.pop("error", None)
         return self._site.page(
             "budget.html",
@@ -70,8 +75,18 @@ class SpendingPages:
             epsilons=epsilons(),
             position=_position(self._site.settings.epsilon),
             cap_is_set=known is not None and bool(known.runs),
+            mechanisms=[
+                ("Without a public table", [k for k in kinds if not k["public"]]),
+                ("With a public table", [k for k in kinds if k["public"]]),
+            ],
+            public=self._public_as_named(),
             **planned,
         )
+
+    def _public_as_named(self) -> str:
+        """Return the public table as a person named it, from the folder of the listings."""
+        named, root = self._site.settings.choice.public, f"{self._project.root}{os.sep}"
+        return named.removeprefix(root)
 
     def plan(self, request: Request) -> Response:
         """Keep the budget of the form, and return the plan."""
@@ -89,7 +104,12 @@ class SpendingPages:
             return closed
         try:
             self._keep_budget(request)
-            self._project.planned()
+            plan = self._project.plan()
+            if plan.lacks_public:
+                raise InputError(
+                    f"The mechanism {plan.mechanism} needs a public table.",
+                    remedy="Name its file under More choices, or choose another mechanism.",
+                )
             _, left = self._project.room()
             if self._project.planned().budget.rho > left:
                 raise InputError(
@@ -109,18 +129,29 @@ class SpendingPages:
             rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
             delta=number(form.get("delta", ""), "delta", 1e-30, 1e-3),
             cap_epsilon=number(form.get("cap_epsilon", ""), "The limit", 0.001, 1e4),
+            choice=self._choice(form),
             reached="budget",
+        )
+
+    def _choice(self, form: dict[str, str]) -> MechanismChoice:
+        public = form.get("public", "").strip()
+        return MechanismChoice(
+            name=form.get("mechanism", ""),
+            public=self._project.path_of(public) if public else "",
+            attestation=form.get("attestation", "").strip(),
+            columns=form.get("public_columns", "").strip(),
+            same_records="same_records" in form,
         )
 
     def _planned(self) -> dict[str, Any]:
         try:
-            run = self._project.planned()
-            plan = run.plan(self._site.settings.rows)
+            run, plan = self._project.planned(), self._project.plan()
         except MargraveError as error:
             return {"plan": None, "error": error}
         return {
             "plan": plan,
             "warnings": weaknesses(run.budget),
+            "public_table": publics_of(mechanism_of(run.mechanism)),
             "verdicts": [v for n in plan.noise if (v := n.verdict(plan.rows)) is not None],
             "picture": picture(plan),
         }
@@ -141,8 +172,12 @@ class SpendingPages:
             error=error,
             columns=[_published(c, schema.sources) for c in schema.columns],
             schema=schema,
+            size_is_public=size_is_public(self._site.settings.unit),
             unit=str(run.unit),
             mechanism=type(run.mechanism).__name__,
+            use=mechanism_of(run.mechanism).use,
+            gives_records=mechanism_of(run.mechanism).gives_records,
+            public_table=publics_of(mechanism_of(run.mechanism)),
             budget=run.budget,
             number=self._project.latest() + 1,
             cap=cap,
@@ -288,6 +323,7 @@ class SpendingPages:
             datasets=[
                 (
                     d,
+                    str(parse_unit(d.unit)),
                     epsilon_or_zero(d.charged, d.cap.conversion_delta),
                     epsilon_or_zero(d.remaining, d.cap.conversion_delta),
                 )
@@ -337,10 +373,17 @@ def _published(column: Column, sources: Any) -> dict[str, str]:
             "name": column.name,
             "kind": column.kind,
             "values": "learned under the budget",
+            "outside": policy_words()[column.outside],
             "cite": "",
         }
     cite = source.cite if source is not None else ""
     values = abbreviate(column.labels())
     if isinstance(column, Integer | Real | Date | Timestamp):
         values = f"{column.low} to {column.high}"
-    return {"name": column.name, "kind": column.kind, "values": values, "cite": cite}
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "values": values,
+        "outside": policy_words()[column.outside],
+        "cite": cite,
+    }

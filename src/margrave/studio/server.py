@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -14,7 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from margrave.accounting import Budget
 from margrave.errors import InputError, MargraveError
+from margrave.run import Run
+from margrave.schema import Integer, Schema
 from margrave.studio.guard import Guard
 from margrave.studio.pages import DescribingPages
 from margrave.studio.project import Project
@@ -101,9 +105,16 @@ def serve(table: str | None, folder: Path, port: int, on_address: Callable[[str]
         )
         servers.append(uvicorn.Server(config))
         on_address(guard.address)
+        Thread(target=_prepare, daemon=True).start()
         servers[0].run(sockets=[listening])
     finally:
         lock.release()
+
+
+def _prepare() -> None:
+    """Load the libraries of a plan, so that the first page with one does not wait for them."""
+    schema = Schema([Integer("a", 0, 1), Integer("b", 0, 1)])
+    Run(schema=schema, budget=Budget.approx(1.0, 1e-9)).plan(1000)
 
 
 def _begin_with(project: Project, table: str | None) -> None:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from margrave._io import read_input, written_whole
 from margrave.errors import InputError
 from margrave.profiling.answers import DraftAnswer
-from margrave.unit import AddRemovePerson, AddRemoveRow, Unit
+from margrave.studio.choices import MechanismChoice
+from margrave.unit import AddRemovePerson, AddRemoveRow, ReplacePerson, ReplaceRow, Unit
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class ProjectSettings:
         protects: "rows" or "persons".
         person: The person ID column; "" for none.
         max_rows: The most rows that one person may contribute.
+        replaces: The number of rows, or of persons, is public: one takes the place of another.
         purposes: The purposes of the release.
+        choice: The mechanism of the next run, and its public table.
         rows: A guess of the number of rows, for the plan.
         epsilon, delta: The budget of the next run.
         cap_epsilon: The cap of all runs on the table together.
@@ -44,7 +47,9 @@ class ProjectSettings:
     protects: str = ""
     person: str = ""
     max_rows: int = 5
+    replaces: bool = False
     purposes: tuple[str, ...] = ()
+    choice: MechanismChoice = field(default_factory=MechanismChoice)
     rows: int = 10_000
     epsilon: float = 1.0
     delta: float = 1e-9
@@ -69,7 +74,9 @@ class ProjectSettings:
     @property
     def unit(self) -> Unit:
         """The unit of privacy."""
-        return AddRemovePerson(self.max_rows) if self.protects == "persons" else AddRemoveRow()
+        if self.protects == "persons":
+            return (ReplacePerson if self.replaces else AddRemovePerson)(self.max_rows)
+        return ReplaceRow() if self.replaces else AddRemoveRow()
 
     @property
     def dataset(self) -> str:
@@ -126,7 +133,12 @@ class ProjectSettings:
         """Return settings as they are in the file. Raise any error if they are not."""
         answers = {name: DraftAnswer(**a) for name, a in stored["answers"].items()}
         made = ProjectSettings(
-            **{**stored, "answers": answers, "purposes": tuple(stored["purposes"])}
+            **{
+                **stored,
+                "answers": answers,
+                "purposes": tuple(stored["purposes"]),
+                "choice": MechanismChoice(**stored["choice"]),
+            }
         )
         for item in fields(made):
             if type(getattr(made, item.name)) is not type(getattr(ProjectSettings(), item.name)):

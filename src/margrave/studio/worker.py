@@ -92,7 +92,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
     from margrave.release.numbers import headlines, numbers_of
     from margrave.release.sampling import rows_if_unknown
     from margrave.report import write_report
-    from margrave.run import Run
+    from margrave.run import Run, mechanism_of
 
     order = job.order
     schema = job.schema()
@@ -101,6 +101,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         budget=budget_for(schema, order.epsilon, order.delta),
         unit=order.unit,
         purposes=order.purposes,
+        mechanism=order.choice.mechanism(schema, order.table),
         ledger=order.ledger,
         dataset=order.dataset,
         journal=job.journal,
@@ -110,8 +111,12 @@ def _made(job: JobFolder) -> dict[str, Any]:
     release = planned.synthesize(order.table, progress=_Reports(job))
     job.report("writing", 1.0)
     release.save(job.path / "release.margrave", overwrite=True)
-    drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
-    write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
+    rows = 0
+    has_rows = mechanism_of(planned.mechanism).gives_records
+    if has_rows:
+        drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
+        write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
+        rows = drawn.num_rows
     heading = {"title": order.title, "office": order.office, "data_set": order.data_set}
     write_report(release, job.path / "report.html", overwrite=True, **heading)
     facts = release.certificate()
@@ -122,7 +127,8 @@ def _made(job: JobFolder) -> dict[str, Any]:
         "delta": facts["delta"],
         "unit": facts["unit"],
         "spent": facts["rho"]["spent"]["decimal"],
-        "rows": drawn.num_rows,
+        "rows": rows,
+        "has_rows": has_rows,
         "columns": len(release.schema.columns),
         "left_out": [name for name in release.schema.ignore if name not in schema.ignore],
         "numbers": [

@@ -1,0 +1,148 @@
+"""The first steps of the studio: the table, its columns, the unit of privacy."""
+
+from __future__ import annotations
+
+import re
+import time
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+pytest.importorskip("starlette")
+
+from margrave.schema import Integer, Learn, Schema
+from margrave.unit import AddRemovePerson
+from tests.support.studio import STATED, Studio, write_table
+
+
+def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    age = np.where(rng.random(600) < 0.1, -9, rng.integers(18, 90, 600))
+    answers = rng.integers(1, 6, 600)
+    pyarrow.csv.write_csv(pa.table({"age": age, "answer": answers}), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    studio.read()
+    page = unescape(studio.get("/columns").text)
+    assert "-9 lies far from all else" in page
+    assert "list it under the codes that mean missing" in page
+    for words in ("= true", 'kind = "', "learn =", "draft anew"):
+        assert words not in page, words
+    form = {"0__way": "declare"}
+    first = studio.post("/columns/save?column=0", **form).text
+    assert "Now write its lowest and its highest value." in first
+    assert "wrong" not in first
+    wrong = studio.post("/columns", **form)
+    assert (wrong.code, "Column &#39;age&#39;" in wrong.text) == (422, True)
+    form |= {"0__low": "0", "0__high": "110", "0__missing_codes": "-9, 999", "0__edges": "18, 65"}
+    assert "Kept" in studio.post("/columns/save?column=0", **form).text
+    assert studio.post("/columns", **form).path == "/unit"
+    assert "-9, 999" in studio.get("/columns").text
+    studio.post("/unit", protects="rows")
+    schema = Schema.load(studio.project.schema_file)
+    (stated, _) = schema.columns
+    assert isinstance(stated, Integer)
+    assert (stated.edges, stated.missing) == ((18, 65), True)
+    assert schema.sources["age"].missing_codes == ("-9", "999")
+    studio.post("/purposes")
+    studio.to_confirm()
+    (counted,) = studio.wait(studio.project.check)["columns"]
+    assert counted[:3] == ["age", int((age == -9).sum()), 0]
+
+
+def test_a_person_column_is_settled(studio: Studio) -> None:
+    studio.read()
+    studio.post("/columns", **STATED)
+    assert "persons" in studio.get("/unit").text
+    studio.post("/unit", protects="persons", person="patient_id", max_rows="2")
+    schema = studio.project.schema()
+    assert schema.person == "patient_id"
+    assert "patient_id" not in schema.ignore
+    assert studio.project.planned().unit == AddRemovePerson(2)
+
+
+def test_open_columns_stay_open(studio: Studio) -> None:
+    studio.settle()
+    schema = studio.project.schema()
+    assert [c.name for c in schema.columns if isinstance(c, Learn)] == ["ward", "stay"]
+    page = studio.to_confirm().text
+    assert "learned under the budget" in page
+    assert "9e-10 of it is for the noise of all answers, and 1e-10 for naming a category" in page
+
+
+def test_answers_are_kept_for_each_table(studio: Studio, tmp_path: Path) -> None:
+    studio.settle(**STATED)
+    before = studio.project.settings
+    page = studio.post("/table", table="nowhere.csv")
+    assert (page.code, "There is no file" in page.text) == (422, True)
+    assert studio.project.settings == before, "a path that does not exist changes nothing"
+    write_table(tmp_path / "other.csv")
+    studio.post("/table", table="other.csv")
+    assert not studio.project.settings.answers
+    restarted = Studio(tmp_path)
+    restarted.read()
+    assert restarted.project.settings.answers == before.answers
+    assert restarted.project.settings.protects == before.protects
+    assert restarted.project.settings.reached == "columns"
+    assert [Path(name).name for name in restarted.project.settings.others] == ["other.csv"]
+
+
+def test_a_table_that_cannot_be_read_is_reported(studio: Studio, tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    studio.post("/table", table="damaged.parquet")
+    for _ in range(200):
+        if not studio.project.reading().is_open:
+            break
+        time.sleep(0.02)
+    page = studio.get("/columns")
+    assert (page.code, "damaged.parquet" in page.text) == (422, True)
+    assert studio.post("/table", table=" ").code == 422
+
+
+def test_every_histogram_has_its_column(tmp_path: Path) -> None:
+    rows = 60
+    table = {
+        "same": [5.5] * 30 + [None] * 30,
+        "far": [1.0] * 59 + [1e9],
+        "when": [f"2020-01-{1 + i % 28:02d}" for i in range(rows)],
+        "time": [f"2020-01-01 10:00:{i:02d}" for i in range(rows)],
+        "yes": ["yes", "no"] * 30,
+        "many": [f"c{i % 20}" for i in range(rows)],
+        "whole": list(range(-30, 30)),
+        "<b>": ["x", "y"] * 30,
+    }
+    pyarrow.csv.write_csv(pa.table(table), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    found = studio.read()
+    for name, shown in found["histograms"].items():
+        assert sum(shown["counts"]) + shown["missing"] == rows, name
+        assert len(shown["labels"]) == len(shown["counts"]) <= (24 if ".hour" in name else 12), name
+    page = studio.get("/columns").text
+    assert "<b>" not in re.sub(r"<b>(NOT PRIVATE|Look)", "", page)
+    assert "&lt;b&gt;" in page
+
+
+def test_hours_and_weekdays_have_cards_of_their_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    seconds = rng.integers(0, 300 * 86400, 400) + 1_700_000_000
+    seen = pa.array(seconds, pa.timestamp("s"))
+    ward = rng.choice(["north", "south"], 400)
+    pyarrow.csv.write_csv(pa.table({"seen": seen, "ward": ward}), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    found = studio.read()
+    assert set(found["histograms"]) == {"seen", "seen.hour", "seen.weekday", "ward"}
+    page = studio.get("/columns").text
+    assert "seen.weekday" in page
+    assert "seen.hour" in page
+    names = list(found["histograms"])
+    out = {f"{names.index('seen.hour')}__way": "out"}
+    assert studio.post("/columns", **out).path == "/unit"
+    unit = studio.get("/unit").text
+    assert "seen" in unit
+    assert "seen.weekday" not in unit, "a part is no column of persons"
+    assert studio.post("/unit", protects="rows").path == "/purposes"
+    schema = Schema.load(studio.project.schema_file)
+    assert {c.name for c in schema.columns} == {"seen", "seen.weekday", "ward"}

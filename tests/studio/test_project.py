@@ -1,0 +1,118 @@
+"""The folder of the studio: its settings, its lock, and the server."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from margrave.errors import InputError
+from margrave.studio import launch
+from margrave.studio.findings import Findings
+from margrave.studio.state import FolderLock, ProjectSettings
+from tests.support.studio import CANARIES, STATED, Studio
+
+
+def test_settings_survive_a_restart(studio: Studio, tmp_path: Path) -> None:
+    studio.settle(**STATED)
+    restarted = Studio(tmp_path)
+    assert restarted.project.settings == studio.project.settings
+    assert restarted.get("/").path == "/budget", "it goes on where it was"
+    assert restarted.get("/budget").code == 200, "without reading the table anew"
+    kept = (tmp_path / "studio/studio.json").read_text()
+    assert not [c for c in CANARIES if c in kept]
+
+
+def test_settings_of_something_else_are_refused(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"table": 3}', '{"answers": {"a": 1}, "purposes": []}'):
+        (tmp_path / "studio.json").write_text(text)
+        with pytest.raises(InputError, match="does not hold the settings"):
+            ProjectSettings.load(tmp_path / "studio.json")
+    whole = ProjectSettings(table="a.csv", purposes=("mean a",), epsilon=2.0)
+    whole.save(tmp_path / "studio.json")
+    assert ProjectSettings.load(tmp_path / "studio.json") == whole
+    wrong = {**json.loads((tmp_path / "studio.json").read_text()), "reached": "nowhere"}
+    (tmp_path / "studio.json").write_text(json.dumps(wrong))
+    with pytest.raises(InputError):
+        ProjectSettings.load(tmp_path / "studio.json")
+
+
+def test_a_page_that_cannot_be_shown_says_why(studio: Studio) -> None:
+    studio.settle(**STATED)
+    studio.project.schema_file.write_text("nonsense")
+    page = studio.get("/purposes")
+    assert (page.code, "schema.toml" in page.text) == (422, True)
+
+
+def test_a_reader_that_fails_is_an_answer(tmp_path: Path) -> None:
+    def fail(verb: str, order: Mapping[str, Any]) -> Any:
+        raise OSError("Canary-7719")
+
+    finding = Findings(fail).get("read", {})
+    for _ in range(200):
+        if not finding.is_open:
+            break
+        time.sleep(0.01)
+    assert finding.error is not None
+    assert "OSError" in finding.error["message"]
+    assert "Canary" not in finding.error["message"]
+
+
+def test_the_server_serves_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    addresses: Queue[str] = Queue()
+    thread = Thread(target=launch, kwargs={"folder": "studio", "on_address": addresses.put})
+    thread.start()
+    host, _, path = addresses.get(timeout=30).removeprefix("http://").partition("/")
+    connection = HTTPConnection(host, timeout=30)
+    connection.request("GET", f"/{path}")
+    answer = connection.getresponse()
+    cookie = str(answer.getheader("set-cookie")).partition(";")[0]
+    assert (answer.status, answer.read()) == (303, b"")
+    with pytest.raises(InputError, match="in use by another studio"):
+        launch(folder="studio", on_address=addresses.put)
+    with pytest.raises(InputError, match="cannot be used"):
+        launch(folder="other", port=int(host.partition(":")[2]), on_address=addresses.put)
+    connection.request("POST", "/stop", headers={"cookie": cookie, "origin": f"http://{host}"})
+    assert b"has stopped" in connection.getresponse().read()
+    connection.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert (tmp_path / "studio").stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_of_another_table_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studio").mkdir()
+    ProjectSettings(table=str(tmp_path / "a.csv")).save(tmp_path / "studio/studio.json")
+    with pytest.raises(InputError, match="holds the project of"):
+        launch("b.csv", folder="studio", on_address=lambda _: None)
+
+
+def test_without_its_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(InputError, match="margrave\\[studio\\]"):
+        launch(on_address=lambda _: None)
+
+
+def test_one_process_has_a_folder(tmp_path: Path) -> None:
+    one, two = FolderLock(tmp_path / "lock"), FolderLock(tmp_path / "lock")
+    assert not two.is_taken()
+    assert one.take()
+    assert two.is_taken()
+    assert not two.take()
+    one.release()
+    assert two.take()
+    two.release()

@@ -1,0 +1,261 @@
+"""The last steps of the studio: the budget, the run and what becomes of it."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+pytest.importorskip("starlette")
+
+from margrave.accounting import Ledger
+from margrave.learning_stage import budget_for
+from margrave.release import Release
+from margrave.schema import Categorical, Integer, Schema
+from margrave.studio import worker
+from margrave.studio.job import JobFolder
+from tests.support.studio import CANARIES, STATED, Studio, kept_files
+
+
+def test_every_step_from_a_file_to_a_release(
+    studio: Studio, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = studio.read()
+    page = unescape(studio.get("/columns").text)
+    assert found["rows"] == 400
+    assert "NOT PRIVATE" in page
+    assert "Zanzibar-77" in page, "the custodian sees the histogram"
+    assert (
+        "patient_id" in unescape(studio.get("/unit").text) or studio.get("/unit").path == "/columns"
+    )
+    assert studio.get("/confirm").path == "/columns", "no step before the one that it rests on"
+
+    assert "'patient_id' seems to say whose row it is. The next page asks." in page
+    assert "Is that wrong?" not in page
+    assert "Lowest" in page
+    assert (
+        studio.post("/columns/save?column=1", **{**STATED, "1__low": "many"}).text.count(
+            "is not a value of this kind"
+        )
+        == 1
+    )
+    wrong = studio.post("/columns", **{**STATED, "1__low": "many"})
+    assert (wrong.code, "is not a value of this kind" in wrong.text) == (422, True)
+    assert studio.post("/columns", **STATED).path == "/unit"
+    assert studio.post("/unit", protects="persons", person="").code == 422
+    assert studio.post("/unit", protects="rows", person="patient_id").path == "/purposes"
+    schema = Schema.load(studio.project.schema_file)
+    ward, stay, ill = schema.columns
+    assert isinstance(ward, Categorical)
+    assert isinstance(stay, Integer)
+    assert isinstance(ill, Integer)
+    assert (stay.low, stay.high, ward.other) == (0, 9, True)
+    assert schema.person is None
+    assert "patient_id" in schema.ignore
+
+    assert studio.post("/purposes", add="yes", text="mean nothing").code == 422
+    assert (
+        "mean stay by ward"
+        in studio.post("/purposes", add="yes", kind="mean", outcome="stay", by="ward").text
+    )
+    assert studio.post("/purposes", add="yes", kind="", outcome="ward").code == 422
+    assert studio.post("/purposes", kind="median", outcome="ward").code == 422
+    filled = {"kind": "total", "outcome": "stay", "by": ""}
+    assert studio.post("/purposes", **filled).path == "/budget", "a filled purpose is added"
+    assert studio.project.settings.purposes == ("mean stay by ward", "total stay")
+    assert studio.post("/purposes", remove="1").path == "/purposes"
+    assert studio.post("/purposes", kind="", outcome="ward", by="", text="").path == "/budget"
+    plan = studio.post("/budget/plan", epsilon="6", rows="400", delta="1e-9", cap_epsilon="5")
+    assert "The plan at epsilon 1" in plan.text
+    assert "mean stay by ward" in plan.text
+    assert "No row of your table was used" in plan.text
+    assert (
+        "alert"
+        in studio.post("/budget/plan", epsilon="6", rows="x", delta="1e-9", cap_epsilon="5").text
+    )
+    confirm = studio.to_confirm()
+    assert confirm.path == "/confirm"
+    for words in (
+        "north, south, other",
+        "0 to 9",
+        "add or remove one row",
+        "epsilon 3",
+        "AIM",
+        "mean stay by ward",
+    ):
+        assert words in confirm.text, words
+    check = studio.wait(studio.project.check)
+    assert check["rows"] == 400
+    assert "NOT PRIVATE" in studio.get("/confirm/check").text
+    assert "The box is not ticked" in studio.post("/run", number="1").text
+    assert not studio.project.ledger.exists(), "nothing is spent before the box is ticked"
+
+    agreement = confirm.text.index("may be published.")
+    assert agreement < confirm.text.index('id="check"'), "what is not private is not agreed to"
+    words = {"title": "Visits in May", "office": "Office of Visits", "data_set": "The visits"}
+    form = {"number": "1", "agreed": "yes", **words}
+    assert studio.post("/run", **{**form, "title": "a" * 201}).code == 422
+    result = studio.post("/run", **form)
+    assert "The release is made" in result.text, result.text
+    again = studio.run()
+    assert again.path == "/run/1", "a second press finds the same run"
+    (dataset,) = Ledger(studio.project.ledger).datasets()
+    (spent,) = dataset.runs
+    assert spent.closed
+    assert spent.debited <= budget_for(schema, 3.0, 1e-9).rho
+    release = Release.load(tmp_path / "studio/run-1/release.margrave")
+    assert [p.purpose for p in release.purposes] == ["mean stay by ward"]
+    assert studio.get("/run/1/rows.csv").text.startswith('"ward","stay","ill"')
+    report = studio.get("/run/1/report.html")
+    assert all(word in report.text for word in words.values())
+    assert "script" not in report.headers["content-security-policy"]
+    assert "unsafe-inline" in report.headers["content-security-policy"]
+    for name in ("journal", "order.json", "..%2Fstudio.json", "lock"):
+        assert studio.get(f"/run/1/{name}").code == 404
+    assert spent.run in studio.get("/ledger").text
+
+    studio.post("/run/1/compare")
+    studio.wait(lambda: studio.project.comparison(studio.project.job(1)))
+    assert "NOT PRIVATE" in studio.post("/run/1/compare").text
+    private = studio.get("/run/1/private.html")
+    assert "NOT PRIVATE" in private.text
+    assert "script" not in private.headers["content-security-policy"]
+    kept, said = kept_files(tmp_path / "studio"), capsys.readouterr()
+    for canary in CANARIES:
+        assert canary not in kept + said.out + said.err, canary
+
+
+@pytest.mark.slow
+def test_a_list_of_combinations_goes_all_the_way(tmp_path: Path) -> None:
+    rows = 600
+    towns = [f"t{i % 6}" for i in range(rows)]
+    table = {"town": towns, "state": [f"s{i % 6 // 2}" for i in range(rows)]}
+    pyarrow.csv.write_csv(pa.table(table), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    found = studio.read()
+    ((kind, columns, _),) = found["questions"]
+    assert (kind, columns) == ("depends", ["town", "state"])
+    listed = "\n".join(f"t{i},s{i // 2}" for i in range(6))
+    (tmp_path / "studio/towns.csv").write_text(f"town,state\n{listed}\n")
+    stated = {
+        "0__way": "declare",
+        "0__categories": ",".join(f"t{i}" for i in range(6)),
+        "1__way": "declare",
+        "1__categories": "s0,s1,s2",
+    }
+    assert studio.post("/columns", **stated, relation__0="nowhere.csv").code == 422
+    assert studio.post("/columns", **stated, relation__0="towns.csv").path == "/unit"
+    studio.post("/unit", protects="rows")
+    studio.post("/purposes")
+    assert "1 relation that you stated" in studio.to_confirm().text
+    page = studio.run()
+    assert "The release is made" in page.text, page.text
+    drawn = pyarrow.csv.read_csv(tmp_path / "studio/run-1/rows.csv").to_pylist()
+    assert {(r["town"], r["state"]) for r in drawn} <= {(f"t{i}", f"s{i // 2}") for i in range(6)}
+
+
+def test_a_run_that_dies_goes_on_and_pays_once(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(self: Any, stage: str, done: float) -> None:
+        if len(Ledger(studio.project.ledger).datasets()[0].runs[0].debits) >= 3:
+            raise Killed
+
+    def start(job: JobFolder) -> None:
+        with pytest.raises(Killed):
+            worker.run(job)
+
+    studio.project.start = start
+    studio.settle(**STATED)
+    studio.to_confirm()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker._Reports, "__call__", die)
+        page = studio.run()
+    assert "ended before it was done" in page.text
+    (before,) = Ledger(studio.project.ledger).datasets()[0].runs
+    assert not before.closed
+    assert len(before.debits) >= 3
+
+    restarted = Studio(tmp_path)
+    assert "ended before it was done" in restarted.get("/").text, "a new studio finds the run"
+    page = restarted.post("/run/1/resume", unlearnable="stop")
+    assert "The release is made" in page.text
+    (after,) = Ledger(restarted.project.ledger).datasets()[0].runs
+    assert after.closed
+    assert after.debits[: len(before.debits)] == before.debits
+    assert after.answers[: len(before.answers)] == before.answers
+    assert after.debited <= after.reserved == before.reserved
+    assert restarted.post("/run/1/resume").path == "/run/1", "a run that is done stays as it is"
+    assert len(Ledger(restarted.project.ledger).datasets()[0].runs) == 1
+
+
+def test_a_run_that_does_not_fit_is_refused_before_anything_is_spent(studio: Studio) -> None:
+    studio.project.start = lambda job: pytest.fail("it began")
+    studio.settle(**STATED)
+    page = studio.to_confirm(cap_epsilon="2")
+    assert (page.code, "leaves too little" in page.text) == (422, True)
+    assert studio.get("/confirm").path == "/budget"
+    assert studio.run().path == "/budget"
+    assert not studio.project.ledger.exists()
+
+
+def test_a_delta_of_one_in_the_rows_is_refused(studio: Studio) -> None:
+    studio.settle(**STATED)
+    for page in (
+        studio.to_confirm(rows="100000", delta="1e-5"),
+        studio.post("/budget/plan", epsilon="6", rows="100000", delta="1e-5", cap_epsilon="5"),
+    ):
+        assert "at least 1 in 100,000 rows" in page.text
+        assert "or less is advised" in page.text
+        assert page.text.count('role="alert"') == 1
+        assert "--allow" not in page.text
+    assert studio.get("/confirm").path == "/budget"
+    assert studio.to_confirm(rows="100000", delta="1e-8").path == "/confirm"
+
+
+def test_a_failed_run_says_why(studio: Studio, tmp_path: Path) -> None:
+    studio.settle(
+        **{**STATED, "0__categories": "east, west", "0__other": ""} | {"0__way": "declare"}
+    )
+    form = {k: v for k, v in STATED.items() if k != "0__other"}
+    studio.settle(**{**form, "0__categories": "east, west"})
+    studio.to_confirm()
+    page = studio.run()
+    assert "alert" in page.text
+    assert "Continue this run" in page.text
+    kept = kept_files(tmp_path / "studio")
+    assert not [c for c in CANARIES if c in kept]
+
+
+def test_columns_that_the_noise_hides_are_dropped_or_the_run_is_closed(
+    studio: Studio, tmp_path: Path
+) -> None:
+    studio.settle(**{k: v for k, v in STATED.items() if not k.startswith("0")})
+    studio.to_confirm(epsilon="0", rows="400")
+    page = studio.run()
+    assert "The noise hides where the values of 'ward' lie" in unescape(page.text)
+    for words in ("--", "Python", "refit", "Continue this run"):
+        assert words not in page.text.partition("<main")[2], words
+    assert "Continue without this column" in page.text
+    page = studio.post("/run/1/resume", unlearnable="drop")
+    assert "Left out, because the noise hides their values: ward" in page.text, page.text
+
+    studio.get("/columns")
+    studio.run(2)
+    assert "This run is closed" in studio.post("/run/2/close").text
+    ledger = Ledger(studio.project.ledger)
+    (dropped, closed) = ledger.datasets()[0].runs
+    assert dropped.closed
+    assert closed.closed
+    assert 0 < closed.charged == closed.debited < closed.reserved
+    assert studio.get("/run/2/answers.margrave").code == 200
+    assert "This run is closed" in studio.post("/run/2/close").text, "once"
+    assert "This run is closed" in studio.post("/run/2/resume", unlearnable="drop").text
+    assert studio.get("/columns").path == "/columns"
