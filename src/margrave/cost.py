@@ -103,5 +103,9 @@ class RunCost:
 
 
 def median_cells(domain: Domain, step: PlannedMeasurement) -> float:
-    """Return how many counts the median marginal has; 1 for single queries."""
-    return 1.0 if step.single else float(np.median([domain.cells(c) for c in step.cliques]))
+    """Return how many counts the median marginal has; 1 for single queries and sums."""
+    return (
+        1.0
+        if step.single or step.sums
+        else float(np.median([domain.cells(c) for c in step.cliques]))
+    )

@@ -234,7 +234,9 @@ def plan_of(
     )
     seconds, memory_mb = cost.total()
     likely = likely_domain(domain, learned)
-    scale = max(((s.adaptive, s.scale / s.weight) for s in steps), default=(False, 0.0))[1]
+    scale = max(
+        ((s.adaptive, s.scale / s.weight) for s in steps if not s.sums), default=(False, 0.0)
+    )[1]
     purposes = provenance.workload.purposes if isinstance(provenance.workload, Workload) else ()
     typical = _typical(domain, learned, rows, scale)
     expected = mechanism.expected(domain, rho, max(rows, 1), unit)
@@ -270,6 +272,7 @@ def plan_of(
             rows=rows,
             learned={c.name for c in learned if c.is_number},
             scale_of=lambda clique: _scale_of(clique, typical, steps, workload),
+            sum_scale_of=lambda clique: _sum_scale_of(clique, steps),
             rho=budget.rho,
             epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
         ),
@@ -313,9 +316,17 @@ def _scale_of(
         (s.marginals * share if s.adaptive else float(clique in s.cliques))
         * (s.weight / s.scale) ** 2
         for s in steps
+        if not s.sums
     )
-    largest = max((s.scale / s.weight for s in steps), default=0.0)
+    largest = max((s.scale / s.weight for s in steps if not s.sums), default=0.0)
     return 1.0 / math.sqrt(precision) if precision else largest
+
+
+def _sum_scale_of(clique: Clique, steps: Sequence[PlannedMeasurement]) -> float:
+    """Return the noise scale of a marginal's sums, in the largest weight of a row; infinity if none are measured."""
+    return min(
+        (s.scale / s.weight for s in steps if s.sums and clique in s.cliques), default=math.inf
+    )
 
 
 def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tuple[Noise, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -92,6 +92,7 @@ def widths_of(
     rows: int,
     learned: Collection[Attribute],
     scale_of: Callable[[Clique], float],
+    sum_scale_of: Callable[[Clique], float] = lambda _: math.inf,
     rho: Fraction,
     epsilon_of: Callable[[float], float | None],
 ) -> tuple[PurposeWidth, ...]:
@@ -107,6 +108,8 @@ def widths_of(
         rows: The number of rows.
         learned: The columns of numbers whose bins are learned.
         scale_of: Returns the noise scale of a marginal by all its measurements.
+        sum_scale_of: Returns the noise scale of a marginal's sums, in the largest weight of a row; infinity if none
+            are measured.
         rho: The whole budget (zCDP).
         epsilon_of: Returns the epsilon of a budget (zCDP), or None if no epsilon has that budget.
 
@@ -115,7 +118,8 @@ def widths_of(
     """
     found = []
     for purpose in purposes:
-        variance, of = _variance(purpose, domain, max(rows, 1), learned, scale_of)
+        noise = _SumNoise(domain, learned, scale_of, sum_scale_of)
+        variance, of = _variance(purpose, noise, max(rows, 1))
         epsilon = None
         if purpose.width is not None:
             factor = variance.budget_factor(max(rows, 1), purpose.width)
@@ -129,33 +133,58 @@ def widths_of(
     return tuple(found)
 
 
-def _variance(
-    purpose: Purpose,
-    domain: Domain,
-    rows: int,
-    learned: Collection[Attribute],
-    scale_of: Callable[[Clique], float],
-) -> tuple[_Variance, str]:
+@dataclass(frozen=True)
+class _SumNoise:
+    """The variances of sums over a marginal's cells, in variances of the columns that weigh them."""
+
+    domain: Domain
+    learned: Collection[Attribute]
+    scale_of: Callable[[Clique], float]
+    sum_scale_of: Callable[[Clique], float]
+
+    def of_cells(self, clique: Clique, numbers: Iterable[Attribute]) -> float:
+        """Return the variance of a sum of noisy cells."""
+        return self.scale_of(clique) ** 2 * math.prod(map(self._squares, numbers))
+
+    def of_sum(self, clique: Clique, numbers: Iterable[Attribute]) -> float:
+        """Return the variance of a sum by the cells and by the sum that was measured together."""
+        cells = self.of_cells(clique, numbers)
+        asked = self.sum_scale_of(clique) ** 2 * math.prod(map(self._largest_square, numbers))
+        return 1.0 / (1.0 / cells + 1.0 / asked)
+
+    def _squares(self, column: Attribute) -> float:
+        """Return the sum over codes of their squared distance from the mean, in variances of the column."""
+        # Learned bins have 0.6 of equal shares of the rows and 0.4 of equal shares of |z| times the root of them
+        # (``learning.bins``). For normal z the mean of z² is 1 over the first and 4 over the second.
+        mean_square_of_learned = 0.6 * 1.0 + 0.4 * 4.0
+        return self.domain.size(column) * (
+            mean_square_of_learned if column in self.learned else 1.0
+        )
+
+    def _largest_square(self, column: Attribute) -> float:
+        """Return the square of a sum's largest weight, in variances of the column."""
+        of_even_codes = 3.0
+        return Purpose.max_deviations**2 if column in self.learned else of_even_codes
+
+
+def _variance(purpose: Purpose, noise: _SumNoise, rows: int) -> tuple[_Variance, str]:
+    domain = noise.domain
     largest = max(purpose.cliques, key=domain.cells)
-    noise = scale_of(largest) ** 2
     if purpose.kind == "count":
-        return _Variance(0.0, noise * float(rows) ** 2), "rows"
+        return _Variance(0.0, noise.of_cells(largest, ()) * float(rows) ** 2), "rows"
     outcome = purpose.outcome
     of = f"standard deviations of {outcome}"
-    codes = _squares(domain, outcome, learned)
     groups = domain.cells([a for a in largest if a != outcome])
     if purpose.kind == "share":
-        return _Variance(0.25 * groups, noise * groups**2, groups), "as a share of a group's rows"
+        variance = noise.of_cells(largest, ()) * groups**2
+        return _Variance(0.25 * groups, variance, groups), "as a share of a group's rows"
     if purpose.kind in ("mean", "total", "quantile"):
         per = " a row" if purpose.kind == "total" else ""
-        return _Variance(groups, noise * codes * groups**2, groups), f"{of}{per}"
+        of_sum = noise.of_cells if purpose.kind == "quantile" else noise.of_sum
+        return _Variance(groups, of_sum(largest, (outcome,)) * groups**2, groups), f"{of}{per}"
     if purpose.kind == "effect":
-        return _Variance(4.0, noise * 4.0 * codes * groups), of
-    slopes = [
-        _slope(domain, outcome, c, learned, scale_of(c) ** 2)
-        for c in purpose.cliques
-        if outcome in c
-    ]
+        return _Variance(4.0, noise.of_cells(largest, (outcome,)) * 4.0 * groups), of
+    slopes = [_slope(purpose, c, noise) for c in purpose.cliques if outcome in c]
     widest = max(slopes, key=lambda v: v.half_width(rows))
     if purpose.kind == "logistic":
         return replace(
@@ -164,22 +193,14 @@ def _variance(
     return widest, of
 
 
-def _slope(
-    domain: Domain, outcome: str, clique: Clique, learned: Collection[Attribute], noise: float
-) -> _Variance:
+def _slope(purpose: Purpose, clique: Clique, noise: _SumNoise) -> _Variance:
     """Return the variance of a coefficient: of a standard deviation of a number, or between two groups."""
-    others = [a for a in clique if a != outcome]
-    groups = domain.cells([a for a in others if a in domain.unordered])
-    numbers = [outcome, *(a for a in others if a not in domain.unordered)]
-    noise *= math.prod(_squares(domain, a, learned) for a in numbers)
+    others = [a for a in clique if a != purpose.outcome]
+    unordered = noise.domain.unordered
+    groups = noise.domain.cells([a for a in others if a in unordered])
+    numbers = [purpose.outcome, *(a for a in others if a not in unordered)]
+    of_sum = noise.of_cells if purpose.kind == "logistic" else noise.of_sum
+    variance = of_sum(clique, numbers)
     if groups == 1:
-        return _Variance(1.0, noise)
-    return _Variance(2.0 * groups, noise * 2.0 * groups**2, groups)
-
-
-def _squares(domain: Domain, column: Attribute, learned: Collection[Attribute]) -> float:
-    """Return the sum over codes of their squared distance from the mean, in variances of the column."""
-    # Learned bins have 0.6 of equal shares of the rows and 0.4 of equal shares of |z| times the root of them
-    # (``learning.bins``). For normal z the mean of z² is 1 over the first and 4 over the second.
-    mean_square_of_learned = 0.6 * 1.0 + 0.4 * 4.0
-    return domain.size(column) * (mean_square_of_learned if column in learned else 1.0)
+        return _Variance(1.0, variance)
+    return _Variance(2.0 * groups, variance * 2.0 * groups**2, groups)

@@ -52,6 +52,8 @@ class Purpose:
     of_numbers: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "correlation", "ols")
     #: Most columns of a marginal that a purpose asks for.
     max_ways: ClassVar[int] = 3
+    #: Sums of numbers weigh codes by their distance from the mean, up to this number of standard deviations.
+    max_deviations: ClassVar[float] = 3.0
 
     @classmethod
     def of(cls, text: str, domain: Domain) -> Purpose:

@@ -332,7 +332,9 @@ def test_a_saved_release_holds_maps_and_its_account_is_checked(tmp_path: Path) -
     assert one.query.key == other.query.key
     assert one.to_dict() == other.to_dict()
     assert other.to_dict()["mapped"] == ["c"]
-    assert "Counted b, c (rare values together) (sums and differences of cells)" in render(made)
+    most = one.query.max_weight
+    words = f"Counted b, c (rare values together) (sums of cells with weights up to {most})"
+    assert words in render(made)
     assert not [f for f in back.verify().findings if "price" in f]
     cheaper = replace(one, rho=one.rho / 2)
     entries = tuple(cheaper if e is one else e for e in made.transcript)

@@ -324,6 +324,7 @@ RECOVERED: dict[str, list[Clique]] = {
     "aim uneven": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim full": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim shortlist": [("a", "b", "c")],
+    "aim purposes": [("a", "b"), ("a", "c"), ("b", "c")],
     "aim small": [("a",), ("b", "c")],
     "mst": [("a", "b"), ("b", "c")],
     "mst unmerged": [("a", "b"), ("b", "c")],

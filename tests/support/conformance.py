@@ -107,6 +107,13 @@ def prefixes(domain: Domain) -> QueryFamily:
     )
 
 
+def for_a_regression(domain: Domain) -> Workload:
+    """The pairs, with those of a regression of the first column on the second named as its purpose."""
+    first = pairs(domain).cliques[:1]
+    words = (f"ols {first[0][0]} ~ {first[0][1]}",) if first else ()
+    return Workload(pairs(domain).weights, words, tuple(first))
+
+
 def tight(domain: Domain) -> float:
     """A size of model, in MB, that leaves room for little more than independent columns."""
     return 1.6 * sum(domain.sizes) / CELLS_PER_MB
@@ -274,6 +281,7 @@ CASES: dict[str, Make] = {
     "aim generalized": lambda d: AIM(workload=uneven(d), generalized=True, column_error=None),
     "aim uneven": lambda d: AIM(workload=uneven(d), alpha=Fraction(3, 4), rounds=9),
     "aim shortlist": lambda d: AIM(shortlist=3, column_error=None),
+    "aim purposes": lambda d: AIM(workload=for_a_regression(d), rounds=9, column_error=None),
     "aim small": lambda d: AIM(max_model_mb=tight(d), rounds=1),
     "mst": lambda d: MST(),
     "mst unmerged": lambda d: MST(rare_threshold=0.0),

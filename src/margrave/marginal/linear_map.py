@@ -76,6 +76,11 @@ class LinearMap:
         return all(((m == 0) | (m == 1)).all() for m in self.matrices.values())
 
     @property
+    def max_weight(self) -> int:
+        """The largest weight of a cell in an answer."""
+        return prod(_magnitude(m) for m in self.matrices.values())
+
+    @property
     def key(self) -> bytes:
         """Bytes that are equal for equal maps, and differ for others."""
         named = [(a, b"=", g) for a, g in self.groups.items()]

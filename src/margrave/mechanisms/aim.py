@@ -22,6 +22,7 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
 from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, budget_factor, expected_error
+from margrave.mechanisms.parts.purpose_sums import PurposeSums
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.mechanisms.parts.shortlist import Shortlist
 from margrave.models import Answerer, Fit, GraphicalFit, projected_error
@@ -44,7 +45,7 @@ class AIM(Mechanism):
 
     Args:
         workload: The marginals that matter; None means all three-way marginals. Those of purposes
-            (``Workload.first``) are measured after the columns.
+            (``Workload.first``) are measured after the columns, and then sums for them (``parts.purpose_sums``).
         max_model_mb: The size of the model at most; it opens as the budget is spent.
         rounds: Number of rounds the initial per-round budget is sized for; by default 16 per
             column. It is one more than there are columns at least, which are measured first.
@@ -106,12 +107,13 @@ class AIM(Mechanism):
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, and rounds of the first budget; rounds with less noise cost more."""
         starts, rounds = self._first(domain)
-        columns = PlannedMeasurement.of("every column", starts, self.alpha * rho / rounds, unit)
-        workload, each = self.workload_on(domain), self.alpha * rho / rounds
+        workload, sums = self.workload_on(domain), self._sums(domain)
+        each = self.alpha * (rho - sums.rho(rho)) / rounds
+        columns = PlannedMeasurement.of("every column", starts, each, unit)
         first = [PlannedMeasurement.of("purposes, at most", workload.first, each, unit)]
         left = rounds - len(starts) - len(workload.first)
         chosen = PlannedMeasurement.rounds(workload.cliques, left, columns.scale)
-        return [columns, *(first if workload.first else []), chosen]
+        return [columns, *(first if workload.first else []), *sums.steps(rho, unit), chosen]
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -125,13 +127,14 @@ class AIM(Mechanism):
         workload = self.workload_on(domain)
         relevance = {r: workload.relevance(r) for r in workload.closure()}  # w_r
         starts, rounds = self._first(domain)
-        rho, memory = private.rho / rounds, SelectionLog()
+        sums = self._sums(domain)
+        rho, memory = (private.rho - sums.rho(private.rho)) / rounds, SelectionLog()
         private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))  # Algorithm 2
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         model = self.fit.model(state)
         left = self.fit.distinguished(domain, private.transcript)
         capacity = Capacity(self.fit, left, self.max_model_mb)
-        rho = self._measure_more(private, model.answer(starts), capacity, rho)
+        rho = self._measure_more(private, model.answer(starts), capacity, rho, sums)
         if len(private.transcript.measurements) > len(starts):
             state = self.fit.update(state, private.transcript, rng=rng)
             model = self.fit.model(state)
@@ -231,8 +234,9 @@ class AIM(Mechanism):
         columns: Mapping[Clique, FloatArray],
         capacity: Capacity,
         rho: Fraction,
+        sums: PurposeSums,
     ) -> Fraction:
-        """Measure what the paper does not: purposes, and columns of few rows again.
+        """Measure what the paper does not: purposes, their sums, and columns of few rows again.
 
         Returns:
             The budget of a round: ``rho``, or a multiple of it if the columns needed more.
@@ -240,6 +244,7 @@ class AIM(Mechanism):
         first, starts = self.workload_on(private.domain).first, list(columns)
         if purposes := capacity.beside(first, starts, self.purpose_share):
             private.measure(purposes, Gaussian(rho=self.alpha * rho * len(purposes)))
+        sums.measure(private, columns, purposes)
         # with fewer rounds, columns would take more of them than planned
         few_rounds = private.rho < rho * (4 * len(starts) + 2 * len(first))
         if self.column_error is None or few_rounds:
@@ -252,6 +257,9 @@ class AIM(Mechanism):
             again = again if again + rho * factor <= private.remaining else private.remaining
             private.measure(starts, Gaussian(rho=again))
         return rho * factor
+
+    def _sums(self, domain: Domain) -> PurposeSums:
+        return PurposeSums.of(self.workload_on(domain), domain, self.fit)
 
     def _first(self, domain: Domain) -> tuple[list[Clique], int]:
         """Return the columns, measured first, and how many measurements the budget is meant for."""

@@ -41,8 +41,8 @@ class PlannedMeasurement:
     """Some marginals that will be measured with the same noise: ``marginals`` of ``cliques``.
 
     ``adaptive``: an estimate follows each, to choose the next. ``at_most``: there may be fewer,
-    with less noise. ``single``: they are single counts from these marginals. ``weight``: the number that
-    one record adds to an answer.
+    with less noise. ``single``: they are single counts from these marginals. ``sums``: they are weighted
+    sums of their cells. ``weight``: the number that one record adds to an answer at most.
     """
 
     what: str
@@ -52,6 +52,7 @@ class PlannedMeasurement:
     adaptive: bool = False
     at_most: bool = False
     single: bool = False
+    sums: bool = False
     weight: int = 1
 
     @classmethod

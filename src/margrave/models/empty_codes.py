@@ -108,16 +108,16 @@ def non_empty(
     """Return the codes to keep of each column that has empty ones.
 
     They follow from measurements of the column alone, between rounds; at the end from every marginal that has it.
-    Columns with structural zeros keep all, and so do those of public marginals, of single answers, and of maps with
-    weights; and columns of no such measurement.
+    Weighted sums of cells do not count here. Columns with structural zeros keep all, and so do those of public
+    marginals and of single answers; and columns of no such measurement.
     """
     if likely <= 0.0:
         return {}
     whole = {a for z in domain.zeros for a in z.clique}
     whole.update(a for e in transcript.answers for a in e.query.clique)
     whole.update(a for e in transcript.readings for a in e.clique)
-    whole.update(a for m in transcript.measurements for a in m.query.matrices if a in m.clique)
-    known = [m for m in transcript.measurements if all_marginals or len(m.clique) == 1]
+    counts_of_cells = [m for m in transcript.measurements if m.query.is_partition]
+    known = [m for m in counts_of_cells if all_marginals or len(m.clique) == 1]
     columns = dict.fromkeys(a for m in known for a in m.clique if a not in m.query.groups)
     found = {}
     for a in (a for a in columns if a not in whole):
@@ -166,15 +166,18 @@ class WithoutEmpty:
         )
 
     def _restated(self, m: Measurement) -> Measurement:
-        values, groups = m.values, dict(m.query.groups)
+        values, groups, matrices = m.values, dict(m.query.groups), dict(m.query.matrices)
         for axis, a in enumerate(m.clique):
             if a not in self.kept:
                 continue
             left = np.flatnonzero(self.kept[a])
+            if a in matrices:
+                matrices[a] = matrices[a][:, left]
+                continue
             if a in groups:
                 left, groups[a] = np.unique(groups[a][left], return_inverse=True)
             values = np.take(values, left, axis=axis)
-        return replace(m, values=values, query=LinearMap(groups, m.query.matrices))
+        return replace(m, values=values, query=LinearMap(groups, matrices))
 
     def groups(
         self, merged: Mapping[Attribute, IntArray], shares: Mapping[Attribute, FloatArray]

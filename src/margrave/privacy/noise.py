@@ -21,6 +21,7 @@ from opendp.mod import enable_features
 
 from margrave.accounting.accountant import exact_rho
 from margrave.accounting.sensitivities import Sensitivity, sensitivity
+from margrave.domain import Domain
 from margrave.errors import InputError, MargraveError
 from margrave.marginal import IDENTITY, LinearMap, SingleQuery
 from margrave.privacy.exponential import choose
@@ -86,13 +87,18 @@ class Gaussian:
         return NoisePrice(_scale_at(each, sensitivity), each)
 
     @staticmethod
-    def scale_for(rho: Fraction, unit: Unit, query: LinearMap | SingleQuery = IDENTITY) -> float:
+    def scale_for(
+        rho: Fraction,
+        unit: Unit,
+        query: LinearMap | SingleQuery = IDENTITY,
+        domain: Domain | None = None,
+    ) -> float:
         """Return the noise scale of one marginal, or one single query, bought with rho:
         ``sqrt(l2_squared / (2 rho))``.
 
-        It is rounded up.
+        It is rounded up. A map with matrices needs the ``domain`` of its marginal.
         """
-        return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query))
+        return _scale_at(exact_rho(rho, "The rho of the noise"), sensitivity(unit, query, domain))
 
 
 def _scale_at(rho: Fraction, sensitivity: Sensitivity) -> float:

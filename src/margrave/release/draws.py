@@ -331,6 +331,8 @@ def _lacking(fit: MaxEntropyFit, domain: Domain, transcript: Transcript) -> str:
     """Return why there is no posterior of a release's answers, in words; empty if there is one."""
     if missing := fit.missing():
         return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
+    if any(m.query.matrices for m in transcript.measurements):
+        return "a posterior takes no weighted sums"
     if not fit.takes(domain, transcript):
         return "its marginals have too many parameters for a posterior"
     many = fit.parameters(domain, transcript)

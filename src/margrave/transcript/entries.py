@@ -51,7 +51,10 @@ class Measurement:
     def describe(self) -> Description:
         """Return its line in a report."""
         merged = " (rare values together)" if self.query.groups else ""
+        weight = self.query.max_weight
         mapped = " (sums and differences of cells)" if self.query.matrices else ""
+        if weight > 1:
+            mapped = f" (sums of cells with weights up to {weight:,})"
         what = f"Counted {', '.join(self.clique)}{merged}{mapped}"
         return Description(what, cells(self.values.size), plus_minus(self.scale), self.rho)
 

@@ -159,17 +159,20 @@ def _share(query: NoisyQuery, total: float) -> float:
 
 
 def _of_map(domain: Domain, m: Measurement) -> Iterable[NoisyQuery]:
+    # by the largest weight, so that without weights by noise a sum counts as much as a cell
+    matrices = {a: m.query.rows(a, domain.size(a)) for a in m.clique}
     rows = [
         [
-            tuple((int(code), float(row[code])) for code in np.flatnonzero(row))
-            for row in m.query.rows(a, domain.size(a))
+            tuple((int(code), row[code] / np.abs(matrix).max()) for code in np.flatnonzero(row))
+            for row in matrix
         ]
-        for a in m.clique
+        for matrix in matrices.values()
     ]
+    largest = m.query.max_weight
     for at in np.ndindex(m.values.shape):
         weights = tuple(rows[i][row] for i, row in enumerate(at))
         if all(weights):
-            yield NoisyQuery(m.clique, weights, float(m.values[at]), m.scale)
+            yield NoisyQuery(m.clique, weights, float(m.values[at]) / largest, m.scale / largest)
 
 
 def _columns(domain: Domain, terms: Sequence[Term]) -> Part:
