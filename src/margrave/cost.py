@@ -14,6 +14,7 @@ from margrave.domain import Domain
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import PlannedMeasurement, SelectionLoad
 from margrave.models import Cost, FitLoad
+from margrave.models.cost import cells_worth_noise
 from margrave.types import Clique
 
 
@@ -44,7 +45,7 @@ class RunCost:
 
     def total(self) -> tuple[float | None, float]:
         """Return processor seconds and MB, at most, about: None for a time that cannot be foretold."""
-        base_seconds = 5.0  # the libraries, reading, writing
+        base_seconds = 2.2  # the libraries, reading, writing
         seconds_per_tried_code = 1e-8  # one code of one record, for one query
         base_mb = 350.0  # the libraries, and code compiled
         bytes_per_value = 22.0  # reading a column, encoding it, and its codes
@@ -65,11 +66,17 @@ class RunCost:
     def _counting(self) -> float:
         seconds_per_count = 2.5e-9  # one row in one marginal
         seconds_per_noise = 15e-6  # one cell, by the exact sampler
-        noisy = sum(s.marginals * median_cells(self.domain, s) for s in self.steps)
+        noisy = 0.0
+        for s in self.steps:
+            cells = median_cells(self.domain, s)
+            if s.adaptive and not s.single:
+                cells = min(cells, max(1.0, cells_worth_noise(self.rows, s.scale / s.weight)))
+            noisy += s.marginals * cells
         return self.rows * len(self.reads) * seconds_per_count + noisy * seconds_per_noise
 
     def _selecting(self, selection: SelectionLoad) -> float:
         seconds_per_candidate = 60e-6  # in a round: its score, and the size of the model with it
+        seconds_per_open_pair = 0.4e-6  # a pair that may still join a tree, for each edge
         seconds_per_query = 130e-9  # the same where single queries are candidates
         repeated_share = 0.15  # of it, for each further selection by the same scores
         if not selection.per_round:
@@ -83,20 +90,22 @@ class RunCost:
         trees = [
             s for s in self.steps if not (s.adaptive or s.single) and s.marginals < len(s.cliques)
         ]
-        scored = selection.rounds * among + sum(s.marginals * len(s.cliques) for s in trees)
-        return seconds_per_candidate * scored
+        scored = selection.rounds * among + sum(len(s.cliques) for s in trees)
+        open_pairs = sum(s.marginals * len(s.cliques) for s in trees)
+        return seconds_per_candidate * scored + seconds_per_open_pair * open_pairs
 
     def _fit(self, selection: SelectionLoad) -> Cost:
         fit = self.mechanism.estimator()
         if fit is None:
             return Cost()
-        adaptive = any(s.adaptive for s in self.steps)
+        adaptive = [s for s in self.steps if s.adaptive]
         load = FitLoad(
             candidates=self.reads,
             cells=self.cells,
             measured=sum(s.marginals for s in self.steps),
             rounds=selection.rounds if adaptive else 0,
             rows=self.rows,
+            scale=min((s.scale / s.weight for s in adaptive), default=0.0),
             max_model_mb=self.max_model_mb,
         )
         return fit.cost(self.domain, load)
@@ -104,8 +113,5 @@ class RunCost:
 
 def median_cells(domain: Domain, step: PlannedMeasurement) -> float:
     """Return how many counts the median marginal has; 1 for single queries and sums."""
-    return (
-        1.0
-        if step.single or step.sums
-        else float(np.median([domain.cells(c) for c in step.cliques]))
-    )
+    single = step.single or step.sums
+    return 1.0 if single else float(np.median(domain.cells_each(step.cliques)))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 
 import numpy as np
 
 from margrave.errors import DataError, InputError, did_you_mean
 from margrave.structural_zeros import StructuralZeros, count_possible
-from margrave.types import AnyArray, Attribute, Clique
+from margrave.types import AnyArray, Attribute, Clique, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +207,25 @@ class Domain:
         """Return the exact number of cells of a marginal, or of the whole domain."""
         if clique is None:
             return math.prod(self.sizes)
+        product, size = 1, self._size
         try:
-            return math.prod(map(self._size.__getitem__, clique))
+            for a in clique:
+                product *= size[a]
+            return product
         except KeyError as unknown:
             self.index(unknown.args[0])  # raises with the names of the columns
             raise
+
+    def cells_each(self, cliques: Sequence[Clique]) -> FloatArray:
+        """Return the number of cells of each of many marginals, exact up to 2^53."""
+        lengths = np.fromiter(map(len, cliques), np.int64, len(cliques))
+        sizes = np.fromiter(map(self._size.__getitem__, chain.from_iterable(cliques)), np.float64)
+        cells = np.ones(len(cliques))
+        if sizes.size:
+            filled = lengths > 0
+            starts = np.cumsum(lengths) - lengths
+            cells[filled] = np.multiply.reduceat(sizes, starts[filled])
+        return cells
 
     def possible(self, clique: Clique) -> int:
         """Return an upper bound of the cells of a marginal that structural zeros inside it leave possible."""

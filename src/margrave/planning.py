@@ -381,7 +381,7 @@ def _noise(
             "noisiest": ordered[-1],
         }
         steps = [replace(s, what=f"{words}: {s.what}") for words, s in named.items()]
-    fewest = min(map(domain.cells, [r for r in reads if len(r) > 1] or reads))
+    fewest = float(domain.cells_each([r for r in reads if len(r) > 1] or list(reads)).min())
     return tuple(
         Noise(
             s.what,

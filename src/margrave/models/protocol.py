@@ -277,6 +277,10 @@ class Fit(ABC):
         known = tuple(cliques)
         return np.array([self.cells(domain, (*known, c)) for c in candidates], dtype=np.float64)
 
+    def max_forest_cells(self, domain: Domain) -> float:
+        """Return an upper bound of ``cells`` for the columns and any forest of pairs; by default infinity."""
+        return math.inf
+
     def check(self, domain: Domain, needs: Needs) -> None:
         """Raise `InputError` if it cannot serve a run. Called before anything is spent.
 

@@ -4,7 +4,7 @@ Every question goes through the same steps: checks of public values, true counts
 then noise or a selection. A failure after the charge closes the gate for good, and the charge stands.
 The parts that differ between questions are in ``requests``.
 
-True counts live in one private attribute and, during ``Request.draw``, in the frames below
+True counts, and scores of them, live in one private attribute and, during ``Request.draw``, in the frames below
 ``run_sanitized``. It drops exceptions of those frames with their tracebacks, and a new error names only
 the kind of failure and the line. So neither a message nor the local variables of a traceback can hold a
 count, a score or a value of rows.
@@ -30,7 +30,7 @@ from margrave.privacy import requests
 from margrave.privacy.dependence import Dependence
 from margrave.privacy.half_space_gap import HalfSpaceGap
 from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
-from margrave.privacy.requests import PublicKnowledge, Request
+from margrave.privacy.requests import PublicKnowledge, Request, TrueCounts
 from margrave.privacy.rows import adopted, check_adoption, check_learned, scan, tally
 from margrave.privacy.scores import MarginalGap, QueryGap, Score
 from margrave.privacy.unshareable import Unshareable
@@ -44,7 +44,7 @@ from margrave.transcript import (
     QuerySelection,
     Transcript,
 )
-from margrave.types import Clique, IntArray
+from margrave.types import Clique
 from margrave.unit import Unit, size_is_public
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Private(Unshareable):
         self._unit, self._budget, self._randomness = unit, budget, randomness
         self._books, self._rho, deltas = books, budget.rho, Fraction(budget.threshold_delta)
         self._ledger = Accountant(budget.rho, on_charge=books.charge, delta_limit=deltas)
-        self._counts: dict[Clique, IntArray] = {}
+        self._counts = TrueCounts()
         self._entries: tuple[Entry, ...] = ()
         self._queries: QueryFamily | None = None
         self._vouched, self._preflight = vouched, preflight
@@ -281,7 +281,7 @@ class Private(Unshareable):
         Args:
             candidates: Marginals, each once. Those that are ``score.readable`` are candidates twice, and the
                 transcript's last entry says whether a reading was chosen.
-            score: What is to be large.
+            score: What is to be large. A ``MarginalGap`` given again, for fewer candidates, counts as it was.
             rho: The price.
 
         Returns:
@@ -298,7 +298,8 @@ class Private(Unshareable):
             Cesar and Rogers (2021), Bounding, concentrating, and truncating.
         """
         with self._lock:
-            (entry,) = self._ask(requests.SelectMarginal.of(self._known(), candidates, score, rho))
+            known, last = self._known(), self._counts.scored
+            (entry,) = self._ask(requests.SelectMarginal.of(known, candidates, score, rho, last))
             return entry.chosen
 
     def select_query(

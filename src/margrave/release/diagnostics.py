@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -223,7 +223,8 @@ def _pairs_of(cliques: Iterable[Clique]) -> frozenset[Clique]:
 
 def left_out(domain: Domain, cliques: Iterable[Iterable[Attribute]]) -> tuple[Attribute, ...]:
     """Return the columns that are in none of these cliques, and do not follow from those that are."""
-    known = with_followers(domain, domain.clique({a for c in cliques for a in c if a in domain}))
+    named = set(chain.from_iterable(cliques))
+    known = with_followers(domain, domain.clique(named.intersection(domain.attributes)))
     return tuple(a for a in domain if a not in known)
 
 

@@ -15,7 +15,8 @@ def check_refit(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: 
             "This release holds no noisy answers to fit another model to: its mechanism only selected queries.",
             remedy="Use the model that it has.",
         )
-    cells = fit.cells(domain, transcript.counted)
+    left = fit.distinguished(domain, transcript, last=True)
+    cells = fit.cells(left, transcript.counted)
     if cells * 8 > max_model_mb * 2**20:
         raise ModelTooLargeError(
             f"A model by {type(fit).__name__} of all that was counted has {cells:,} cells, above"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import compress
 from operator import itemgetter
 
 from margrave.domain import Domain
@@ -47,13 +48,17 @@ class Capacity:
     ) -> list[Clique]:
         """Return the candidates with which the model has at most so many cells."""
         sizes = self.sizes(candidates, measured)
-        return [r for r, size in zip(candidates, sizes, strict=True) if size <= cells]
+        return [*compress(candidates, (sizes <= cells).tolist())]
 
     def within(
         self, candidates: Collection[Clique], measured: Collection[Clique], share: float = 1.0
     ) -> list[Clique]:
         """Return the candidates that keep the model within a share of its size or do not enlarge it."""
         return self.up_to(self.limit(measured, share), candidates, measured)
+
+    def holds_any_forest(self) -> bool:
+        """Return whether there is room for every forest of pairs, beside all columns."""
+        return self.fit.max_forest_cells(self.domain) <= self.cells()
 
     def limit(self, measured: Collection[Clique], share: float = 1.0) -> float:
         """Return a share of the largest size in cells, or the model's own size if it is larger."""

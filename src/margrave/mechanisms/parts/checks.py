@@ -51,7 +51,7 @@ def check_domain(domain: Domain) -> None:
 def check_counts(domain: Domain, mechanism: Mechanism) -> None:
     """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
     reads = set(mechanism.reads(domain))
-    total = sum(domain.cells(r) for r in reads)
+    total = sum(map(domain.cells, reads))
     if total > MAX_COUNTED:
         weight = {a: sum(domain.cells(r) for r in reads if a in r) for a in domain}
         widest = max(domain, key=lambda a: (weight[a], domain.size(a)))

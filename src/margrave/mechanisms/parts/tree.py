@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from fractions import Fraction
+from itertools import compress
+
+import numpy as np
 
 from margrave.domain import Domain
 from margrave.marginal import IDENTITY, LinearMap
@@ -32,21 +35,31 @@ def spanning_tree(
     **Privacy:** rho at most, in equal shares of the edges.
     """
     edges = joinable(private.domain, measured, estimates)
+    pairs, index = list(estimates), {a: i for i, a in enumerate(private.domain)}
+    ends = np.array([[index[a], index[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
+    score = MarginalGap(
+        estimates,
+        weights=dict.fromkeys(pairs, 1.0),
+        penalties=dict.fromkeys(pairs, 0.0),
+        query=query,
+    )
+    if capacity is not None and capacity.holds_any_forest() and not measured:
+        capacity = None
+    parts = connected_parts(private.domain, measured)
+    part = np.array([index[parts[a]] for a in private.domain])
     tree: list[Clique] = []
     for _ in range(edges):
-        part = connected_parts(private.domain, [*measured, *tree])
-        joining = [r for r in estimates if part[r[0]] != part[r[1]]]
+        apart = part[ends[:, 0]] != part[ends[:, 1]]
+        pairs, ends = [*compress(pairs, apart.tolist())], ends[apart]
+        joining = pairs
         if capacity is not None:
-            joining = capacity.up_to(capacity.cells(), joining, [*one_way(capacity.domain), *tree])
+            joining = capacity.up_to(capacity.cells(), pairs, [*one_way(capacity.domain), *tree])
         if not joining:
             break
-        score = MarginalGap(
-            {r: estimates[r] for r in joining},
-            weights=dict.fromkeys(joining, 1.0),
-            penalties=dict.fromkeys(joining, 0.0),
-            query=query,
-        )
-        tree.append(private.select(joining, score, rho=rho / edges))
+        chosen = private.select(joining, score, rho=rho / edges)
+        tree.append(chosen)
+        kept, gone = (part[index[a]] for a in chosen)
+        part[part == gone] = kept
         progress("choosing pairs", len(tree) / edges)
     return tree
 
@@ -60,9 +73,13 @@ def joinable(domain: Domain, measured: Collection[Clique], pairs: Collection[Cli
 def connected_parts(domain: Domain, cliques: Collection[Clique]) -> dict[Attribute, Attribute]:
     """Return each attribute's connected part of the cliques' graph, named after an attribute."""
     part = {a: a for a in domain}
+    members = {a: [a] for a in domain}
     for clique in cliques:
-        gone = {part[a] for a in clique}
-        part.update({a: part[clique[0]] for a, p in part.items() if p in gone})
+        for a in clique[1:]:
+            kept, gone = part[clique[0]], part[a]
+            if kept != gone:
+                members[kept] += (moved := members.pop(gone))
+                part.update(dict.fromkeys(moved, kept))
     return part
 
 

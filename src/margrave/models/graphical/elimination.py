@@ -8,6 +8,7 @@ The smaller tree is used. All of it depends on the cliques and sizes only, which
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -382,8 +383,10 @@ def sizes_with(
     if domain.zeros:
         return _cells_with_zeros(domain, cliques, candidates)
     graph, sizes, n = graph_of(domain, cliques), log_sizes(domain), len(domain)
-    members = np.array([domain.index(a) for c in candidates for a in c], dtype=np.int64)
-    starts = np.cumsum([0, *(len(c) for c in candidates)], dtype=np.int64)
+    index = {a: i for i, a in enumerate(domain)}
+    members = np.fromiter(map(index.__getitem__, chain.from_iterable(candidates)), np.int64)
+    starts = np.zeros(len(candidates) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, candidates), np.int64, len(candidates)), out=starts[1:])
     part, trees = _parts(graph)
     within = _words(
         [sum(1 << v for v in np.flatnonzero(part == p).tolist()) for p in range(len(trees))], n

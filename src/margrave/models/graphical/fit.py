@@ -207,9 +207,7 @@ class GraphicalFit(Fit):
         return WithoutEmpty(kept).domain(domain)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the possible cells of the junction tree's cliques together (8 bytes each in the
-        literature's measure).
-        """
+        """Return the possible cells of the junction tree's cliques together."""
         return _tree(domain, _with_zeros(domain, cliques)).cells()
 
     def sizes_with(
@@ -217,6 +215,13 @@ class GraphicalFit(Fit):
     ) -> FloatArray:
         """Return ``cells`` with each candidate added in turn."""
         return sizes_with(domain, cliques, candidates)
+
+    def max_forest_cells(self, domain: Domain) -> float:
+        """Return the size of as many of the largest pair as a tree has, and of all columns."""
+        sizes = sorted(domain.sizes)
+        if domain.zeros or not sizes or sizes[0] < 2:
+            return math.inf  # greedy elimination may then join columns that no pair joins
+        return sum(sizes) + (len(sizes) - 1) * math.prod(sizes[-2:])
 
 
 def _gap(left: int) -> float:
@@ -401,8 +406,7 @@ class Problem:
 
     def _calibrate(self, theta: FloatArray) -> float:
         """Fill the buffer with the marginals; return log Σ exp(Σ theta), or −inf on underflow."""
-        # Least mass by which a total can be divided without overflow.
-        min_mass = 1e-280
+        min_mass = 1e-280  # the least by which a total can be divided without overflow
         cells, program = self.program.cells, self.program
         if self.domain.zeros and program.tree.table_cells() <= MAX_CELLS:
             potentials = {c: self._taken(theta, c) for c in self.cliques}

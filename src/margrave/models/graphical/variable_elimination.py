@@ -39,6 +39,10 @@ class VariableElimination:
         domain, tree = model.domain, model.tree
         self.model, self.domain, self.limit = model, domain, limit
         self.nodes = [self._mask(c) for c in tree.cliques]
+        self.nodes_of: list[list[int]] = [[] for _ in domain]
+        for node, mask in enumerate(self.nodes):
+            for i in _members(mask):
+                self.nodes_of[i].append(node)
         self.rank = {domain.index(a): i for i, a in enumerate(tree.order)}
         self.parents = {
             domain.index(a): self._mask(p) for a, p in zip(tree.order, tree.parents, strict=True)
@@ -74,7 +78,7 @@ class VariableElimination:
         """Plan one table and what it needs, a source before what is made from it; False when that is too much."""
         if mask in self.steps:
             return True
-        if any(mask & node == mask for node in self.nodes):
+        if self._homes(mask):
             self.cells += self._cells(mask)
             self.steps[mask] = None
             return self.cells <= self.limit
@@ -87,6 +91,13 @@ class VariableElimination:
             return False
         self.steps[mask] = (source, last)
         return True
+
+    def _homes(self, mask: int) -> list[int]:
+        """Return the nodes that hold all attributes of a mask."""
+        near = min(
+            (self.nodes_of[i] for i in _members(mask)), key=len, default=range(len(self.nodes))
+        )
+        return [node for node in near if mask & self.nodes[node] == mask]
 
     def run(self, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
         """Return all tables of the plan, then those asked for."""
@@ -106,7 +117,7 @@ class VariableElimination:
         by_node: dict[int, list[int]] = {}
         for mask in dict.fromkeys(masks):
             node = min(
-                (i for i, n in enumerate(self.nodes) if mask & n == mask),
+                self._homes(mask),
                 key=lambda i: self._cells(self.nodes[i]),
             )
             by_node.setdefault(node, []).append(mask)

@@ -3,7 +3,7 @@
 from margrave.privacy.requests.column import MeasureColumn
 from margrave.privacy.requests.discover import Discover
 from margrave.privacy.requests.measure import MeasureMarginals, MeasureQueries, MeasureScores
-from margrave.privacy.requests.request import PublicKnowledge, Request
+from margrave.privacy.requests.request import PublicKnowledge, Request, TrueCounts
 from margrave.privacy.requests.select import SelectHalfSpace, SelectMarginal, SelectQueries
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "SelectHalfSpace",
     "SelectMarginal",
     "SelectQueries",
+    "TrueCounts",
 ]

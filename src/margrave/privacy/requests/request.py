@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,35 @@ from margrave.unit import Unit
 Counts = Mapping[Clique, AnyArray]
 A = TypeVar("A", IntArray, FloatArray)
 E = TypeVar("E", bound=Entry, covariant=True)
+
+
+class TrueCounts(dict[Clique, IntArray]):
+    """The counts behind the gate, and the scores that the last private selection computed of them.
+
+    Attributes:
+        scored: The public part of these scores; None if there are none.
+        scores: A whole number for each candidate, and the grid that they are multiples of.
+    """
+
+    scored: Any
+    scores: tuple[Sequence[int] | IntArray, Fraction]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def keep(self, scored: Any, values: Sequence[int], grid: Fraction) -> None:
+        """Keep scores for later selections among the same candidates."""
+        max_size = 2**53  # of scores in an array, see ``choose``
+        small = max(map(abs, values)) < max_size
+        self.scored = scored
+        self.scores = (np.array(values, dtype=np.int64) if small else values, grid)
+
+    def clear(self) -> None:
+        """Forget all counts and scores."""
+        super().clear()
+        self.scored = None
+        self.scores = ((), Fraction(1))
 
 
 @dataclass(frozen=True)

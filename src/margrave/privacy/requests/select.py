@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from weakref import ref
 
 import numpy as np
 
@@ -30,13 +32,14 @@ from margrave.privacy.requests.request import (
     Counts,
     PublicKnowledge,
     Request,
+    TrueCounts,
     check_scores,
     place,
     queries_in_words,
 )
-from margrave.privacy.scores import QueryGap, Score, lipschitz_of
+from margrave.privacy.scores import MarginalGap, QueryGap, Score, lipschitz_of
 from margrave.transcript import HalfSpaceSelection, QuerySelection, Selection
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -70,48 +73,110 @@ def exact_price(rho: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, eq=False)
-class SelectMarginal(Request[Selection]):
-    """One of the candidates. Those that can be read from public data are candidates twice."""
+class ScoredMarginals:
+    """The gate's own copies of candidates and the public parts of their scores.
+
+    Later selections by the same ``MarginalGap`` object, among fewer candidates, need no new copies.
+    """
 
     candidates: tuple[Clique, ...]
-    score: Score
-    price: ChoicePrice
     terms: Mapping[str, FloatArray]
     readable: tuple[Clique, ...]
+    original: Callable[[], Score | None]
+
+    @classmethod
+    def of(cls, own: Score, original: Score, candidates: tuple[Clique, ...]) -> ScoredMarginals:
+        """Return the public parts of a score, which was copied from the ``original``."""
+        terms, readable = terms_of(own, candidates), readable_of(own, candidates)
+        reusable = type(original) is MarginalGap
+        return cls(candidates, terms, readable, ref(original) if reusable else lambda: None)
+
+    @cached_property
+    def _places(self) -> dict[Clique, int]:
+        return {r: i for i, r in enumerate(self.candidates)}
+
+    def places_of(self, score: Score, candidates: Sequence[Clique]) -> IntArray | None:
+        """Return the places of candidates; None for another score, unknown candidates, or one named twice."""
+        if self.original() is not score:
+            return None
+        try:
+            places = np.fromiter(map(self._places.__getitem__, candidates), np.int64)
+        except (KeyError, TypeError):
+            return None
+        return places if places.size and np.bincount(places).max() == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class SelectMarginal(Request[Selection]):
+    """One of the candidates. Those that can be read from public data are candidates twice.
+
+    ``score`` is None if the scores are known, and ``places`` are then those of the candidates.
+    """
+
+    scored: ScoredMarginals
+    score: Score | None
+    places: IntArray | None
+    price: ChoicePrice
     vouched: str
 
     @classmethod
     def of(
-        cls, known: PublicKnowledge, candidates: Iterable[Clique], score: Score, rho: Fraction
+        cls,
+        known: PublicKnowledge,
+        candidates: Iterable[Clique],
+        score: Score,
+        rho: Fraction,
+        last: ScoredMarginals | None = None,
     ) -> SelectMarginal:
-        """Check and price the question."""
-        asked, rho = known.candidates(candidates), exact_price(rho)
-        named = voucher(score, known.vouched)
+        """Check and price the question. ``last`` are the marginals whose scores are known."""
+        listed, rho = list(candidates), exact_price(rho)
+        if last is not None and (places := last.places_of(score, listed)) is not None:
+            largest = Fraction(float(last.terms["weight"][places].max()))
+            price = ChoicePrice.of(rho, largest * known.sensitivity().l1)
+            return cls(last, None, places, price, "")
+        asked = known.candidates(listed)
+        original, named = score, voucher(score, known.vouched)
         score = own_score(score, asked, known.vouched, known.unit)
         score.check(known.domain, asked)
-        terms, readable = terms_of(score, asked), readable_of(score, asked)
+        scored = ScoredMarginals.of(score, original, asked)
         moved = lipschitz_of(score) * known.sensitivity().l1
-        return cls(asked, score, ChoicePrice.of(rho, moved), terms, readable, named)
+        return cls(scored, score, None, ChoicePrice.of(rho, moved), named)
+
+    @cached_property
+    def candidates(self) -> tuple[Clique, ...]:
+        """The candidates, in the order of their scores."""
+        everything = self.scored.candidates
+        if self.places is None:
+            return everything
+        return tuple(everything[i] for i in self.places.tolist())
+
+    @cached_property
+    def terms(self) -> Mapping[str, FloatArray]:
+        """The public parts of the scores."""
+        if self.places is None:
+            return self.scored.terms
+        return {name: values[self.places] for name, values in self.scored.terms.items()}
 
     @property
     def counted(self) -> Sequence[Clique]:
-        """The candidates."""
-        return self.candidates
+        """The candidates, unless their scores are known."""
+        return () if self.score is None else self.candidates
 
     def question(self) -> Question:
         """Return the candidates, the price and the public parts of the scores.
 
         The answer is the place of the choice among the candidates, those to read last.
         """
+        readable = self.scored.readable
         return Question(
             what=f"choose one of {len(self.candidates)} marginals",
             rho=self.price.rho,
             asked={
                 "kind": "select",
-                "candidates": [list(c) for c in self.candidates],
+                "candidates": self.candidates,
                 **self.price.to_dict(),
                 "terms": {name: values.tolist() for name, values in sorted(self.terms.items())},
-                **({"readable": [list(c) for c in self.readable]} if self.readable else {}),
+                **({"readable": [list(c) for c in readable]} if readable else {}),
                 **({"vouched": self.vouched} if self.vouched else {}),
             },
             shapes=((),),
@@ -119,23 +184,36 @@ class SelectMarginal(Request[Selection]):
 
     def draw(self, counts: Counts, source: Randomness) -> Answers:
         """Draw the place."""
-        values, grid = self.score(self.candidates, {c: counts[c] for c in self.candidates})
-        check_scores(values, len(self.candidates) + len(self.readable))
+        values, grid = self._scores(counts)
+        check_scores(values, len(self.candidates) + len(self.scored.readable))
         chosen = place(values, source, self.price.temperature * grid)
         return (np.array(chosen, dtype=np.int64),)
 
+    def _scores(self, counts: Counts) -> tuple[Sequence[int] | IntArray, Fraction]:
+        if self.score is None:
+            assert isinstance(counts, TrueCounts)
+            assert self.places is not None
+            values, grid = counts.scores
+            if isinstance(values, np.ndarray):
+                return values[self.places], grid
+            return [values[i] for i in self.places.tolist()], grid
+        scores = self.score(self.candidates, {c: counts[c] for c in self.candidates})
+        if isinstance(counts, TrueCounts):
+            counts.keep(self.scored, *scores)
+        return scores
+
     def entries(self, answers: Answers) -> tuple[Selection, ...]:
         """Return the one entry."""
-        chosen = int(answers[0])
+        chosen, readable = int(answers[0]), self.scored.readable
         return (
             Selection(
                 self.candidates,
-                (*self.candidates, *self.readable)[chosen],
+                (*self.candidates, *readable)[chosen],
                 float(self.price.epsilon),
                 float(self.price.sensitivity),
                 self.price.rho,
                 self.terms,
-                self.readable,
+                readable,
                 public=chosen >= len(self.candidates),
                 vouched=self.vouched,
             ),
