@@ -90,6 +90,10 @@ class PersonWarning(UserWarning):
     """
 
 
+class BinWarning(UserWarning):
+    """A condition cuts a bin, within which a release knows nothing and draws values evenly."""
+
+
 class UnfinishedError(MargraveError):
     """A run failed after it had spent budget. ``release`` has every noisy answer and what was spent, but no model."""
 

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from margrave import synthesize
 from margrave.cli.main import run
 from margrave.cli.options import parse_workload
-from margrave.cli.where import MAX_CHARACTERS, MAX_VALUES, conditions, parse_where, written
+from margrave.cli.where import MAX_CHARACTERS, MAX_VALUES, conditions
 from margrave.domain import Domain
-from margrave.errors import InputError
-from margrave.inference import Mean
-from margrave.inference.subset import in_words
+from margrave.errors import BinWarning, InputError
+from margrave.inference import Mean, Proportion, analyze
 from margrave.mechanisms import Independent
-from margrave.release.conditions import codes_of, widened
-from margrave.schema import Categorical, Date, Integer, Ordinal, Schema
+from margrave.release import Release
+from margrave.release.conditions import codes_of, cut_of, cuts_of, in_words
+from margrave.schema import Categorical, Date, Integer, Ordinal, Real, Schema
+from margrave.schema.bins import Binning, Leaves
 from margrave.unit import parse_unit
 
 SCHEMA = Schema(
@@ -56,16 +57,15 @@ def test_an_open_range_goes_to_the_end_and_leaves_out_the_missing(
 
 
 def test_an_open_range_in_words() -> None:
-    assert widened(SCHEMA, "age", ("80", None)) is None
-    assert widened(SCHEMA, "age", ("85", None)) == "80 to 99"
-    assert widened(SCHEMA, "age", (None, "15")) == "0 to 19"
+    assert cut_of(SCHEMA, "age", ("80", None)) is None
+    for wanted, whole in ((("85", None), "80 to 99"), ((None, "15"), "0 to 19")):
+        cut = cut_of(SCHEMA, "age", wanted)
+        assert cut is not None
+        assert cut.whole == whole
     assert (
         in_words({"age": (85, None), "day": (None, "2020-02-01")})
         == "age from 85 and day up to 2020-02-01"
     )
-    assert [written(parse_where(f"age={text}")[1]) for text in ("80..", "..19", "1..2", "a|b", "a")] == [
-        "80..", "..19", "1..2", "a|b", "a",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_open_ranges_on_the_command_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sample = ["sample", str(release_file), "-n", "50", "--seed", "1", "--overwrite", "-o", "o.csv"]
-    for text, low, high in [("age=80..", 80, 99), ("age=..30", 0, 39), (" age = 80 .. ", 80, 99)]:
+    for text, low, high in [("age=80..", 80, 99), ("age=..30", 0, 30), (" age = 80 .. ", 80, 99)]:
         assert run([*sample, "--where", text]) == 0
         ages = pd.read_csv("o.csv").age
         assert ages.between(low, high).all(), text
-    assert "0 to 39, the whole of the bins that ..30 touches" in capsys.readouterr().out
+    assert "Note: age up to 30 cuts a bin" in capsys.readouterr().err
     mean = [
         "analyze",
         "mean",
@@ -139,6 +139,74 @@ def test_open_ranges_on_the_command_line(
     assert "age up to 30" in " ".join(capsys.readouterr().out.split()), (
         "an analysis's own goes before"
     )
+
+
+def test_a_range_that_cuts_a_bin_is_answered_by_its_share_and_says_so(release_file: Path) -> None:
+    release = Release.load(release_file)
+    with pytest.warns(BinWarning, match=r"age from 11 to 13 cuts a bin.* exact: 10 to 19\."):
+        part = release.condition({"age": (11, 13), "sex": "F"})
+    whole = release.condition({"age": (10, 19), "sex": "F"})
+    assert whole.notes == ()
+    assert part.total == pytest.approx(0.3 * whole.total)
+    assert part.marginal(["age"]).values[1] == pytest.approx(
+        0.3 * whole.marginal(["age"]).values[1]
+    )
+    assert part.marginal(["grade"]).values.sum() == pytest.approx(part.total)
+    rows = part.sample(600, as_="pandas", seed=1)
+    assert len(rows) == 600
+    assert sorted(rows.age.unique()) == [11, 12, 13]
+    assert rows.age.value_counts().min() > 120
+    assert part.sample(as_="pandas", seed=1).age.between(11, 13).all()
+    with pytest.warns(BinWarning), pytest.raises(InputError, match="at least 0"):
+        release.sample(-1, where={"age": (11, 13)})
+    days = ("2020-03-02", "2020-03-08")
+    (cut,) = cuts_of(SCHEMA, {"day": days})
+    with pytest.warns(BinWarning):
+        two, one = (
+            release.condition({"age": (5, 14), "day": days}),
+            release.condition({"age": (5, 14)}),
+        )
+    assert 0.1 < cut.shares[2] < 0.3
+    day = release.marginal(["day"]).values
+    assert two.total == pytest.approx(one.total * cut.shares[2] * day[2] / day.sum())
+
+
+def test_an_analysis_names_the_bins_that_its_range_cuts(release_file: Path) -> None:
+    release = Release.load(release_file)
+    found = analyze(
+        release, Proportion("sex", "F", where={"age": (11, 13)}), 4, seed=1, method="bootstrap"
+    )
+    assert any("age from 11 to 13 cuts a bin" in n and "10 to 19" in n for n in found.notes)
+    found = analyze(
+        release, Proportion("sex", "F", where={"age": (10, 19)}), 4, seed=1, method="bootstrap"
+    )
+    assert not any("cuts a bin" in n for n in found.notes)
+
+
+def test_values_that_stand_for_their_bin() -> None:
+    schema = Schema([Real("cost", 0, 10, edges=[2.5, 5]), Integer("age", 0, 99, bins=10)])
+    (cost, age) = cuts_of(schema, {"cost": 3.0, "age": [11, 12]})
+    assert str(cost) == "cost = 3.0 stands for the whole of its bin: [2.5, 5)."
+    assert age.shares[1] == pytest.approx(0.2)
+    assert cut_of(schema, "cost", (0, 5)) is None, "an end at an edge takes nothing of the next bin"
+    assert codes_of(schema, "cost", (0, 5)) == (0, 1)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.booleans(), st.booleans(), st.integers(0, 3))
+@settings(max_examples=20, deadline=None)
+def test_the_share_of_a_range_is_that_of_drawn_values(
+    a: int, b: int, whole: bool, leaves: bool, atom: int
+) -> None:
+    parts = Leaves(np.array([0.0, 3.0, 10.0, 15.0, 41.0]), np.array([2.0, 1.0, 0.0, 0.0]))
+    cells = Binning(
+        np.array([0.0, 10.0, 41.0]), np.array([4.0 * atom]), whole, leaves=parts if leaves else None
+    )
+    low, high = min(a, b), max(a, b)
+    found, rng = cells.shares(low, high), np.random.default_rng(0)
+    for code in range(cells.count):
+        drawn = cells.draw(np.full(3_000, code), rng)
+        inside = ((drawn >= low) & (drawn <= high)).mean()
+        assert found[code] == pytest.approx(inside, abs=0.06)
 
 
 @pytest.mark.parametrize(

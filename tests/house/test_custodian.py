@@ -27,7 +27,7 @@ from margrave.data.writer import write_table
 from margrave.domain import Codes
 from margrave.errors import DataError, InputError
 from margrave.profiling import check_table, draft_schema
-from margrave.release.conditions import codes_of, widened
+from margrave.release.conditions import codes_of, cut_of
 from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema, Timestamp
 from margrave.schema.person_check import PersonCheck
 from margrave.unit import AddRemoveRow
@@ -198,7 +198,9 @@ def test_a_category_is_found_whatever_its_case() -> None:
 )
 def test_dates_are_asked_for_as_they_are_shown_or_in_their_format(wanted: tuple[str, str]) -> None:
     assert codes_of(VISITS, "admitted", wanted) == (1, 2)
-    assert widened(VISITS, "admitted", wanted) == "2023-01-31 to 2023-04-01"
+    cut = cut_of(VISITS, "admitted", wanted)
+    assert cut is not None
+    assert cut.whole == "2023-01-31 to 2023-04-01"
 
 
 def test_an_hour_is_asked_for_as_it_is_shown() -> None:
@@ -217,30 +219,36 @@ def test_words_for_what_a_range_takes() -> None:
             Categorical("s", ["F"]),
         ]
     )
-    assert widened(schema, "age", ("31", "40")) == "31 to 44"
-    assert widened(schema, "age", ("30", "34")) is None
-    assert widened(schema, "age", "30") is None
-    assert widened(schema, "age", ["30", "42"]) == "30, 40 to 44"
-    assert widened(schema, "age", ("95", "400")) is None
-    assert widened(schema, "cost", ("1.5", "3")) == "0 to 5"
-    assert widened(schema, "s", "F") is None
+    for column, wanted, whole in [
+        ("age", ("31", "40"), "31 to 44"),
+        ("age", ("30", "34"), None),
+        ("age", "30", None),
+        ("age", ["30", "42"], "30, 40 to 44"),
+        ("age", ("95", "400"), None),
+        ("cost", ("1.5", "3"), "0 to 5"),
+        ("s", "F", None),
+    ]:
+        cut = cut_of(schema, column, wanted)
+        assert (None if cut is None else cut.whole) == whole
 
 
-def test_sample_says_which_bins_it_took(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample_says_which_bins_it_cut(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = ok(capsys, "synthesize", "visits.csv", "-s", "good.toml", *BUDGET, "-m", "independent", "--release",
               "r.margrave", "--unit", "add-remove-person:5")  # fmt: skip
     assert "Protected" in made
     asked = ["sample", "r.margrave", "-n", "50", "-o", "few.csv", "--where", "age=30..40"]
-    said = ok(capsys, *asked, "--where", "admitted=2023-03-01..2023-03-31")
-    assert "age: 30 to 44, the whole of the bins that 30..40 touches." in said
-    assert "admitted: 2023-01-31 to 2023-04-01, the whole of" in said
+    assert run([*asked, "--where", "admitted=2023-03-01..2023-03-31"]) == 0
+    said = capsys.readouterr().err
+    assert "Note: age from 30 to 40 cuts a bin" in said
+    assert "exact: 30 to 44." in said
+    assert "exact: 2023-01-31 to 2023-04-01." in said
     ages = pyarrow.csv.read_csv("few.csv")["age"].to_pylist()
     assert min(ages) >= 30
-    assert 40 < max(ages) <= 44
-    assert json.loads(ok(capsys, *asked, "--overwrite", "--json"))["whole_bins"] == {
-        "age": "30 to 44"
-    }
-    assert "touches" not in ok(capsys, *asked[:-1], "age=30..44", "--overwrite")
+    assert max(ages) <= 40
+    (note,) = json.loads(ok(capsys, *asked, "--overwrite", "--json"))["notes"]
+    assert note.startswith("age from 30 to 40 cuts a bin")
+    assert run([*asked[:-1], "age=30..44", "--overwrite"]) == 0
+    assert "cuts" not in capsys.readouterr().err
 
 
 # Persons.

@@ -16,10 +16,21 @@ import pytest
 from margrave.cli.estimate_table import COLUMNS, show_estimates
 from margrave.cli.main import run
 from margrave.cli.output import console
-from margrave.inference import OLS, Analysis, Caveat, Estimate, Mean, analyze, analyze_several
+from margrave.errors import InputError
+from margrave.inference import (
+    OLS,
+    Analysis,
+    By,
+    Caveat,
+    Estimate,
+    Mean,
+    analyze,
+    analyze_several,
+)
+from margrave.inference.names import check_names
 from margrave.models import FAMILIES
 from margrave.release import Release
-from margrave.schema import Boolean, Categorical, Real, Schema
+from margrave.schema import Boolean, Categorical, Integer, Real, Schema
 from tests.support import fake_model
 from tests.support.exact_posterior import TablesOf
 
@@ -143,17 +154,43 @@ def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = ok(capsys, *ols, *asked)
     assert f"Test of C(sex)[T.f], {inter}: F(2, " in " ".join(shown.split())
     assert "C(sex)[T.f] - smokes[T.True]" in " ".join(shown.split()) or "C(sex)[T.f] -" in shown
+
+
+def test_a_wrong_name_is_refused_before_data_sets_are_drawn(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(*arguments: Any, **options: Any) -> Any:
+        pytest.fail("data sets were drawn")
+
+    monkeypatch.setattr(Release, "draws", drawn)
+    ols = ["ols", "r.margrave", "x ~ C(sex) * smokes"]
+    by = ["mean", "r.margrave", "x", "--by", "sex"]
     for wrong, words in [
         (
-            ["--test", "C(sex)[T.x]"],
-            "There is no estimate 'C(sex)[T.x]'. They are: Intercept, C(sex)[T.f]",
+            [*ols, "--test", "C(sex)[T.x]"],
+            "There is no estimate 'C(sex)[T.x]'. Did you mean 'C(sex)[T.",
         ),
-        (["--contrast", "x", "Intercept"], "There is no estimate 'x'"),
+        ([*ols, "--test", "C(sexx)"], "Did you mean 'C(sex)[T."),
+        ([*ols, "--contrast", "x", "Intercept"], "There is no estimate 'x'. They are: Intercept, "),
+        ([*by, "--test", "mean(x) | sex = n"], "Did you mean 'mean(x) | sex = "),
+        (["several", "r.margrave", "mean x --test mean(y)"], "Did you mean 'mean(x)'?"),
     ]:
-        assert run(["analyze", *ols, *wrong]) == 2
+        assert run(["analyze", *wrong]) == 2
         printed = capsys.readouterr()
         assert words in printed.err
-        assert "Intercept" in printed.out  # the estimates, all the same
+        assert printed.out == ""
+
+
+def test_names_of_numbers_and_of_references_pass() -> None:
+    schema = Schema(
+        [Categorical("ward", ["a", "b"]), Integer("visits", 0, 9), Integer("k", 1, 9, bins=2)]
+    )
+    ols = OLS("visits ~ C(ward) * k + C(visits) + pd.cut(k, [0, 4, 9])")
+    check_names(schema, ols, ["C(ward)[T.a]", "C(ward)", "C(ward)[T.b]:k", "C(visits)[T.77]"])
+    check_names(schema, By(Mean("visits"), "k"), ["mean(visits) | k = 9"])
+    check_names(schema, OLS("visits ~ nothing"), ["any name"])  # the analysis itself is refused
+    with pytest.raises(InputError, match="no estimate 'kk'"):
+        check_names(schema, ols, ["kk"])
 
 
 def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -365,3 +365,74 @@ def test_measurements_that_merge_codes_are_left_out() -> None:
     groups = LinearMap({"rooms": np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 3, 4])})
     whole: Measurement = measurement(("rooms",), [1.0, 2.0, 3.0, 4.0, 5.0], 2.0, groups)
     assert numbers(SCHEMA, Transcript((whole,)))["rooms", "mean"].low is None
+
+
+def grouped(transcript: Transcript, schema: Schema = SCHEMA, level: float = 0.9) -> Any:
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    found = numbers_of(schema, transcript, absent, level, by="kind")
+    return {(n.statistic, n.group): n for n in found}
+
+
+def test_the_numbers_of_groups_have_intervals_of_their_own() -> None:
+    rng, trials = np.random.default_rng(12), 60
+    values, kinds = np.arange(10.0), ("flat", "house")
+    truth = {
+        kind: float(values @ COUNTS[:10, k] / COUNTS[:10, k].sum()) for k, kind in enumerate(kinds)
+    }
+    missed = dict.fromkeys(kinds, 0)
+    for _ in range(trials):
+        noisy = COUNTS + discrete(rng, SCALE, COUNTS.shape)
+        alone = COUNTS.sum(axis=1) + discrete(rng, SCALE, (11,))
+        entries = (
+            measurement(("rooms", "kind"), noisy, SCALE),
+            measurement(("rooms",), alone, SCALE),
+        )
+        found = grouped(Transcript(entries))
+        for kind in kinds:
+            one = found["mean", f"kind = {kind}"]
+            assert one.column == "rooms"
+            missed[kind] += not one.low <= truth[kind] <= one.high
+    assert all(consistent(m, trials, 0.1) for m in missed.values()), missed
+    assert sum(missed.values()) > 0, missed
+
+
+def test_a_slice_of_an_estimate_has_the_errors_of_its_cells() -> None:
+    entries = (measurement(("rooms", "kind"), COUNTS, 5.0), measurement(("kind",), [1, 2, 3], 2.0))
+    whole = Unbiased(SCHEMA.domain, Transcript(entries)).estimate(("rooms", "kind"))
+    assert whole is not None
+    part, rng = whole.slice("kind", 1), np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 11))
+    wide = [np.zeros(whole.values.shape) for _ in range(2)]
+    wide[0][:, 1], wide[1][:, 1] = one, other
+    assert part.values.tolist() == whole.values[:, 1].tolist()
+    assert part.covariance(one, other) == pytest.approx(whole.covariance(*wide))
+    assert part.spread == pytest.approx(whole.spread)
+
+
+def test_groups_that_were_not_measured_with_a_column_have_no_interval() -> None:
+    found = grouped(exact(SCHEMA, {"rooms": COUNTS.sum(axis=1), "kind": COUNTS.sum(axis=0)}))
+    one = found["mean", "kind = flat"]
+    assert (one.estimate, one.reliable, one.interval) == (None, False, "not measured")
+
+
+def test_a_group_of_a_learned_column_may_hold_all_values_beyond_its_bounds() -> None:
+    column = Real("price", 0, 100, bins=10, mean=[20, 18, 23])
+    schema = Schema([column, COLUMNS[1]])
+    counts = np.zeros((10, 3), dtype=np.int64)
+    counts[1:4] = [3000, 900, 100]
+    found = grouped(Transcript((measurement(("price", "kind"), counts, 1.0),)), schema)
+    small, large = (found["mean", f"kind = {k}"] for k in ("boat", "flat"))
+    plain = grouped(
+        Transcript((measurement(("price", "kind"), counts, 1.0),)),
+        Schema([Real("price", 0, 100, bins=10, outside="refuse"), COLUMNS[1]]),
+    )["mean", "kind = flat"]
+    assert large.high == pytest.approx(plain.high + 1.0 * 4000 / 3000, rel=0.01)  # above adds 1
+    assert small.high - small.estimate > 30
+    assert not small.reliable
+
+
+def test_unknown_groups_are_refused() -> None:
+    with pytest.raises(InputError, match="kin"):
+        numbers_of(
+            SCHEMA, Transcript(()), NoModel(SCHEMA.domain, 1.0, "it is not needed"), 0.9, by="kin"
+        )

@@ -68,6 +68,31 @@ class GLSEstimate:
         """The map by which codes were merged."""
         return LinearMap(self.groups)
 
+    def slice(self, attribute: Attribute, code: int) -> GLSEstimate:
+        """Return the estimate of the cells in which one column has one code, without that column.
+
+        The errors of these cells alone have the same form. With n codes of the column, an interaction's variance there
+        is 1 / n of its own and 1 − 1 / n of that with the column.
+        """
+        at = self.clique.index(attribute)
+        values = np.take(self.values, code, axis=at)
+        rest = tuple(a for a in self.clique if a != attribute)
+        share = 1.0 / self.values.shape[at]
+
+        def with_it(inner: Clique) -> float:
+            both = tuple(a for a in self.clique if a in inner or a == attribute)
+            return self.eigenvalues[both]
+
+        found = {r: share * self.eigenvalues[r] + (1.0 - share) * with_it(r) for r in subsets(rest)}
+        free = {r: degrees_of_freedom(project_array(values, rest, r).shape) for r in found}
+        variance = sum(found[r] * free[r] for r in found) / values.size
+        widest = max((v for r, v in found.items() if free[r]), default=0.0)
+        left = {a: g for a, g in self.groups.items() if a != attribute}
+        return GLSEstimate(
+            rest, values, math.sqrt(variance), math.sqrt(widest), self.least_scale,
+            self.noisy_cells, left, found,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class _Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, cast
 
 from margrave.cli.estimate_table import show_estimates
@@ -27,6 +28,7 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.datasets import Source
+from margrave.inference.names import check_names
 from margrave.progress import reporting
 from margrave.release import Release
 
@@ -146,8 +148,14 @@ def answers(
     max_release_mb: float,
     **options: Any,
 ) -> list[AnalysisAnswer]:
-    """Return all analyses, of data sets that are drawn once."""
+    """Return all analyses, of data sets that are drawn once.
+
+    Raises:
+        InputError: A test or contrast names something that is not an estimate. No data set is drawn.
+    """
     release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
+    for r in requests:
+        check_names(release.schema, r.fit, [*r.tests, *chain.from_iterable(r.contrasts)])
     with reporting(not quiet) as progress:
         found = analyze_several(
             release,

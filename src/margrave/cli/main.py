@@ -16,7 +16,7 @@ from margrave._version import __version__
 from margrave.cli.terminal import echo, json_text
 from margrave.cli.usage import Commands, usage_words
 from margrave.error_sanitizer import InternalError
-from margrave.errors import MargraveError, PersonWarning
+from margrave.errors import BinWarning, MargraveError, PersonWarning
 
 INTERRUPTED = 130
 
@@ -142,9 +142,12 @@ def run(arguments: list[str]) -> int:
 
 @contextmanager
 def alarms_on_stderr() -> Iterator[None]:
-    """Print what is to be looked at about persons as ``schema check`` does, each time; other warnings as usual."""
+    """Print what is to be looked at about persons as ``schema check`` does, each time, and bins that are cut as
+    notes; other warnings as usual.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("always", PersonWarning)
+        warnings.simplefilter("always", BinWarning)
         show = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -152,6 +155,8 @@ def alarms_on_stderr() -> Iterator[None]:
                 echo(
                     f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True
                 )
+            elif issubclass(category, BinWarning):
+                echo(f"Note: {message}", err=True)
             else:
                 show(message, category, *where, **more)
 

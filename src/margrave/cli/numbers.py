@@ -19,6 +19,7 @@ from margrave.release.numbers import clipping_words, headlines, numbers_of
 @click.command("numbers")
 @click.argument("release_path", metavar="RELEASE")
 @click.option("--columns", metavar="A,B", help="These columns only (default: all).")
+@click.option("--by", metavar="COLUMN", help="Numbers of each value of this column apart.")
 @click.option(
     "--level",
     type=float,
@@ -34,6 +35,7 @@ from margrave.release.numbers import clipping_words, headlines, numbers_of
 def numbers_command(
     release_path: str,
     columns: str | None,
+    by: str | None,
     level: float,
     rows: int,
     max_release_mb: float,
@@ -47,7 +49,7 @@ def numbers_command(
     wanted = (
         release.schema.domain.attributes if names is None else release.schema.domain.clique(names)
     )
-    chosen = numbers_of(release.schema, release.transcript, release.model, level, wanted)
+    chosen = numbers_of(release.schema, release.transcript, release.model, level, wanted, by)
     if as_json:
         echo_json([n.to_dict() for n in chosen])
         return
@@ -81,11 +83,14 @@ def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
     """Print one line per number, with a mark if it is not reliable, and what clipping may bias."""
     console().print(f"[bold]{escape(title)}[/]")
     table = Table(box=None, pad_edge=False)
-    for heading in ("column", "statistic", "estimate and interval", ""):
+    grouped = any(n.group for n in numbers)
+    groups = ("group",) if grouped else ()
+    for heading in ("column", "statistic", *groups, "estimate and interval", ""):
         table.add_column(heading, overflow="fold")
     for n in numbers:
         mark = "" if n.reliable else "[bold]not reliable[/]"
-        table.add_row(escape(n.column), escape(n.statistic), escape(n.words), mark)
+        of = (n.group,) if grouped else ()
+        table.add_row(*map(escape, (n.column, n.statistic, *of, n.words)), mark)
     console().print(table)
     for sentence in clipping_words(numbers):
         console().print(escape(sentence))

@@ -12,13 +12,12 @@ from margrave.cli.output import (
     excel_safe_option,
 )
 from margrave.cli.terminal import echo
-from margrave.cli.where import conditions, written
+from margrave.cli.where import conditions
 from margrave.data import read_frame
 from margrave.data.loading import public_codes
 from margrave.data.writer import write_table
 from margrave.errors import InputError
 from margrave.release import Release
-from margrave.release.conditions import widened
 
 
 @click.command("sample")
@@ -39,8 +38,7 @@ from margrave.release.conditions import widened
     multiple=True,
     metavar="COLUMN=VALUE",
     help="Only rows like this: VALUE, several as A|B, or a range LOW..HIGH, LOW.. or ..HIGH. Numbers and dates"
-    " (2020-12-31, or in the schema's format) mean whole bins: those that hold or touch what is asked."
-    " May be repeated.",
+    " (2020-12-31, or in the schema's format) that cut a bin take their share of it. May be repeated.",
 )
 @click.option(
     "--complete",
@@ -86,7 +84,7 @@ def sample_command(
             remedy="Leave out --rows and --where, or --complete and --attestation.",
         )
     release = Release.load(release_path, max_mb=max_release_mb)
-    held = conditions(where)
+    held, notes = conditions(where), list[str]()
     if complete is not None:
         known = read_frame(complete)
         table = release.complete(known, attestation=attestation or "", seed=seed)
@@ -98,18 +96,12 @@ def sample_command(
                 err=True,
             )
     else:
-        source = release.condition(held) if held else release
-        table = source.sample(rows, seed=seed)
+        part = release.condition(held) if held else None
+        notes = [] if part is None else list(part.notes)
+        table = (part or release).sample(rows, seed=seed)
     write_table(table, output, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
-    used = {
-        a: words
-        for a, asked in held.items()
-        if (words := widened(release.schema, a, asked)) is not None
-    }
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
-        echo_json({**facts, **({"whole_bins": used} if used else {})})
+        echo_json({**facts, **({"notes": notes} if notes else {})})
     else:
-        for column, words in used.items():
-            echo(f"{column}: {words}, the whole of the bins that {written(held[column])} touches.")
         echo(f"Wrote {table.num_rows} rows to {output}.")

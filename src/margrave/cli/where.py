@@ -63,10 +63,3 @@ def parse_where(text: str) -> tuple[str, Condition]:
             remedy=forms,
         )
     return column, several if len(several) > 1 else value
-
-
-def written(condition: Condition) -> str:
-    """Return a condition as it is written after ``--where COLUMN=``."""
-    ends = condition if isinstance(condition, tuple | list) else [condition]
-    texts = ["" if end is None else str(end) for end in ends]
-    return (".." if isinstance(condition, tuple) else "|").join(texts)

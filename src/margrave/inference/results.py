@@ -15,14 +15,14 @@ from margrave._fields import check_level, is_number
 from margrave._io import written_whole
 from margrave.errors import InputError
 from margrave.formula import spelled
-from margrave.formula.coefficients import split
 from margrave.inference.combine import WaldTest, combine, total_covariance, wald
 from margrave.inference.estimate import FOOTNOTE, Caveat, Estimate
 from margrave.inference.forest import forest, page
+from margrave.inference.names import no_estimate, term_of
 from margrave.types import AnyArray, FloatArray
 
 #: Attributes of an estimate that name the columns of a caveat.
-COLUMN_FLAGS = ("unmeasured", "below_noise", "binned", "clipped")
+COLUMN_FLAGS = ("unmeasured", "below_noise", "coarse", "binned", "clipped")
 FLAGS = (*COLUMN_FLAGS, "flagged")
 
 Null = float | Sequence[float] | Mapping[str, float]
@@ -142,8 +142,9 @@ class Analysis:
         Returns:
             The columns of `Estimate.columns` and the flags ``unmeasured``
             (its columns were never measured together), ``below_noise`` (their cells are smaller than
-            the noise), ``binned`` (it uses values within bins), ``clipped`` (values may lie beyond
-            the schema's bounds) and ``flagged`` (it is marked).
+            the noise), ``coarse`` (bins are too wide for its interval), ``binned`` (it uses values
+            within bins), ``clipped`` (values may lie beyond the schema's bounds) and ``flagged`` (it
+            is marked).
         """
         found = pd.concat([self.params, self.bse, self.conf_int(level)], axis=1)
         found["df"] = [e.df for e in self]
@@ -232,7 +233,7 @@ class Analysis:
 
     def _of_term(self, name: str) -> tuple[str, ...]:
         name = self._spelled(name)
-        levels = tuple(n for n in self.names if _term_of(n) == name)
+        levels = tuple(n for n in self.names if term_of(n) == name)
         return (name,) if name in self.names or not levels else levels
 
     def _spelled(self, name: str) -> str:
@@ -242,9 +243,7 @@ class Analysis:
     def _place(self, name: str) -> int:
         name = self._spelled(name)
         if name not in self.names:
-            raise InputError(
-                f"There is no estimate {name!r}.", remedy=f"They are: {', '.join(self.names)}."
-            )
+            raise no_estimate(name, self.names)
         return self.names.index(name)
 
     def _usable(self, names: Sequence[str], purpose: str) -> list[int]:
@@ -342,14 +341,6 @@ class Analysis:
         level = self.level if level is None else level
         check_level(level)
         return level
-
-
-def _term_of(name: str) -> str:
-    """Return the term that a coefficient belongs to."""
-    try:
-        return ":".join(text for text, _ in split(name))
-    except InputError:
-        return name
 
 
 def written_out(weights: Mapping[str, float]) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
-from margrave.inference.columns import column_of, some, value_of
+from margrave.inference.columns import column_of, value_of
 from margrave.inference.fitted import Estimand
-from margrave.release.conditions import Condition, codes_of
+from margrave.release.conditions import Condition, codes_of, in_words
 from margrave.schema import Schema
 
 Where = Mapping[str, Condition] | None
@@ -58,28 +58,6 @@ class SubsetEstimand(Estimand):
         if not empty and self.conditions and not len(frame):
             raise ValueError(f"no record has {in_words(self.conditions)}")
         return frame
-
-
-def in_words(conditions: Mapping[str, Condition]) -> str:
-    """Return conditions in words.
-
-    >>> in_words({"sex": "F", "age": (30, 40), "ward": ["a", None]})
-    'sex = F, age from 30 to 40 and ward = a or missing'
-    >>> in_words({"pay": (1000, None), "age": (None, 30)})
-    'pay from 1000 and age up to 30'
-    """
-    texts = [f"{name} {_in_words(condition)}" for name, condition in conditions.items()]
-    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
-
-
-def _in_words(condition: Condition) -> str:
-    if isinstance(condition, tuple):
-        low, high = condition
-        if low is None or high is None:
-            return f"up to {high}" if low is None else f"from {low}"
-        return f"from {low} to {high}"
-    values = condition if isinstance(condition, list) else [condition]
-    return f"= {some(['missing' if v is None else v for v in values], ' or ')}"
 
 
 def _mask(frame: pd.DataFrame, name: str, condition: Condition) -> Any:

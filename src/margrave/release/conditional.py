@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from margrave.frame_kinds import Kind
+import numpy as np
+import pyarrow as pa
+
+from margrave.errors import BinWarning, InputError
+from margrave.frame_kinds import Kind, check_kind
 from margrave.marginal import Marginal
 from margrave.models.protocol import Answerer, Model
-from margrave.release.sampling import check_row_count, draw_rows
+from margrave.release.conditions import Condition, Cut, codes_by_column, cuts_of
+from margrave.release.sampling import (
+    as_frame,
+    check_row_count,
+    check_rows,
+    draw_rows,
+    draw_table,
+    generator,
+)
 from margrave.schema import Schema
-from margrave.types import Attribute
+from margrave.types import Attribute, Clique, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +39,8 @@ class Conditional:
         total: Number of records in that part, by the release's model.
         deviation: Standard deviation of ``total`` by the noise in the number of all records.
         frames: The kind of frame that rows come as by default.
+        cuts: The conditions that are finer than the bins of their columns.
+        kept: Share of the records with the codes of ``evidence`` whose values meet the conditions.
     """
 
     schema: Schema
@@ -33,6 +49,13 @@ class Conditional:
     total: float
     deviation: float = 0.0
     frames: Kind = "arrow"
+    cuts: tuple[Cut, ...] = ()
+    kept: float = 1.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each condition that is finer than the bins of its column."""
+        return tuple(map(str, self.cuts))
 
     def sample(
         self, n: int | None = None, *, as_: Kind | None = None, seed: int | None = None
@@ -53,7 +76,35 @@ class Conditional:
         if n is None:
             check_row_count(self.total, self.deviation)
         kind = self.frames if as_ is None else as_
-        return draw_rows(self.schema, self.model, round(self.total) if n is None else n, seed, kind)
+        rows = round(self.total) if n is None else n
+        if self.kept >= 1.0:
+            return draw_rows(self.schema, self.model, rows, seed, kind)
+        check_kind(kind)
+        return as_frame(self.schema, self._drawn(rows, generator(seed)), kind)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> pa.Table:
+        """Return n rows whose values meet the conditions, out of rows with whole bins."""
+        # Least share of the rows with whole bins that a condition may keep, and rows drawn at once.
+        min_kept, max_batch = 1e-4, 1_000_000
+        check_rows(n)
+        if self.kept < min_kept:
+            raise InputError(
+                f"Less than 1 in {1 / min_kept:,.0f} rows of the bins have such values: {' '.join(self.notes)}",
+                remedy="Ask for whole bins.",
+            )
+        kept = [draw_table(self.schema, self.model, 0, rng)]
+        missing = n
+        while missing > 0:
+            batch = draw_table(
+                self.schema,
+                self.model,
+                min(math.ceil(1.1 * missing / self.kept) + 10, max_batch),
+                rng,
+            )
+            mask = np.logical_and.reduce([c.holds(batch[c.column.name]) for c in self.cuts])
+            kept.append(batch.filter(pa.array(mask)).slice(0, missing))
+            missing -= kept[-1].num_rows
+        return pa.concat_tables(kept)
 
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Return the expected counts of these columns within that part.
@@ -62,6 +113,9 @@ class Conditional:
             None spent.
         """
         found = labeled_marginal(self.schema, self.model, attributes)
+        if self.cuts:
+            values = weighted(self.model, self.cuts, found.clique)
+            found = replace(found, values=values)
         share = self.total / found.total() if found.total() > 0 else 0.0
         return replace(found, values=found.values * share)
 
@@ -71,3 +125,54 @@ def labeled_marginal(schema: Schema, model: Answerer, attributes: Iterable[Attri
     clique = schema.domain.clique(attributes)
     labels = tuple(tuple(schema.column(a).labels()) for a in clique)
     return replace(model.project(clique), labels=labels)
+
+
+def part_of(
+    schema: Schema,
+    model: Model,
+    values: Mapping[Attribute, Condition],
+    deviation: float,
+    frames: Kind,
+) -> Conditional:
+    """Return the part of a distribution in which some columns take given values.
+
+    Args:
+        schema: The schema of the release.
+        model: Its distribution.
+        values: The conditions by column.
+        deviation: Standard deviation of the number of all records.
+        frames: The kind of frame that rows come as by default.
+    """
+    evidence, cuts = codes_by_column(schema, values), cuts_of(schema, values)
+    for cut in cuts:
+        warnings.warn(str(cut), BinWarning, stacklevel=3)
+    everything = total = model.total
+    for a, codes in evidence.items():  # the share of one column at a time gives that of all
+        narrowed, counts = model.condition({a: codes}), model.project((a,)).values
+        total *= float(counts[list(codes)].sum() / counts.sum()) if counts.sum() > 0 else 0.0
+        model = narrowed
+    whole = float(model.project((cuts[0].column.name,)).values.sum()) if cuts else 0.0
+    kept = float(weighted(model, cuts)) / whole if whole > 0 else 1.0
+    total *= kept
+    share = total / everything if everything > 0 else 0.0
+    return Conditional(schema, model, evidence, total, deviation * share, frames, cuts, kept)
+
+
+def weighted(model: Answerer, cuts: Sequence[Cut], clique: Clique = ()) -> FloatArray:
+    """Return the expected counts of a marginal among the records whose values meet conditions.
+
+    Args:
+        model: The distribution, with whole bins.
+        cuts: The conditions.
+        clique: The columns of the marginal, in the domain's order.
+    """
+    names = {cut.column.name for cut in cuts} | set(clique)
+    both = tuple(a for a in model.domain.attributes if a in names)
+    values = np.asarray(model.project(both).values, dtype=np.float64)
+    for cut in cuts:
+        at = both.index(cut.column.name)
+        shape = [1] * len(both)
+        shape[at] = len(cut.shares)
+        values = values * cut.shares.reshape(shape)
+    others = tuple(i for i, a in enumerate(both) if a not in clique)
+    return np.asarray(values.sum(axis=others))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -15,9 +15,10 @@ from margrave.schema import Categorical, Column, Ordinal, Schema
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
+from margrave.schema.parsing import Mask, plain
 from margrave.schema.parts import TimePart
 from margrave.schema.reading_output import for_reading_output
-from margrave.types import Attribute
+from margrave.types import Attribute, FloatArray
 
 Value = str | int | float | bool | date | datetime | None
 #: A value, a list of values, or a range that includes its ends; an end that is None is open.
@@ -56,31 +57,120 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
     return tuple(sorted({_code(column, value) for value in values}))
 
 
-def widened(schema: Schema, attribute: Attribute, condition: Condition) -> str | None:
-    """Return the condition that bins allow, in words, if it is wider than the given one; else None.
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A condition on a column that is finer than its bins.
 
-    A binned column has no finer codes: a value stands for its whole bin, a range for the bins it
-    touches.
+    Attributes:
+        column: The column.
+        spans: The values that it asks for: pairs of a first and a last point.
+        shares: The share of each code's values among them, one number per code.
+        condition: The condition.
+        whole: The bins that it touches, in words.
+    """
+
+    column: Numeric
+    spans: tuple[tuple[float, float], ...]
+    shares: FloatArray
+    condition: Condition
+    whole: str
+
+    def holds(self, values: pa.ChunkedArray) -> Mask:
+        """Return a mask of the values that meet the condition."""
+        if not self.spans:
+            return np.ones(len(values), dtype=np.bool_)
+        points, empty = self.column.points(plain(values.combine_chunks()))
+        inside = [(points >= low) & (points <= high) for low, high in self.spans]
+        wanted = self.condition if isinstance(self.condition, list) else [self.condition]
+        return np.asarray(np.where(empty, None in wanted, np.logical_or.reduce(inside)))
+
+    def __str__(self) -> str:
+        asked = in_words({self.column.name: self.condition})
+        if not self.spans:
+            return f"{asked} stands for the whole of its bin: {self.whole}."
+        return (
+            f"{asked} cuts a bin. Within a bin values are drawn evenly, so the answer takes the share of the bin that"
+            f" evenly drawn values have. Whole bins are exact: {self.whole}."
+        )
+
+
+def cut_of(schema: Schema, attribute: Attribute, condition: Condition) -> Cut | None:
+    """Return a condition that is finer than the bins of its column; None if it takes whole bins.
+
+    Real numbers and times are rarely equal to a value, so a value of them stands for its whole bin.
 
     >>> from margrave.schema import Integer
     >>> schema = Schema([Integer("age", 0, 99, bins=20)])
-    >>> widened(schema, "age", ("30", "40")), widened(schema, "age", 32), widened(schema, "age", (30, 44))
-    ('30 to 44', '30 to 34', None)
+    >>> cut = cut_of(schema, "age", ("30", "40"))
+    >>> cut.whole, cut.shares[6:9].tolist(), cut_of(schema, "age", (30, 44))
+    ('30 to 44', [1.0, 1.0, 0.2], None)
     """
     column = for_reading_output(schema.column(attribute))
     if not isinstance(column, NUMERIC_KINDS):
         return None
-    taken = [c for c in codes_of(schema, attribute, condition) if c < column.cells.count]
-    spans = [column.cells.spans()[c] for c in taken]
-    if not isinstance(condition, tuple):
-        labels = column.labels()
-        return ", ".join(labels[c] for c in taken) if any(s[0] != s[1] for s in spans) else None
-    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
-    first, last = condition
-    whole = (first is None or _point(column, first) <= low) and (
-        last is None or high <= _point(column, last)
+    codes = [c for c in codes_of(schema, attribute, condition) if c < column.cells.count]
+    if isinstance(condition, tuple):
+        wanted = [_ends(column, condition)]
+    else:
+        values = condition if isinstance(condition, list) else [condition]
+        wanted = [(_point(column, v),) * 2 for v in values if v is not None]
+    shares = np.minimum(
+        sum((column.cells.shares(*w) for w in set(wanted)), np.zeros(column.cells.count)), 1.0
     )
-    return None if whole else f"{_shown(column, low)} to {_shown(column, high)}"
+    if all(shares[codes] >= 1.0):
+        return None
+    if isinstance(condition, tuple):
+        spans = [column.cells.spans()[c] for c in codes]
+        low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+        whole = f"{_shown(column, low)} to {_shown(column, high)}"
+    else:
+        labels = column.labels()
+        whole = ", ".join(labels[c] for c in codes)
+    on_points = not isinstance(condition, tuple) and (
+        not column.cells.whole or column.kind == "timestamp"
+    )
+    if on_points or not any(shares[codes] > 0):
+        shares, wanted = np.ones_like(shares), []
+    padded = np.concatenate([shares, np.ones(column.size - column.cells.count)])
+    return Cut(column, tuple(wanted), padded, condition, whole)
+
+
+def cuts_of(schema: Schema, values: Mapping[Attribute, Condition]) -> tuple[Cut, ...]:
+    """Return the conditions that are finer than the bins of their columns."""
+    found = (cut_of(schema, a, condition) for a, condition in values.items())
+    return tuple(cut for cut in found if cut is not None)
+
+
+def in_words(conditions: Mapping[str, Condition]) -> str:
+    """Return conditions in words.
+
+    >>> in_words({"sex": "F", "age": (30, 40), "ward": ["a", None]})
+    'sex = F, age from 30 to 40 and ward = a or missing'
+    >>> in_words({"pay": (1000, None), "age": (None, 30)})
+    'pay from 1000 and age up to 30'
+    """
+    texts = [f"{name} {_in_words(condition)}" for name, condition in conditions.items()]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _in_words(condition: Condition) -> str:
+    if isinstance(condition, tuple):
+        low, high = condition
+        if low is None or high is None:
+            return f"up to {high}" if low is None else f"from {low}"
+        return f"from {low} to {high}"
+    values = condition if isinstance(condition, list) else [condition]
+    texts = ["missing" if v is None else str(v) for v in values]
+    return f"= {' or '.join([*texts[:12], '...'] if len(texts) > 12 else texts)}"
+
+
+def _ends(column: Numeric, condition: tuple[Value, Value]) -> tuple[float, float]:
+    """Return the ends of a range as points, infinite for an open one."""
+    low, high = condition
+    return (
+        -np.inf if low is None else _point(column, low),
+        np.inf if high is None else _point(column, high),
+    )
 
 
 def _point(column: Numeric, value: Value) -> float:
@@ -152,7 +242,11 @@ def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
             f"The range for column {column.name!r} ends before it begins.",
             remedy="Exchange its ends.",
         )
-    return tuple(range(first, last + 1))
+    codes = range(first, last + 1)
+    if not isinstance(column, NUMERIC_KINDS):
+        return tuple(codes)
+    shares = column.cells.shares(*_ends(column, (low, high)))
+    return tuple(c for c in codes if shares[c] > 0) or tuple(codes)
 
 
 def _encode(column: Column, value: Value) -> tuple[int, bool]:

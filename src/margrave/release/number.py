@@ -59,6 +59,7 @@ class ColumnNumber:
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.
         text: The estimate as text, dates in ISO 8601; "unknown" without one.
         interval: Both ends as text, such as "3 to 5"; "not measured" without them.
+        group: The group of the records as text, such as "ward = b"; empty for all records.
     """
 
     column: Attribute
@@ -73,6 +74,7 @@ class ColumnNumber:
     synthetic: float | None
     text: str
     interval: str
+    group: str = ""
 
     @property
     def words(self) -> str:
@@ -85,8 +87,8 @@ class ColumnNumber:
         return self.statistic.startswith("share of ")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that fits in JSON."""
-        return asdict(self)
+        """Return plain data that fits in JSON; ``group`` only if there is one."""
+        return {k: v for k, v in asdict(self).items() if k != "group" or v}
 
 
 def number(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from margrave._fields import check_level
-from margrave.bounds.gls import Unbiased
+from margrave.bounds.gls import GLSEstimate, Unbiased
 from margrave.bounds.noisy_counts import Interval, NoisyCounts
 from margrave.errors import ReleaseError
 from margrave.models import FittedAnswers
@@ -19,7 +19,7 @@ from margrave.release.numeric_numbers import NumericColumn
 from margrave.schema import Column, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.transcript import Transcript
-from margrave.types import Attribute, FloatArray
+from margrave.types import Attribute, Clique, FloatArray
 
 
 def numbers_table(
@@ -28,15 +28,15 @@ def numbers_table(
     model: FittedAnswers,
     level: float,
     columns: Iterable[Attribute] | None = None,
+    by: Attribute | None = None,
 ) -> pa.Table:
     """Return ``numbers_of`` as a table with one row each."""
-    types = dict.fromkeys(("column", "statistic", "text", "interval"), pa.string()) | {
-        "reliable": pa.bool_()
-    }
-    numbers = numbers_of(schema, transcript, model, level, columns)
+    texts = ("column", "statistic", "text", "interval", "group")
+    types = dict.fromkeys(texts, pa.string()) | {"reliable": pa.bool_()}
+    numbers = numbers_of(schema, transcript, model, level, columns, by)
     return pa.table({
         f.name: pa.array([getattr(n, f.name) for n in numbers], types.get(f.name, pa.float64()))
-        for f in fields(ColumnNumber)
+        for f in fields(ColumnNumber) if f.name != "group" or by is not None
     })  # fmt: skip
 
 
@@ -46,8 +46,9 @@ def numbers_of(
     model: FittedAnswers,
     level: float,
     columns: Iterable[Attribute] | None = None,
+    by: Attribute | None = None,
 ) -> tuple[ColumnNumber, ...]:
-    """Return the numbers of columns, in the order of the schema.
+    """Return the numbers of columns, in the order of the schema, and of each by group.
 
     Args:
         schema: The public schema.
@@ -55,18 +56,46 @@ def numbers_of(
         model: The release's model; one without a distribution has no synthetic rows.
         level: Probability with which each interval holds, above 0 and below 1.
         columns: These columns only; by default all.
+        by: The column whose codes make groups of the records; None for all records at once. A group's numbers
+            come from the noisy marginals that contain both columns.
+
+    Raises:
+        InputError: ``by`` is not a column of the schema.
     """
     check_level(level)
     names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
-    unbiased = Unbiased(schema.domain, transcript)
-    expected = _expected(model, names)
+    groups: tuple[int | None, ...] = (None,)
+    if by is not None:
+        schema.domain.clique([by])
+        names = tuple(name for name in names if name != by)
+        groups = tuple(range(schema.domain.size(by)))
+    cliques = {name: schema.domain.clique([name] if by is None else [name, by]) for name in names}
+    unbiased, expected = Unbiased(schema.domain, transcript), _expected(model, cliques.values())
     found: list[ColumnNumber] = []
     for column in map(schema.column, names):
-        clique = (column.name,)
+        clique = cliques[column.name]
         estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
-        noisy = None if estimate is None else NoisyCounts(estimate, level)
-        found += _numbers(column, noisy, expected.get(column.name))
+        for code in groups:
+            own, counts = estimate, expected.get(clique)
+            if by is not None and code is not None:
+                own = None if estimate is None else estimate.slice(by, code)
+                counts = None if counts is None else np.take(counts, code, axis=clique.index(by))
+            noisy = None if own is None else NoisyCounts(own, level)
+            if code is None or by is None:
+                found += _numbers(column, noisy, counts)
+            else:
+                group = f"{by} = {schema.column(by).labels()[code]}"
+                hidden = _rows_per_row_of(noisy, estimate)
+                numbers = _numbers(column, noisy, counts, hidden)
+                found += (replace(n, group=group) for n in numbers)
     return tuple(found)
+
+
+def _rows_per_row_of(noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
+    """Return the number of records for each of a group's, which is at least 1."""
+    if noisy is None or whole is None:
+        return 1.0
+    return max(1.0, float(whole.values.sum()) / max(float(noisy.counts.sum()), 1.0))
 
 
 def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
@@ -94,20 +123,23 @@ def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
     ]
 
 
-def _expected(model: FittedAnswers, names: Sequence[Attribute]) -> Mapping[Attribute, FloatArray]:
+def _expected(model: FittedAnswers, cliques: Iterable[Clique]) -> Mapping[Clique, FloatArray]:
     try:
-        answers = model.distribution().answer([(name,) for name in names])
+        answers = model.distribution().answer(list(cliques))
     except ReleaseError:
         return {}
-    return {clique[0]: np.asarray(counts, dtype=np.float64) for clique, counts in answers.items()}
+    return {clique: np.asarray(counts, dtype=np.float64) for clique, counts in answers.items()}
 
 
 def _numbers(
-    column: Column, noisy: NoisyCounts | None, expected: FloatArray | None
+    column: Column,
+    noisy: NoisyCounts | None,
+    expected: FloatArray | None,
+    rows_per_row: float | None = None,
 ) -> Iterator[ColumnNumber]:
     numeric = isinstance(column, NUMERIC_KINDS)
     if isinstance(column, NUMERIC_KINDS):
-        yield from NumericColumn(column, noisy, expected).numbers()
+        yield from NumericColumn(column, noisy, expected, rows_per_row).numbers()
     if numeric and not column.missing:
         return
     labels = column.labels()

@@ -35,11 +35,13 @@ class NumericColumn:
         column: A column of numbers, dates or times.
         noisy: The noisy counts of its codes; None if it was not measured.
         expected: The model's counts of its codes; None without a model.
+        rows_per_row: Number of all records for each of the group that the counts are of; None if they are of all.
     """
 
     column: Numeric
     noisy: NoisyCounts | None
     expected: FloatArray | None
+    rows_per_row: float | None = None
 
     def numbers(self) -> Iterator[ColumnNumber]:
         """Yield the mean, the total and the quantiles. A total of dates has no meaning."""
@@ -72,18 +74,32 @@ class NumericColumn:
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
             limits = (0.0 if limits[0] >= 0 else -math.inf, math.inf)
         tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
-        if self.column.mean:
+        if self.column.mean and self.rows_per_row is None:
             interval, bins = self._learned(noisy, name == "total"), 0.0
+        elif self.column.mean:
+            below, above = self._hidden(scale)
+            interval = Interval(interval.estimate, interval.low - below, interval.high + above)
+        if self.column.mean:
             limits = (-math.inf, math.inf)  # values may lie beyond learned bounds
         found = number(
             self.column.name, name, interval, bins=bins, limits=limits,
             clipping=sum(self._clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
-        parts = beyond_bounds(self.column) if name == "mean" else None
+        whole = name == "mean" and self.rows_per_row is None
+        parts = beyond_bounds(self.column) if whole else None
         if parts is None:
             return found
         return replace(found, noise=parts.noise * noisy.deviations / 1.96)
+
+    def _hidden(self, scale: float) -> tuple[float, float]:
+        """Return what values beyond learned bounds may add to both ends in a group: all may be in it."""
+        estimate, low, high = self.column.mean
+        parts, factor = beyond_bounds(self.column), scale * (self.rows_per_row or 1.0)
+        below, above = (
+            (estimate - low, high - estimate) if parts is None else (parts.below, parts.above)
+        )
+        return factor * below, factor * above
 
     def _learned(self, noisy: NoisyCounts, total: bool) -> Interval:
         """Return the mean that was learned with the column, or its product with the number of values.

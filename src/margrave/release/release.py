@@ -32,8 +32,8 @@ from margrave.provenance import Provenance, is_plain
 from margrave.release.archive import MAX_MB
 from margrave.release.certificate import Certificate, build_certificate, current_versions
 from margrave.release.completion import completed
-from margrave.release.conditional import Conditional, labeled_marginal
-from margrave.release.conditions import Condition, codes_by_column
+from margrave.release.conditional import Conditional, labeled_marginal, part_of
+from margrave.release.conditions import Condition
 from margrave.release.diagnostics import (
     Coverage,
     Misfit,
@@ -202,8 +202,12 @@ class Release(Display):
         Args:
             values: For each column a value, a list of values, or a pair (low, high): a range of a
                 numeric, time or ordered column, open at an end that is None. Dates are in ISO 8601
-                or in the column's ``format``. Bins come whole: with bins of five years (30, 40)
-                means 30 to 44.
+                or in the column's ``format``. A range that cuts a bin takes the share of the bin
+                that evenly drawn values have; of real numbers and times, a value stands for its
+                whole bin. ``notes`` of the result name the bins.
+
+        Warns:
+            BinWarning: A condition is finer than the bins of its column.
 
         Privacy:
             None spent.
@@ -211,15 +215,8 @@ class Release(Display):
         Example:
             ``release.condition({"sex": "F", "age": (30, 40)}).sample(100)``
         """
-        evidence = codes_by_column(self.schema, values)
-        model, total = self.model.distribution(), self.model.total
-        for a, codes in evidence.items():  # the share of one column at a time gives that of all
-            narrowed, counts = model.condition({a: codes}), model.project((a,)).values
-            total *= float(counts[list(codes)].sum() / counts.sum()) if counts.sum() > 0 else 0.0
-            model = narrowed
-        share = total / self.model.total if self.model.total > 0 else 0.0
-        deviation = self.transcript.total_deviation() * share
-        return Conditional(self.schema, model, evidence, total, deviation, self.frames)
+        own = self.transcript.total_deviation()
+        return part_of(self.schema, self.model.distribution(), values, own, self.frames)
 
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
         """Return public rows with the columns that they lack, drawn given what each row has.
@@ -387,6 +384,7 @@ class Release(Display):
         self,
         *,
         columns: Iterable[Attribute] | None = None,
+        by: Attribute | None = None,
         level: float = 0.95,
         as_: Kind | None = None,
     ) -> Any:
@@ -396,16 +394,17 @@ class Release(Display):
 
         Args:
             columns: These columns only; by default all.
+            by: A column whose values make groups, each with numbers of its own: ``by="ward"``.
             level: Probability with which each interval holds, on its own.
             as_: The kind of frame, as in ``sample``: "arrow" for a release that was loaded.
 
         Raises:
-            InputError: ``columns`` is text, or names a column that the release does not have.
+            InputError: ``columns`` is text, or it or ``by`` names a column that the release does not have.
 
         Privacy:
             None spent.
         """
-        table = numbers_table(self.schema, self.transcript, self.model, level, columns)
+        table = numbers_table(self.schema, self.transcript, self.model, level, columns, by)
         return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from margrave._fields import is_whole
 from margrave.domain import Codes
@@ -52,6 +53,15 @@ def check_row_count(total: float, deviation: float) -> None:
         )
 
 
+def check_rows(n: object) -> None:
+    """Raise ``InputError`` unless a number of rows is None or a whole number of 0 or more."""
+    if not (n is None or is_whole(n, 0)):
+        raise InputError(
+            f"{n!r} rows cannot be drawn.",
+            remedy="The number of rows n is a whole number, at least 0.",
+        )
+
+
 def check_memory(rows: int, columns: int) -> None:
     """Raise ``InputError`` for more rows than the memory of this machine can hold."""
     # Memory that a value takes at least while rows are drawn: its code twice, and the value.
@@ -73,22 +83,27 @@ def memory_errors_as_input_errors(rows: int | None) -> Iterator[None]:
 def draw_rows(schema: Schema, model: Model, n: int | None, seed: int | None, kind: Kind) -> Any:
     """Return ``n`` synthetic rows of a model, decoded by the schema, as a frame of a kind."""
     check_kind(kind)
-    rng = generator(seed)  # sampling is post-processing
-    codes = draw_codes(model, n, rng)
+    return as_frame(schema, draw_table(schema, model, n, generator(seed)), kind)
+
+
+def draw_table(schema: Schema, model: Model, n: int | None, rng: np.random.Generator) -> pa.Table:
+    """Return ``n`` synthetic rows of a model, decoded by the schema."""
+    codes = draw_codes(model, n, rng)  # sampling is post-processing
     with memory_errors_as_input_errors(n):
-        table = schema.decode(codes, rng=rng)
-        orders = {c.name: c.categories for c in schema.columns if isinstance(c, Ordinal)}
-        whole = [c.name for c in schema.output_columns if not c.missing]
+        return schema.decode(codes, rng=rng)
+
+
+def as_frame(schema: Schema, table: pa.Table, kind: Kind) -> Any:
+    """Return synthetic rows as a frame of a kind."""
+    orders = {c.name: c.categories for c in schema.columns if isinstance(c, Ordinal)}
+    whole = [c.name for c in schema.output_columns if not c.missing]
+    with memory_errors_as_input_errors(table.num_rows):
         return as_kind(table, kind, orders=orders, without_missing=whole)
 
 
 def draw_codes(model: Model, n: int | None, rng: np.random.Generator) -> Codes:
     """Return the codes of ``n`` synthetic rows, in random order; without ``n`` of the model's total."""
-    if not (n is None or is_whole(n, 0)):
-        raise InputError(
-            f"{n!r} rows cannot be drawn.",
-            remedy="The number of rows n is a whole number, at least 0.",
-        )
+    check_rows(n)
     check_memory(round(model.total) if n is None else n, len(model.domain))
     with memory_errors_as_input_errors(n):
         codes = model.sample(n, rng=rng)

@@ -185,6 +185,39 @@ class Binning:
         means = np.where(self._layout.atom, self._layout.starts, inside)
         return np.asarray(np.clip(means, least, greatest))
 
+    def shares(self, low: float, high: float) -> FloatArray:
+        """Return the share of the values of ``draw`` from ``low`` to ``high``, both included, for each cell.
+
+        >>> cells = Binning(np.array([0.0, 10.0, 20.0]), atoms=np.array([0.0]), whole=True)
+        >>> cells.shares(4, 12).round(2).tolist()
+        [0.0, 0.67, 0.3]
+        """
+        at = self._layout
+        low, high = max(low, float(self.edges[0])), min(high, float(self.edges[-1]))
+        point = (at.starts >= low) & (at.starts <= high)
+        if self.leaves is not None:
+            inside = self._part_weights * self._parts.shares(low, high)[self._part_cells]
+            sums = np.concatenate([[0.0], np.cumsum(inside)])
+            first, last = self._part_ranges
+            whole = self._cumulated[last] - self._cumulated[first]
+            found = (sums[last] - sums[first]) / np.where(whole > 0, whole, 1.0)
+            return np.where(at.atom, point, np.clip(found, 0.0, 1.0))
+        width = at.stops - at.starts
+        length = np.maximum(np.minimum(at.stops, high) - np.maximum(at.starts, low), 0.0)
+        found = np.where(width > 0, length / np.where(width > 0, width, 1.0), point)
+        if self.whole or self.decimals is not None:
+            first, last = self._ranks
+            begin, end = self._ceiling(np.array([low, np.nextafter(high, np.inf)]))
+            begin, end = (p - np.searchsorted(self._bare, p) for p in (begin, end))
+            inside = np.maximum(np.minimum(last, end) - np.maximum(first, begin), 0)
+            found = np.where(last > first, inside / np.maximum(last - first, 1), found)
+        return np.asarray(np.where(at.atom, point, found), dtype=np.float64)
+
+    @property
+    def finest(self) -> Binning:
+        """The cells within which values are drawn evenly: the leaves, or the bins themselves."""
+        return self if self.leaves is None else self._parts
+
     @cached_property
     def _parts(self) -> Binning:
         assert self.leaves is not None

@@ -11,6 +11,7 @@ from margrave.inference.caveats import (
     measured,
     merged_codes,
     numbers,
+    positions,
     small_cells,
 )
 from margrave.inference.caveats.context import Context
@@ -22,12 +23,13 @@ def flagged(context: Context) -> tuple[Estimate, ...]:
     pairs, wholes = context.once(measured.by_pair), context.once(measured.by_interaction)
     codes, ends = context.once(merged_codes.by_merged_codes), context.once(bins.ends_of)
     shifts, excesses = context.once(bins.shifts), context.once(clipping.excesses)
-    small = context.once(small_cells.below_noise)
+    small, wide = context.once(small_cells.below_noise), context.once(positions.coarse)
     return tuple(
         replace(
             e,
             unmeasured=tuple(dict.fromkeys([*pairs[e.name], *wholes[e.name], *codes[e.name]])),
             below_noise=small[e.name],
+            coarse=wide[e.name],
             binned=tuple(s.name for s, names in shifts if e.name in names),
             ends=ends.get(e.name),
             clipped=tuple(
@@ -47,7 +49,7 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     """Return the caveats of all checks, the decisive ones first."""
     # The checks, in the order in which their caveats are printed; decisive ones come first.
     checks = (
-        measured.check, merged_codes.check, small_cells.check, clipping.check,
+        measured.check, merged_codes.check, small_cells.check, positions.check, clipping.check,
         beyond_learned.check, numbers.bias, bins.check,
         *numbers.CHECKS,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from margrave.inference.datasets import Frames
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import percent
+from margrave.release.conditions import cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
 from margrave.schema.numeric import Numeric
@@ -185,6 +186,9 @@ def check(context: Context) -> Iterator[Caveat]:
             "Of some columns the release knows the bin of a value and nothing finer, and within a bin values are drawn"
             f" evenly; their widest bins: {widest}. Whatever this fit takes from them by value rests on that.",
         )  # fmt: skip
+    if context.basis is not None and context.release is not None:
+        for cut in cuts_of(context.release.schema, dict(context.basis.conditions)):
+            yield Caveat("cut bin", context.names, False, str(cut))
     for s, names in context.once(shifts):
         about = [e for e in context.estimates if e.name in names]
         if about:

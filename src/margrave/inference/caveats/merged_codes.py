@@ -13,7 +13,7 @@ from margrave.inference.caveats.context import Context
 from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import Basis
-from margrave.release.conditions import Condition, codes_of, widened
+from margrave.release.conditions import Condition, codes_of, cut_of
 from margrave.release.diagnostics import merged_words
 from margrave.release.draws import MERGED, SHARED, Draws
 from margrave.schema import Schema
@@ -85,7 +85,7 @@ def merged(context: Context) -> tuple[MergedColumn, ...]:
 
 def valued(basis: Basis, schema: Schema) -> tuple[Attribute, ...]:
     """Return the columns taken by value, and those with a condition finer than their bins."""
-    finer = (a for a, wanted in basis.conditions if widened(schema, a, wanted) is not None)
+    finer = (a for a, wanted in basis.conditions if cut_of(schema, a, wanted) is not None)
     return tuple(dict.fromkeys([*basis.by_value, *finer]))
 
 

@@ -1,0 +1,158 @@
+"""Bins too wide for an analysis: unknown positions of values within them move an estimate beside its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from margrave.inference.caveats.bins import Binned, wide_columns
+from margrave.inference.caveats.context import Context
+from margrave.inference.caveats.merged_codes import valued
+from margrave.inference.columns import some
+from margrave.inference.estimate import Caveat, Estimate
+from margrave.inference.probe import Trial
+from margrave.schema.parsing import plain
+from margrave.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """One column's values within its bins, and how far they may move the estimates of one data set.
+
+    The values of a bin may lie anywhere in it, in each bin on its own. If they all move to one end, an
+    estimate moves by at most d. With a place that is uniform over the bin, the estimate's deviation is
+    d / √3. The values of a bin may also follow other columns, which evenly drawn values do not. Values
+    in the middle of their bins show by how much that weakens a relation.
+
+    Attributes:
+        column: Name of the column.
+        spread: By estimate, the standard deviation by the places of the bins' values.
+        weakened: By estimate, the change with all values in the middle of their bins.
+    """
+
+    column: str
+    spread: Mapping[str, float] = field(default_factory=dict)
+    weakened: Mapping[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(binned: Binned, trial: Trial) -> Positions:
+        """Return the positions of a column in the trial's data set."""
+        found = _Values.of(binned, trial)
+        squares: dict[str, float] = {}
+        for chosen, share in found.groups():
+            low, high = (found.moves(np.where(chosen, end, found.points)) for end in found.ends)
+            for name in trial.found.names:
+                squares[name] = (
+                    squares.get(name, 0.0) + share * max(low[name] ** 2, high[name] ** 2) / 3
+                )
+        middle = found.moves(found.middles) if squares else {}
+        spread = {n: math.sqrt(v) for n, v in squares.items()}
+        return Positions(binned.column.name, spread, middle)
+
+    def shift(self, e: Estimate, *, linear: bool) -> float:
+        """Return how far an estimate may be off, in standard errors; ``linear`` for a mean or a total."""
+        own = self.spread.get(e.name, 0.0)
+        weakened = 0.0 if linear else self.weakened.get(e.name, 0.0) / 1.96
+        return math.hypot(own, weakened) / e.bse if e.has_interval else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """A column's values in a data set, as points on its line, with the bin of each."""
+
+    binned: Binned
+    trial: Trial
+    points: FloatArray
+    empty: BoolArray
+    codes: IntArray
+    least: FloatArray
+    greatest: FloatArray
+
+    @staticmethod
+    def of(binned: Binned, trial: Trial) -> _Values:
+        column, finest = binned.column, binned.column.cells.finest
+        points, empty = column.points(plain(trial.table[column.name].combine_chunks()))
+        empty = empty | np.isnan(points)
+        points = np.where(empty, finest.extremes[0][0], points)
+        return _Values(binned, trial, points, empty, finest.locate(points), *finest.extremes)
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest value of every value's bin."""
+        return self.least[self.codes], self.greatest[self.codes]
+
+    @property
+    def middles(self) -> FloatArray:
+        """The middle of every value's bin; of two middle whole numbers by turns."""
+        middle = np.mean(self.ends, axis=0)
+        whole, turn = self.binned.column.cells.whole, np.arange(len(middle)) % 2
+        return np.asarray(np.where(turn, np.floor(middle), np.ceil(middle)) if whole else middle)
+
+    def groups(self) -> Iterator[tuple[BoolArray, float]]:
+        """Yield masks of the values of neighboring bins, with 1 / the number of bins that count there.
+
+        A bin counts by its number of values times its width.
+        """
+        max_groups = 8
+        counts = np.bincount(self.codes[~self.empty], minlength=len(self.least))
+        weights = counts * (self.greatest - self.least)
+        total = float(weights.sum())
+        if total <= 0:
+            return
+        group = np.minimum((np.cumsum(weights) - weights / 2) / total * max_groups, max_groups - 1)
+        group = group.astype(np.int64)
+        for g in np.unique(group[weights > 0]):
+            own = np.where(group == g, weights, 0.0)
+            yield (group[self.codes] == g) & ~self.empty, float((own**2).sum() / own.sum() ** 2)
+
+    def moves(self, points: FloatArray) -> Mapping[str, float]:
+        """Return the change of each estimate with other values; 0 if it is absent or fails there."""
+        column, table = self.binned.column, self.trial.table
+        at = table.column_names.index(column.name)
+        moved = table.set_column(at, column.name, column.written(points, self.empty))
+        found = self.trial.moves(partial(self.trial.of, moved))
+        return {n: by if math.isfinite(by) else 0.0 for n, (by, _) in found.items()}
+
+
+def positions(context: Context) -> tuple[Positions, ...]:
+    """Return the positions of the binned columns that an analysis takes by value."""
+    if context.basis is None or context.release is None:
+        return ()
+    names = valued(context.basis, context.release.schema)
+    wide = [b for b in context.once(wide_columns) if b.column.name in names]
+    return tuple(Positions.of(b, context.trial) for b in wide)
+
+
+def coarse(context: Context) -> dict[str, tuple[str, ...]]:
+    """Return, for each estimate, the columns whose bins are too wide for its interval."""
+    # Standard errors that positions may move an estimate without a mark. Means and totals depend on the
+    # mean of each bin alone, and the bins of a smooth column have means near their middles.
+    max_shift, max_shift_of_means = 0.5, 2.0
+    linear = context.basis is not None and bool(context.basis.ends)
+    limit = max_shift_of_means if linear else max_shift
+    found = {}
+    for e in context.estimates:
+        shifts = {p.column: p.shift(e, linear=linear) for p in context.once(positions)}
+        whole = math.hypot(*shifts.values())
+        found[e.name] = tuple(c for c, s in shifts.items() if whole > limit and s >= whole / 2)
+    return found
+
+
+def check(context: Context) -> Iterator[Caveat]:
+    """Yield the columns whose bins are too wide for some estimates."""
+    columns: dict[str, list[str]] = {}
+    for name, own in context.once(coarse).items():
+        for column in own:
+            columns.setdefault(column, []).append(name)
+    for column, names in columns.items():
+        one = len(names) == 1
+        yield Caveat(
+            "coarse bins", tuple(names), True,
+            f"{column}: its bins are too wide for {some(names)}. The unknown positions of values within the bins may"
+            f" move {'it' if one else 'them'} beyond {'its interval' if one else 'their intervals'}. In the schema of"
+            " the next release, give finer edges where values concentrate, narrower public bounds, or learn = true.",
+        )  # fmt: skip

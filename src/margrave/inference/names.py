@@ -1,0 +1,84 @@
+"""Names of an analysis's estimates, known from the schema before any data set is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from margrave.domain import Codes
+from margrave.errors import InputError, did_you_mean
+from margrave.formula import columns_in, factors_of, spelled
+from margrave.formula.coefficients import split
+from margrave.inference.datasets import COMMONEST, FUNCTIONS, Frames
+from margrave.inference.fitted import Estimand
+from margrave.inference.probe import try_fit
+from margrave.schema import Schema
+
+
+def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
+    """Raise `InputError` for a name that an analysis cannot have. Looks at the schema alone.
+
+    The analysis runs on made-up records with every category. A name of a level that only real
+    numbers would show passes, and so does every name if the analysis fails on these records.
+
+    Args:
+        schema: The columns.
+        fit: The analysis.
+        names: Estimates, or terms that stand for all of their coefficients.
+    """
+    if not names:
+        return
+    frame, known = _made_up(schema), list[str]()
+    for end in (0, -1):  # a category that is the reference has no coefficient
+        levels = {c: v.cat.categories for c, v in frame.items() if hasattr(v, "cat")}
+        frame.attrs[COMMONEST] = {c: found[end] for c, found in levels.items() if len(found)}
+        fitted = try_fit(fit, lambda: frame)
+        known += [] if fitted is None else fitted.names
+    known = list(dict.fromkeys(known))
+    terms = {term_of(n) for n in known}
+    for name in names if known else ():
+        own = spelled(name)
+        if own not in known and own not in terms and not _of_numbers(own, terms, frame):
+            raise no_estimate(name, known)
+
+
+def no_estimate(name: str, known: Iterable[str]) -> InputError:
+    """Return the error of a name that is not an estimate's."""
+    known = list(known)
+    return InputError(
+        f"There is no estimate {name!r}.",
+        remedy=f"{did_you_mean(name, known)}They are: {', '.join(known)}.",
+    )
+
+
+def term_of(name: str) -> str:
+    """Return the term that a coefficient belongs to."""
+    try:
+        return ":".join(text for text, _ in split(name))
+    except InputError:
+        return name
+
+
+def _of_numbers(name: str, terms: Iterable[str], frame: pd.DataFrame) -> bool:
+    """Return True for a level of a known term whose levels are numbers, dates or intervals."""
+    if term_of(name) not in terms:
+        group = name.partition(" | ")[2].partition(" = ")[0]
+        return group in frame and not hasattr(frame[group], "cat")
+    try:
+        columns = [c for node, level in factors_of(name) if level for c in columns_in(node)]
+    except InputError:
+        return True
+    return any(c in frame and not hasattr(frame[c], "cat") for c in columns)
+
+
+def _made_up(schema: Schema) -> pd.DataFrame:
+    """Return records whose columns take all codes equally often, independent of each other."""
+    rows, rng = 2_000, np.random.default_rng(0)
+    domain = schema.domain
+    codes = {a: rng.permutation(np.arange(rows) % domain.size(a)) for a in domain}
+    frames = Frames.of_schema(schema)
+    frame = frames.of(schema.decode(Codes.of(domain, codes), rng=rng))
+    frame.attrs[FUNCTIONS] = dict(frames.functions)
+    return frame
