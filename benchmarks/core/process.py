@@ -103,6 +103,20 @@ def tree_bytes(root: int) -> int:
     return total
 
 
+def tree_clock(root: int) -> Moment:
+    """Return wall seconds, and the processor seconds of a process and its descendants, also those that ended."""
+    ticks, left = 0, [str(root)]
+    while left:
+        process = Path("/proc") / left.pop()
+        try:
+            ticks += sum(map(int, (process / "stat").read_text().rpartition(")")[2].split()[11:15]))
+            for thread in (process / "task").iterdir():
+                left += (thread / "children").read_text().split()
+        except (OSError, ValueError):  # it has just ended, or there is no /proc
+            continue
+    return time.perf_counter(), ticks / os.sysconf("SC_CLK_TCK")
+
+
 def high_water(process: int) -> int:
     """Return the largest resident size of one process so far, in bytes; 0 without /proc."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -17,7 +17,7 @@ from benchmarks.core.process import run
 from benchmarks.core.results import View
 from benchmarks.core.store import Row
 from benchmarks.core.suite import HERE, Cell, Contender, Places, Suite, Task, kway
-from benchmarks.suites._rows_job import CHECKED, COLUMNS, SIZES
+from benchmarks.suites._rows_job import CHECKED, COLUMNS, OPENERS, SIZES
 
 ROWS = {"1e6": 1_000_000, "1e7": 10_000_000, "1e8": 100_000_000}
 ROWS_PER_PERSON, PIECE = 10, 1_000_000
@@ -33,15 +33,21 @@ CONTENDERS = {
     "memory": Contender("in memory"),
     "batches": Contender("batch by batch"),
     "persons": Contender("batch by batch, 3 rows of each person"),
+    "spark-1": Contender("Spark, one task at a time"),
+    "spark-2": Contender("Spark, two tasks at a time"),
+    "dask": Contender("Dask, two workers"),
+    "ray": Contender("Ray, two workers"),
 }
+LARGE = ("batches", "spark-2")
 
 
 def cells(repeats: int | None = None) -> Iterable[Cell]:
-    """Return every way of counting each table; the largest only in batches, when it is asked for."""
+    """Return every way of counting each table; of the largest, batches and Spark alone."""
     for name in ROWS:
         for way in CONTENDERS:
-            stage = "large" if name == "1e8" else "default"
-            if stage == "default" or way == "batches":
+            stage = "engine" if way in OPENERS else "default"
+            stage = "large" if name == "1e8" else stage
+            if stage != "large" or way in LARGE:
                 yield from (Cell(name, way, {}, None, r, stage) for r in range(repeats or 1))
 
 
@@ -78,6 +84,9 @@ def measure(cell: Cell, places: Places) -> Row:
             return row | {"outcome": "timed out"}
         if used.status:
             return row | {"outcome": "failed", "why": (Path(folder) / "log").read_text()[-300:]}
+        with np.load(out) as found:
+            row |= {key: float(found[key]) for key in (*SCANS, "driver_mb")}
+            row["cpu_s"] = max(used.cpu_s, float(found["total_cpu_s"]))
         return row | confirmed(source, out, cell.contender)
 
 
@@ -108,11 +117,27 @@ def confirmed(source: Path, out: Path, way: str) -> Row:
 def page(view: View) -> Page:
     """Return seconds and memory by rows and way."""
     body = [
-        (task, CONTENDERS[way].label, len(own), *(f"{min(r[k] for r in own):,.0f}" for k in KEYS))
+        (task, CONTENDERS[way].label, len(own), *(least(own, key) for key in KEYS))
         for (task, way), own in view.groups("task", "contender").items()
     ]
-    return Page({"rows": markdown(("rows", "", "runs", "CPU, s", "wall, s", "peak, MB"), body)})
+    heads = (
+        "rows",
+        "",
+        "runs",
+        "CPU, s",
+        "CPU of the scans, s",
+        "wall of the scans, s",
+        "peak, MB",
+    )
+    return Page({"rows": markdown((*heads, "the driver's peak, MB"), body)})
 
 
-KEYS = ("cpu_s", "wall_s", "peak_mb")
+def least(rows: Sequence[Row], key: str) -> str:
+    """Return the least of some figures."""
+    found = [row[key] for row in rows if row.get(key) is not None]
+    return f"{min(found):,.0f}" if found else ""
+
+
+SCANS = ("scans_cpu_s", "scans_wall_s")
+KEYS = ("cpu_s", *SCANS, "peak_mb", "driver_mb")
 SUITE = Suite(TASKS, CONTENDERS, cells, measure, page)

@@ -69,7 +69,7 @@ def synthesize(
         policy: A policy, or its file.
         journal: A file that stores the answers, so that the run can be resumed.
         resume: Resume the run of the journal, with all other arguments as before.
-        same_table: State that a table in another place than when the run began is the same table.
+        same_table: State that a table that was moved, or written again, since the run began is the same table.
         on_custodian: Callback for the custodian only, with a sentence about the rows if every
             category of a column occurs in them, as if the list was read off them. Without it
             nothing is compared.

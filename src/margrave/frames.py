@@ -27,6 +27,10 @@ NOT_YET = {
     "RecordBatch": "Make it a table: pyarrow.Table.from_batches([batch]).",
     "Dataset": "Give a function that scans it: margrave.data.StreamSource(lambda: dataset.scanner().to_reader()).",
     "Scanner": "Read it first: scanner.to_table().",
+    **dict.fromkeys(
+        ("Connection", "Cursor"),
+        "Give a function that runs the query anew and gives Arrow batches: margrave.data.StreamSource(open).",
+    ),
     "DuckDBPyConnection": 'Name a table or a query of it: connection.table("visits") or connection.sql("...").',
     "SparkSession": 'Name a table or a query of it: spark.table("visits") or spark.sql("...").',
 }

@@ -1,4 +1,8 @@
-"""Seed and place: what a resumed run must have in common with its beginning."""
+"""Seed, place and time: what a resumed run must have in common with its beginning.
+
+No hash of the rows is stored, because the journal would then hold a fact about them. The journal stores when the run
+began, and the time of the table's files is compared with that.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from margrave._io import files_of, part_of, path_of
@@ -26,26 +31,46 @@ def seed_of(stored: Mapping[str, Any]) -> int:
 
 def place_of(
     table: Any, stored: Mapping[str, Any], journal: str | Path, *, same_table: bool
-) -> dict[str, str | None]:
-    """Return the place of the table as a salted hash, because answers of two tables make no release
-    of either.
+) -> dict[str, str | int | None]:
+    """Return the place of the table as a salted hash and the time at which the run began, in nanoseconds.
 
-    A resumed run needs the same place, unless the user states that it is the same table. Frames
-    have none.
+    A resumed run needs the same place, whose files nobody wrote to since, unless the user states that it is the same
+    table: answers of two tables make no release of either. Frames have no place.
     """
     facts = stored.get("facts")
     if not isinstance(facts, dict):
-        return {"table": _salted(_place(table), secrets.token_hex(8))}
+        return {"table": _salted(_place(table), secrets.token_hex(8)), "begun": time_ns()}
     if "table" not in facts:
         return {}
-    begun = facts["table"]
-    if begun != _salted(_place(table), str(begun).partition("$")[0]) and not same_table:
-        raise LedgerError(
-            f"{journal} is of a run on another table: one that stood elsewhere than {path_of(table) or 'this one'}.",
-            remedy="Resume with the table that the run was begun on. If it is that table, and was moved, say so:"
-            " --same-table (in Python same_table=True). Nothing was spent.",
-        )
-    return {"table": begun}
+    place, begun = facts["table"], facts.get("begun")
+    name = path_of(table) or "this one"
+    if not same_table:
+        if place != _salted(_place(table), str(place).partition("$")[0]):
+            raise _another(
+                f"{journal} is of a run on another table: one that stood elsewhere than {name}.",
+                "moved",
+            )
+        if not isinstance(begun, int) or _changed(table) > begun:
+            raise _another(
+                f"{name} was written or moved there after the run of {journal} began.",
+                "written again",
+            )
+    return {"table": place, "begun": begun}
+
+
+def _another(sentence: str, done: str) -> LedgerError:
+    return LedgerError(
+        sentence,
+        remedy=f"Resume with the table that the run was begun on. If it is that table, and was {done}, say so:"
+        " --same-table (in Python same_table=True). Nothing was spent.",
+    )
+
+
+def _changed(table: Any) -> int:
+    """Return when a file of the table was last written or moved there, in nanoseconds; 0 for a frame."""
+    files = [Path(f"{f}{ending}") for f in files_of(reveal_table(table)) for ending in ("", ".wal")]
+    found = [os.stat(file) for file in files if os.path.exists(file)]
+    return max((max(s.st_mtime_ns, s.st_ctime_ns) for s in found), default=0)
 
 
 def _place(table: Any) -> str | None:

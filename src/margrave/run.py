@@ -65,7 +65,7 @@ class Run:
         dataset: The data set's name in the ledger.
         journal: A file that stores the answers of the run, so that it can be resumed.
         resume: Resume the run of the journal.
-        same_table: State that a table in another place than when the run began is the same table.
+        same_table: State that a table that was moved, or written again, since the run began is the same table.
         seed: Makes fitting repeatable; the noise never is.
         allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is
             public.

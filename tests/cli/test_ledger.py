@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -286,6 +288,39 @@ def test_a_run_goes_on_with_its_own_table(
     )  # of a run that goes on alone
     assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume"]) == 8
     assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume", "--same-table"]) == 0
+
+
+def _rewritten(table: Path) -> None:
+    table.write_bytes(table.read_bytes())
+
+
+def _replaced_by_an_older_file(table: Path) -> None:
+    other = table.with_name("older")
+    other.write_bytes(table.read_bytes())
+    os.utime(other, (0, 0))
+    other.replace(table)
+
+
+def _database_appended_to(table: Path) -> None:
+    Path("table.csv.wal").touch()
+
+
+@pytest.mark.parametrize("change", [_rewritten, _replaced_by_an_older_file, _database_appended_to])
+def test_a_run_does_not_go_on_with_files_that_changed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    words: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "journal": "j", "mechanism": "mst"}
+    with monkeypatch.context() as context:
+        interrupted(context, after=2)
+        with pytest.raises(KeyboardInterrupt):
+            margrave.synthesize("table.csv", "schema.toml", **words)
+    journal = Path("j").read_bytes()
+    time.sleep(0.02)  # the clock of a file system ticks every few milliseconds
+    change(Path("table.csv"))
+    with pytest.raises(LedgerError, match=r"table\.csv was written or moved there after"):
+        margrave.synthesize("table.csv", "schema.toml", resume=True, **words)
+    assert Path("j").read_bytes() == journal
+    margrave.synthesize("table.csv", "schema.toml", resume=True, same_table=True, **words)
 
 
 def test_a_link_to_the_table_is_the_table_and_frames_stand_nowhere(

@@ -8,7 +8,6 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -32,59 +31,18 @@ from margrave.errors import DataError, InputError, LedgerError, PersonWarning
 from margrave.privacy import protect
 from margrave.profiling import check_table as check_rows
 from margrave.schema import (
-    Boolean,
     Categorical,
     Coded,
-    Date,
     Integer,
-    Ordinal,
-    Real,
     Schema,
 )
 from margrave.schema.column import encode_each_once
-from margrave.schema.column_queries import ClippedSum, DecimalCells, LineCells
 from margrave.schema.constraints import Impossible
-from margrave.schema.learn import Learn
 from margrave.schema.persons import PLACEHOLDERS, person_name
 from margrave.testing import check_table
+from tests.support.sources import CLIQUES, OPEN, SCHEMA, check_counts, check_learned, equal, visits
 
 SECRET = "Secretville"
-SCHEMA = Schema(
-    [
-        Categorical("town", ["York", "Hull"], other=True, missing=True, same="case"),
-        Ordinal("grade", ["low", "mid", "high"], missing=True),
-        Boolean("smokes", missing=True),
-        Integer("age", 0, 99, bins=7, atoms=[0, 50], missing=True),
-        Real("price", 0, 10, bins=4, missing=True),
-        Date("visit", date(2020, 1, 1), date(2021, 12, 31), bins=5, missing=True),
-        Coded("code", 5, missing=True),
-    ],
-    person="who",
-    ignore=["note"],
-    constraints=[Impossible({"age": (0, 13), "grade": ["high"]})],
-)
-
-
-def visits(rows: int = 300, persons: int = 60) -> pa.Table:
-    """Rows of every kind of column, with values outside the schema and equal rows of one person."""
-    rng = np.random.default_rng(1)
-
-    def some(values: Sequence[Any]) -> list[Any]:
-        return [values[i] for i in rng.integers(len(values), size=rows)]
-
-    return pa.table(
-        {
-            "town": some(["York", " york", "HULL", "Leeds", None]),
-            "grade": some(["low", "mid", "high", None]),
-            "smokes": some(["yes", "no", None]),
-            "age": pa.array(some([0, 50, 7, 33, 120, -4, None]), pa.int64()),
-            "price": pa.array(some([0.0, 2.5, 9.99, 11.0, None]), pa.float64()),
-            "visit": pa.array(some([date(2020, 2, 3), date(2021, 5, 6), None]), pa.date32()),
-            "code": pa.array(some([0, 1, 4, None]), pa.int64()),
-            "note": some(["x", "y"]),
-            "who": [f" P{i}" for i in rng.integers(1, persons + 1, size=rows)],
-        }
-    )
 
 
 def parquet(table: pa.Table, folder: Path) -> Any:
@@ -165,38 +123,15 @@ def batched(table: pa.Table, schema: Schema, **known: Any) -> BatchTable:
     )
 
 
-def equal(one: Any, other: Any, cliques: Sequence[Any]) -> bool:
-    mine, theirs = one.count(cliques), other.count(cliques)
-    return all(np.array_equal(mine[c], theirs[c]) for c in cliques)
-
-
-CLIQUES = [
-    *combinations(SCHEMA.domain.attributes[:5], 3),
-    ("visit", "code"),
-    ("age",),
-    ("town", "code"),
-    (),
-]
-
-
 # --- Every source against the table in memory -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_counts_as_in_memory(kind: str, tmp_path: Path, large: None) -> None:
     rows = visits()
-    source, memory = SOURCES[kind](rows, tmp_path), read_table(rows, SCHEMA)
-    table = read_table(source, SCHEMA)
-    assert isinstance(table, BatchTable)
-    assert isinstance(memory, MemoryTable)
-    assert table.rows() == memory.rows()
-    assert table.domain == memory.domain
-    assert equal(table, memory, CLIQUES)
-    assert equal(table, memory, [("age",), ()])
-    for limit in (2, 1000):
-        limited, right = table.bounded(limit), memory.bounded(limit)
-        assert limited.rows() == right.rows() == limited.count([()])[()]
-        assert limit < 1000 or equal(limited, memory, CLIQUES)
+    source = SOURCES[kind](rows, tmp_path)
+    check_counts(source, rows)
+    check_learned(source, rows)
     checked = check_rows(source, SCHEMA)
     assert replace(checked, drafted=()) == replace(check_rows(rows, SCHEMA), drafted=())
 
@@ -288,7 +223,7 @@ def test_a_table_goes_nowhere_and_shows_nothing() -> None:
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="sensitive"):
             leave(table)
-    assert repr(table) == "BatchTable(7 columns)"
+    assert repr(table) == "BatchTable(9 columns)"
 
 
 # --- A source that changes --------------------------------------------------------------------------------------------
@@ -325,6 +260,27 @@ def test_a_stream_that_cannot_be_opened_again_is_refused() -> None:
     reader = visits().to_reader(90)
     with pytest.raises(DataError, match=r"opened the same stream twice"):
         read_table(StreamSource(lambda: reader), SCHEMA)
+
+
+def test_a_cursor_of_adbc_is_opened_anew(tmp_path: Path, large: None) -> None:
+    reason = "adbc-driver-sqlite is not installed"
+    dbapi: Any = pytest.importorskip("adbc_driver_sqlite.dbapi", reason=reason)
+    rows = visits().select(["town", "grade", "age", "price", "who"])
+    schema = replace(SCHEMA.select(["town", "grade", "age", "price"]), ignore=["who"], person=None)
+    with dbapi.connect(str(tmp_path / "visits.db")) as connection:
+        with connection.cursor() as cursor:
+            cursor.adbc_ingest("visits", rows)
+
+        def opened() -> Iterator[Any]:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT * FROM visits")
+                yield cursor.fetch_record_batch()
+
+        table = read_table(StreamSource(opened), schema)
+        assert isinstance(table, BatchTable)
+        assert equal(table, read_table(rows, schema), list(combinations(schema.domain, 3)))
+        with connection.cursor() as cursor, pytest.raises(DataError, match=r"StreamSource\(open\)"):
+            read_table(cursor, schema)
 
 
 # --- The function that runs where the rows are ------------------------------------------------------------------------
@@ -464,45 +420,12 @@ def test_a_table_without_persons_or_with_a_limit_of_nothing() -> None:
 
 # --- Columns to learn -------------------------------------------------------------------------------------------------
 
-OPEN = Schema(
-    [Learn("town", "categorical", same="case"), Learn("price", "real"), Learn("age", "integer", low=0),
-     Learn("visit", "date"), Ordinal("grade", ["low", "mid", "high"], missing=True)],
-    person="who", ignore=["note", "code", "smokes"],
-)  # fmt: skip
-
 
 @pytest.mark.parametrize("points", [0, 1 << 22])
 def test_raw_values_are_counted_as_in_memory(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PointCounts, "max_points", points)
     rows = visits()
-    memory, table = read_table(rows, OPEN), batched(rows, OPEN)
-    for one, other in ((memory, table), (memory.bounded(1000), table.bounded(1000))):
-        texts, counts = other.value_counts("town")
-        right, expected = one.value_counts("town")
-        assert dict(zip(texts, counts[:-1], strict=True)) == dict(
-            zip(right, expected[:-1], strict=True)
-        )
-        assert counts[-1] == expected[-1]
-        assert counts.dtype == np.int64
-        for ask in (LineCells((0.0, 2.5, 9.0)), DecimalCells(), ClippedSum(0.0, 8.0, 3.0)):
-            for name in ("price", "age", "visit"):
-                found = other.tally_column(name, ask)
-                assert found.tolist() == one.tally_column(name, ask).tolist()
-                assert found.dtype == np.int64
-                assert found.shape == (ask.size,)
-    known = [c for c in SCHEMA.columns if c.name in ("town", "price", "age", "visit")]
-    learned = OPEN.with_learned(known)
-    assert equal(
-        memory.recoded(learned),
-        table.recoded(learned),
-        [("town", "price", "grade"), ("age", "visit")],
-    )
-    kept = table.bounded(2).recoded(learned)
-    assert (
-        kept.rows()
-        == memory.bounded(2).rows()
-        == kept.count([("town", "age")])["town", "age"].sum()
-    )
+    check_learned(batched(rows, OPEN), rows)
 
 
 def test_a_run_learns_from_batches(large: None) -> None:

@@ -21,6 +21,7 @@ from margrave.testing import check_table
 from margrave.testing.tables import Row
 from tests.data.test_spark_tasks import SCHEMA, visits
 from tests.data.test_spark_tasks import partitions as cut
+from tests.support import sources
 
 CANARY = "zebra-77341"
 
@@ -90,6 +91,12 @@ def test_columns_to_learn_have_the_values_of_all_parts() -> None:
     counted, held = inline(visits(), 4, schema), read_table(visits(), schema)
     found, right = counted.value_counts("b"), held.value_counts("b")
     assert dict(zip(*found, strict=False)) == dict(zip(*right, strict=False))
+
+
+def test_every_kind_of_column() -> None:
+    rows = sources.visits()
+    sources.check_counts(inline(rows, 5, sources.SCHEMA), rows)
+    sources.check_learned(inline(rows, 5, sources.OPEN), rows)
 
 
 def test_a_table_that_changes_between_scans_is_refused() -> None:
@@ -167,6 +174,11 @@ class TestEngines:
         counted = read_table(engine(rows, 5), SCHEMA)
         equal_in_memory(counted, rows)
         equal_with_a_limit(counted, rows)
+
+    def test_every_kind_of_column(self, engine: Any) -> None:
+        rows = sources.visits()
+        sources.check_counts(engine(rows, 3), rows)
+        sources.check_learned(engine(rows, 3), rows)
 
     def test_the_checks_of_the_library_hold(self, engine: Any) -> None:
         def made(schema: Schema, rows: list[Row], persons: list[int]) -> BatchTable:

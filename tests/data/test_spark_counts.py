@@ -23,6 +23,7 @@ from margrave.marginal import closure
 from margrave.schema import Categorical, Date, Depends, Integer, Learn, Real, Schema, Timestamp
 from margrave.testing import check_table
 from margrave.testing.tables import Row
+from tests.support import sources
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -112,6 +113,13 @@ def test_a_limit_of_rows_keeps_as_many_as_in_memory_and_the_same_in_each_scan(
     once, twice = counted.count(cliques), counted.count(cliques)
     assert all(np.array_equal(once[c], twice[c]) for c in cliques)
     assert once["town", "age"].sum() == counted.rows()
+
+
+def test_every_kind_of_column(spark: Any, tmp_path: Path) -> None:
+    rows = sources.visits()
+    frame = frame_of(spark, rows, tmp_path, 3)
+    sources.check_counts(frame, rows)
+    sources.check_learned(frame, rows)
 
 
 def test_the_checks_of_the_library_hold(spark: Any) -> None:

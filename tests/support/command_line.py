@@ -243,6 +243,7 @@ class CommandLine:
             patch.setattr(SystemRandomness, "_tested", True)
             for draw in ("token_hex", "token_bytes", "randbits"):
                 patch.setattr(f"secrets.{draw}", getattr(same, draw))
+            patch.setattr("margrave.resuming.time_ns", lambda: 1 << 62)
             patch.setattr("margrave.cli.synthesize.reporting", told_progress)
             self.patch = patch
             yield

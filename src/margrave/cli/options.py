@@ -164,7 +164,7 @@ def books_options(command: Command) -> Command:
         click.option(
             "--same-table",
             is_flag=True,
-            help="With --resume: FILE is the table that the run was begun on, though it stands elsewhere now.",
+            help="With --resume: FILE is the table that the run was begun on, though it was moved or written again.",
         ),
         click.option(
             "--resume",

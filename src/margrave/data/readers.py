@@ -99,10 +99,9 @@ def open_file(
     except DataError:
         raise
     except OSError as error:
-        address = re.match(r"[a-z0-9]{2,}:/", str(path))
         raise DataError(
             f"The table {path} cannot be read: {error.strerror or 'no such file'}.",
-            remedy="margrave reads files: download it first." if address else "Check the path.",
+            remedy=_elsewhere(str(path)),
         ) from None
     except ValueError:
         raise DataError("The path of the table is not a path.", remedy="Check it.") from None
@@ -116,6 +115,14 @@ def open_file(
     if foreign is not None:
         raise foreign
     return _csv(path, expected, compressed=magic[:2] == GZIP)
+
+
+def _elsewhere(path: str) -> str:
+    if path.startswith("spark:"):
+        name = path.removeprefix("spark:")
+        return f'In Python give the DataFrame: margrave.synthesize(spark.table("{name}"), ...).'
+    address = re.match(r"[a-z0-9]{2,}:/", path)
+    return "margrave reads files: download it first." if address else "Check the path."
 
 
 def _foreign(path: Path, magic: bytes) -> DataError | None:
