@@ -137,6 +137,20 @@ def part_of(table: Any) -> tuple[str, str] | None:
     return database_of(table) or sheet_of(table)
 
 
+def name_of(table: str) -> str:
+    """Return the name of a file or folder without its endings, or of a database's table; "" if it is not one line.
+
+    >>> name_of("data/visits.csv.gz"), name_of("duckdb:all.db?table=visits"), name_of("visits/*.csv")
+    ('visits', 'visits', 'visits')
+    """
+    database, sheet = database_of(table), sheet_of(table)
+    path = Path(sheet[0] if sheet else os.path.abspath(table))
+    if not path.exists() and glob.has_magic(path.name):
+        path = path.parent
+    name = database[1] if database else Path(path.name.removesuffix(".gz")).stem
+    return name if name.isprintable() and len(name) <= 200 else ""
+
+
 def is_part_of(path: str | PathLike[str], table: Any) -> bool:
     """Return True if a file is one that a table is read from, or would be once it exists."""
     source = path_of(table)

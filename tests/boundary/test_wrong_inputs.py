@@ -11,6 +11,7 @@ import json
 import shlex
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,6 +79,46 @@ TABLES: dict[str, tuple[str, str | bytes, str, str]] = {
     "a quote without end": ("t.csv", HEADER + ROWS + '1,"f,clerk,3\n', "line 122", "Close it"),
     "another spelling": ("t.csv", HEADER.replace("age", "Age") + ROWS, '"Age"', "agree"),
     "decimal commas": ("t.csv", HEADER + '"1","f","cook","3,5"\n' * 9, "'pay'", "decimal point"),
+    "a title above": ("t.csv", "Visits\n" + HEADER + ROWS, "a single field", "Delete a title"),
+    "a title of the sheet": (
+        "t.csv",
+        "Visits,,,\n" + HEADER + ROWS,
+        "Column 2",
+        "delete a title or another header",
+    ),
+    "the separator of a spreadsheet": (
+        "t.csv",
+        "sep=,\n" + HEADER + ROWS,
+        "Column 2",
+        "The first line must name",
+    ),
+    "a blank line above": ("t.csv", "\n" + HEADER + ROWS, "t.csv has no header", "first line"),
+    "an index without a name": (
+        "t.csv",
+        f",{HEADER}" + ROWS.replace("\n", ",\n"),
+        "Column 1",
+        "or delete it",
+    ),
+    "blanks as separators": (
+        "t.csv",
+        (HEADER + ROWS).replace(",", " "),
+        "a single field",
+        "separator",
+    ),
+    "a blank in a name": ("t.csv", HEADER.replace("age", "age\u00a0") + ROWS, '"age"', "blanks"),
+    "a renamed column": ("t.csv", HEADER.replace("pay", "income") + ROWS, '"income"', "ignore"),
+    "separators of thousands": (
+        "t.csv",
+        HEADER + '1,f,cook,"1,200"\n' * 9,
+        "'pay'",
+        "no separators of thousands",
+    ),
+    "NA as a text": ("t.csv", HEADER + ROWS + "NA,f,cook,3\n", "'age'", "missing = true"),
+    "line ends of old Macs": ("t.csv", (HEADER + ROWS).replace("\n", "\r"), "t.csv", "first line"),
+    "a file of R": ("t.rds", b"RDX3", "a file of R", "Export"),
+    "a page": ("t.html", "<html><table>", "HTML or XML", "Export"),
+    "a release as the table": ("r.margrave", "", "is a release", "margrave sample r.margrave"),
+    "a schema as the table": ("wrong.toml", TOML, "is a schema", "Name the table"),
     "a damaged workbook": ("t.xlsx", b"PK", "t.xlsx", "Save it anew"),
     "no columns in a Parquet file": ("t.parquet", b"PAR1 and no more", "t.parquet", "Save it anew"),
 }
@@ -162,6 +203,19 @@ OPTIONS = (
     Wrong(f"{ASK} --dataset d", 2, "'d' is named without a ledger", "--ledger FILE"),
     Wrong(f"{ASK} --policy rules.toml", 2, "'max_epsilonn'", "Did you mean 'max_epsilon'?"),
     Wrong(f"{ASK} --resume", 8, "out.margrave.journal", "leave --resume"),
+    Wrong(f"{RUN} -e -1 --delta 1e-9", 2, "epsilon is -1", "Give a number"),
+    Wrong(f"{RUN} -e 1 --delta 10^-9", 2, "--delta is '10^-9'", "decimal point"),
+    Wrong(f"{ASK} --rows -5", 2, "--rows is -5", "at least 0"),
+    Wrong(f"{ASK} --report o.html --title {'a' * 201}", 2, "title", "at most 200"),
+    Wrong(f"{ASK} --office Office", 2, "--office", "Give --report"),
+    Wrong(
+        "synthesize visits.csv -s r.margrave -e 1 --delta 1e-9 -o o.csv", 3, "r.margrave", ".toml"
+    ),
+    Wrong("sample r.margrave -n 1,000 -o o.csv", 2, "--rows is '1,000'", "Give a number"),
+    Wrong("sample r.margrave -n -5 -o o.csv", 2, "-5 rows", "at least 0"),
+    Wrong("report visits.csv -o o.html", 7, "visits.csv is not a release", ".margrave"),
+    Wrong("analyze ols r.margrave 'pay ~ wages'", 2, "'wages'", "Did you mean 'age'?"),
+    Wrong("analyze ols r.margrave pay ~ age", 2, "(~ age)", "in quotes"),
     Wrong("sample r.margrave -o no/o.csv", 2, "The folder no", "Make it first"),
     Wrong("sample r.margrave -o visits.csv", 2, "visits.csv exists", "--overwrite"),
     Wrong("sample r.margrave -o o.xlsx", 2, "o.xlsx", "o.parquet or o.csv"),
@@ -291,6 +345,24 @@ def test_misspelt_code_books(what: str, home: Path, graded: Callable[[Wrong], st
 
 
 FRAME = pa.table({"age": [1, 2], "sex": ["f", "m"], "job": ["cook", "cook"], "pay": [1.0, 2.0]})
+TIMES = pa.array([datetime(2024, 5, 1), None], pa.timestamp("s", "Europe/Zurich"))
+
+
+def levels() -> Any:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = FRAME.to_pandas()
+    frame.columns = pandas.MultiIndex.from_tuples([("a", name) for name in frame.columns])
+    return frame
+
+
+def longer() -> pa.Table:
+    return pa.concat_tables([FRAME] * 60)
+
+
+def synthesized(table: Any) -> Any:
+    return margrave.synthesize(table, SCHEMA, **COST)
+
+
 CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a list of rows": (lambda: margrave.synthesize([1, 2], SCHEMA, **COST), "not a table", "Give"),
     "a frame without a column": (
@@ -307,6 +379,42 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
         lambda: margrave.synthesize(FRAME.slice(0, 0), SCHEMA, **COST),
         "no rows",
         "right file",
+    ),
+    "columns in several levels": (lambda: synthesized(levels()), "No column", "in one level"),
+    "columns named by numbers": (
+        lambda: synthesized(FRAME.rename_columns(list("0123"))),
+        "No column",
+        "by text",
+    ),
+    "a list in each cell": (
+        lambda: synthesized(longer().set_column(2, "job", [[["cook"]] * 120])),
+        "'job'",
+        "not a list",
+    ),
+    "a record in each cell": (
+        lambda: synthesized(longer().set_column(2, "job", [[{"a": "cook"}] * 120])),
+        "'job'",
+        "not a list or a record",
+    ),
+    "times for numbers": (
+        lambda: synthesized(FRAME.set_column(3, "pay", [TIMES])),
+        "'pay'",
+        "the column's kind",
+    ),
+    "only missing values": (
+        lambda: synthesized(FRAME.set_column(0, "age", [[None, None]])),
+        "'age': 2 values missing",
+        "missing = true",
+    ),
+    "a release in memory": (
+        lambda: margrave.Release.load(b"PK"),  # type: ignore[arg-type]
+        "type bytes",
+        "visits.margrave",
+    ),
+    "epsilon as a truth value": (
+        lambda: margrave.plan(SCHEMA, epsilon=True, delta=1e-9),
+        "epsilon is True",
+        "Give a number",
     ),
     "epsilon as text": (
         lambda: margrave.plan(SCHEMA, epsilon="1", delta=1e-9),  # type: ignore[arg-type]

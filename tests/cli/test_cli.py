@@ -99,7 +99,10 @@ def test_from_a_file_to_rows_release_and_report(
     release = Release.load("r.margrave")
     assert release.account.private
     assert release.account.rho_spent == release.account.rho_budget
-    assert (here / "r.html").read_text().startswith("<!doctype html>")
+    page = (here / "r.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<h1>Synthetic data: table</h1>" in page
+    assert 'Report "Synthetic data: table": r.html' in said
     assert sorted(p.name for p in here.iterdir()) == [
         "r.html",
         "r.margrave",
@@ -112,9 +115,12 @@ def test_from_a_file_to_rows_release_and_report(
 def test_columns_that_were_never_measured_together_are_told(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = made(
-        capsys, "--workload", "age,job;sex", "--release", "r.margrave", "--report", "r.html"
-    )
+    words = ["--title", "All jobs", "--office", "Office of Jobs", "--data-set", "Jobs 2025"]
+    outputs = ["--release", "r.margrave", "--report", "r.html"]
+    said = made(capsys, "--workload", "age,job;sex", *outputs, *words)
+    page = (here / "r.html").read_text()
+    assert "<h1>All jobs</h1>" in page
+    assert all(f"<dd>{words}</dd>" in page for words in ("Jobs 2025", "Office of Jobs"))
     told = "sex was never measured together with another column"
     assert told in said
     assert "Of the 3 pairs of columns 1 was measured together." in said

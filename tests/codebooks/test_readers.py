@@ -12,6 +12,24 @@ import pytest
 from margrave.codebooks import read_code_book
 from margrave.errors import InputError, MargraveError, SchemaError
 from margrave.schema import Boolean, Categorical, Date, Integer, Learn, Ordinal, Schema
+from tests.support.sas import write_sas7bcat, write_sas7bdat
+
+SAS_ROWS = {"sex": ["f", "m", None], "grade": [2, 1, None], "pay": [0.5, 1.0, 2.0]}
+SAS_FORMATS = {"$SEX": {"f": "Female", "m": "Male"}, "GRADE": {1: "low", 2: "high"}}
+
+
+@pytest.mark.parametrize("catalog", ["visits.sas7bcat", "formats.sas7bcat"])
+def test_labels_of_sas_are_in_the_catalog_beside_the_file(tmp_path: Path, catalog: str) -> None:
+    path = write_sas7bdat(tmp_path / "visits.sas7bdat", SAS_ROWS, {"sex": "$SEX", "grade": "GRADE"})
+    assert all(isinstance(c, Learn) for c in read_code_book(path).columns)
+    write_sas7bcat(tmp_path / catalog, SAS_FORMATS)
+    columns = {c.name: c for c in read_code_book(path).columns}
+    assert [columns[n].categories for n in ("sex", "grade")] == [("f", "m"), ("1", "2")]  # type: ignore[attr-defined]
+    assert isinstance(columns["pay"], Learn)
+    (tmp_path / catalog).write_bytes(b"no catalog")
+    with pytest.raises(MargraveError, match=f"{catalog} cannot be read"):
+        read_code_book(path)
+
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <codeBook xmlns="ddi:codebook:2_5"><dataDscr>

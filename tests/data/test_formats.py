@@ -21,6 +21,7 @@ from margrave.data.readers import open_file
 from margrave.errors import DataError, InputError, MargraveError
 from margrave.profiling import check_table, draft_schema
 from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema, Timestamp
+from tests.support.sas import write_sas7bdat
 from tests.support.workbooks import write_workbook
 
 SECRET = "Canary-7719283"
@@ -100,9 +101,15 @@ def arrow(path: Path, rows: dict[str, list[Any]] = ROWS) -> Path:
     return path
 
 
+def sas(path: Path, rows: dict[str, list[Any]] = ROWS) -> Path:
+    """The rows in a file of SAS."""
+    return write_sas7bdat(path, rows)
+
+
 WRITERS: dict[str, Callable[..., Path]] = {
     ".dta": statistical, ".sav": statistical, ".zsav": statistical, ".xpt": statistical,
-    ".xlsx": workbook, ".xlsb": workbook, ".ods": workbook,
+    ".sas7bdat": sas,
+    ".xlsx": workbook, ".xlsm": workbook, ".xlsb": workbook, ".xls": workbook, ".ods": workbook,
     ".jsonl": json_lines, ".ndjson.gz": json_lines,
     ".feather": arrow, ".arrow": arrow,
 }  # fmt: skip
@@ -118,6 +125,18 @@ def test_every_value_has_the_code_that_it_has_in_parquet(tmp_path: Path, ending:
         assert found.column(name).tolist() == expected.column(name).tolist(), name
     assert read_table(path, SCHEMA).bounded(1).rows() == 3
     assert set(open_file(path).columns) == set(ROWS)
+
+
+def test_portable_files_of_spss_are_read_and_a_cut_one_is_refused(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = {"TOWN": ["York", "Hull"] * 40, "AGE": list(range(80))}  # it has names in capitals only
+    pyreadstat.write_por(pandas.DataFrame(rows), str(tmp_path / "t.por"))
+    assert read_frame(tmp_path / "t.por").to_pydict() == rows
+    content = (tmp_path / "t.por").read_bytes()
+    (tmp_path / "t.por").write_bytes(content[: len(content) * 2 // 3])
+    with pytest.raises(DataError, match="damaged"):
+        read_frame(tmp_path / "t.por")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -289,7 +308,14 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", [".xlsx", ".xlsb", ".ods", ".jsonl"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ".xlsx",
+        ".jsonl",
+        *(pytest.param(e, marks=pytest.mark.slow) for e in (".xlsb", ".xls", ".ods")),
+    ],
+)
 def test_what_a_cell_becomes_depends_on_no_other(tmp_path: Path, ending: str) -> None:
     """Each value alone, beside each other value, and after three thousand of another type."""
     values = [v for v in ODD if not (ending == ".jsonl" and isinstance(v, date))]

@@ -6,6 +6,7 @@ import copy
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -97,6 +98,10 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
     "columns in a dict": (
         lambda: Schema({"age": Integer("age", 0, 3)}),  # type: ignore[arg-type]
         'not a list of columns. Give Schema([Integer("age", 0, 99), ...])',
+    ),
+    "a column of another class": (
+        lambda: Schema([SimpleNamespace(name="age", kind="integer", encode=None)]),  # type: ignore[list-item]
+        "The columns of the schema are not a list of columns.",
     ),
     "a time as text": (
         lambda: Timestamp("t", "2024-01-01", "2025-01-01"),  # type: ignore[arg-type]
@@ -254,6 +259,17 @@ def test_an_unknown_name_of_a_release_gets_its_place(
     assert str(raised.value) == f"A release has no attribute {name!r}. {hint}"
     assert not hasattr(release, "frobnicate")
     assert copy.copy(release).account is release.account
+
+
+def test_an_error_within_a_property_of_a_release_is_not_hidden(
+    release: margrave.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_parts: Any) -> None:
+        raise AttributeError("within")
+
+    monkeypatch.setattr("margrave.release.release.coverage_of", broken)
+    with pytest.raises(AttributeError, match=r"^within$"):
+        _ = release.coverage
 
 
 def test_wrong_inputs_are_value_errors() -> None:

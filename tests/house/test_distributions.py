@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -62,6 +64,26 @@ def test_data_in_a_source_distribution_are_named(name: str) -> None:
     assert source_faults(SOURCE - {"margrave-0.1.0/src/margrave/py.typed"}) == [
         "missing: src/margrave/py.typed"
     ]
+
+
+def test_every_file_of_the_repository_that_is_packed_belongs_there() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a clone of the repository")
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    roots = tuple(path.removeprefix("/") for path in packed["sdist"]["include"])
+    left_out = tuple(path.removeprefix("/") for path in packed["sdist"]["exclude"])
+    names = [
+        f"margrave-0.1.0/{n}"
+        for n in listed.stdout.splitlines()
+        if any(n == root or n.startswith(f"{root}/") for root in roots)
+        and not n.startswith(left_out)
+    ]
+    assert source_faults({*names, *SOURCE}) == []
 
 
 def test_the_citation_names_this_version() -> None:

@@ -27,7 +27,7 @@ from margrave.schema import (
     Schema,
     Timestamp,
 )
-from margrave.schema.toml import KINDS
+from margrave.schema.kinds import KINDS
 
 FULL = """\
 [schema]

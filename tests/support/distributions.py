@@ -24,7 +24,7 @@ METADATA_FILES = r"margrave-[^/]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_poin
 #: What a file of the source distribution may be beside Python files: no table, no archive, no result of a benchmark.
 SOURCE_FILES = (
     rf"(?:docs|src|tests)/.+\.(?:pyi?|md|svg)|src/margrave/(?:{DATA_FILES})|docs/trust-results\.json"
-    r"|requirements/\w+\.txt|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_doctests\.py"
+    r"|requirements/\w+\.txt|tests/(?:mutants\.toml|golden/[\w-]+\.(?:json|txt|margrave))|examples/\w+\.(?:py|toml)|mkdocs\.yml|mkdocs_\w+\.py"
     r"|(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|CITATION\.cff|LICENSE|NOTICE|Makefile|pyproject\.toml|PKG-INFO"
     r"|\.gitignore"
 )

@@ -1,4 +1,4 @@
-"""Workbooks written by hand: the least of .xlsx, .xlsb and .ods that readers open."""
+"""Workbooks written by hand: the least of .xlsx, .xlsm, .xlsb, .ods and .xls that readers open."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from tests.support.old_excel import old_workbook
+
 Sheets = Mapping[str, Sequence[Sequence[Any]]]
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -20,8 +22,17 @@ ODF = "urn:oasis:names:tc:opendocument:xmlns"
 
 def write_workbook(path: Path, sheets: Sheets) -> Path:
     """Write sheets of cells: texts, numbers, truth values, dates, times and None."""
-    writers = {".xlsx": _xlsx, ".xlsb": _xlsb, ".ods": _ods}
+    if path.suffix == ".xls":
+        path.write_bytes(old_workbook(sheets, _serial))
+        return path
+    writers = {".xlsx": _xlsx, ".xlsm": _xlsx, ".xlsb": _xlsb, ".ods": _ods}
     members = writers[path.suffix](sheets)
+    if path.suffix == ".xlsm":
+        plain = "openxmlformats-officedocument.spreadsheetml.sheet.main"
+        types = str(members["[Content_Types].xml"]).replace(
+            plain, "ms-excel.sheet.macroEnabled.main"
+        )
+        members = {**members, "[Content_Types].xml": types}
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)

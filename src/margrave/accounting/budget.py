@@ -245,7 +245,7 @@ def _conversion_delta(delta: Fraction | float, threshold_delta: float) -> float:
 
 
 def _words(value: object) -> str:
-    if isinstance(value, int | Fraction):
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return f"{float(value):g}" if -(10**300) < value < 10**300 else "far out of range"
     return repr(value)
 

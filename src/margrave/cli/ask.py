@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from margrave._card import counted
 from margrave.cli.options import overwrite_option
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, visible
@@ -59,7 +60,9 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
         lambda: References(Path(output).parent, file),
     )
     made.save(output, overwrite=overwrite)
-    echo(f"\nWrote a schema of {len(made.columns)} columns to {output}. {taken_as_public(made)}")
+    echo(
+        f"\nWrote a schema of {counted(len(made.columns), 'column')} to {output}. {taken_as_public(made)}"
+    )
 
 
 def ask(

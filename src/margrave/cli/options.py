@@ -35,6 +35,27 @@ def overwrite_option(command: Command) -> Command:
     return click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
 
 
+def heading_options(data_set: str = "") -> Callable[[Command], Command]:
+    """Return ``--title``, ``--office`` and ``--data-set``: the public words of a report.
+
+    Args:
+        data_set: The name of the data set by default, for the help.
+    """
+
+    def add(command: Command) -> Command:
+        for option, default, words in (
+            ("--data-set", data_set, "Name of the data set on the page."),
+            ("--office", "", "Office that publishes the release."),
+            ("--title", "", "Title of the page, in public words."),
+        ):
+            command = click.option(
+                option, default="", show_default=default or False, metavar="TEXT", help=words
+            )(command)
+        return command
+
+    return add
+
+
 def release_size_option(command: Command) -> Command:
     """Add ``--max-release-mb``: the largest release that is read."""
     return click.option(

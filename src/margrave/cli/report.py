@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from margrave._io import check_ending
-from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
+from margrave.cli.options import (
+    echo_json,
+    heading_options,
+    json_option,
+    overwrite_option,
+    release_size_option,
+)
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo
 from margrave.release import Release
@@ -17,9 +23,7 @@ from margrave.report import write_report
 @click.option(
     "--output", "-o", required=True, metavar="FILE", help="Where to write the page, an HTML file."
 )
-@click.option("--title", default="", metavar="TEXT", help="Title of the page, in public words.")
-@click.option("--office", default="", metavar="TEXT", help="Office that publishes the release.")
-@click.option("--data-set", default="", metavar="TEXT", help="Name of the data set.")
+@heading_options()
 @overwrite_option
 @release_size_option
 @json_option

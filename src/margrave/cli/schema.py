@@ -96,7 +96,7 @@ def draft_command(
         for sentence in (s for s in said if s.startswith(LOOK)):
             echo(sentence, err=True)
     else:
-        echo(f"Wrote a draft of {len(drafted.columns)} columns to {output}.")
+        echo(f"Wrote a draft of {counted(len(drafted.columns), 'column')} to {output}.")
         for sentence in said:
             console().print(
                 escape(sentence), style="bold red" if sentence.startswith(LOOK) else None
@@ -127,7 +127,7 @@ def of_command(
         echo(schema.to_toml(), nl=False)
     else:
         schema.save(output, overwrite=overwrite)
-        echo(f"Wrote the schema of {len(schema.columns)} columns to {output}.")
+        echo(f"Wrote the schema of {counted(len(schema.columns), 'column')} to {output}.")
 
 
 @schema_command.command("check")

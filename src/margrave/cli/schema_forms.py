@@ -8,6 +8,7 @@ from typing import get_args
 
 import click
 
+from margrave._card import counted
 from margrave._io import written_whole
 from margrave.cli.options import load_schema, overwrite_option, schema_option
 from margrave.cli.output import check_outputs, console, escape
@@ -54,7 +55,7 @@ def import_command(
         return
     schema.save(output, overwrite=overwrite)
     learned = ", ".join(c.name for c in schema.to_learn)
-    echo(f"Wrote a schema of {len(schema.columns)} columns to {output}.")
+    echo(f"Wrote a schema of {counted(len(schema.columns), 'column')} to {output}.")
     if learned:
         echo(f"Not in the code book, to be learned: {learned}.")
     if schema.ignore:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from margrave._io import check_ending, is_part_of
+from margrave._io import check_ending, is_part_of, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.strength import check_strength
@@ -26,6 +26,7 @@ from margrave.cli.options import (
     books_options,
     budget_options,
     echo_json,
+    heading_options,
     json_option,
     load_schema,
     overwrite_option,
@@ -58,7 +59,7 @@ from margrave.profiling import (
 from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory, rows_if_unknown
-from margrave.report import write_report
+from margrave.report import Heading, Page
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema
@@ -103,6 +104,7 @@ from margrave.schema import Schema
 @click.option(
     "--report", "report_path", default=None, metavar="FILE", help="Where the report goes: .html."
 )
+@heading_options("--dataset, else the name of FILE")
 @books_options
 @click.option(
     "--seed",
@@ -145,6 +147,9 @@ def synthesize_command(
     excel_safe: bool,
     release_path: str | None,
     report_path: str | None,
+    title: str,
+    office: str,
+    data_set: str,
     ledger: str | None,
     dataset: str | None,
     policy: str | None,
@@ -177,6 +182,12 @@ def synthesize_command(
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     check_excel_safe(output, excel_safe)
+    if report_path is None and (title or office or data_set):
+        raise InputError(
+            "--title, --office and --data-set are words of the report.", remedy="Give --report too."
+        )
+    named = data_set or dataset or ("" if source else name_of(file))
+    heading = Heading(title=title, office=office, data_set=named)
     journal = _journal_of(journal, {**outputs, **inputs})
     table = file if source is None else TableSource(source, file)
     schema = _schema_of(file, table, schema_path, accept_draft, sealed)
@@ -190,9 +201,9 @@ def synthesize_command(
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)
-    named = name_or_default(mechanism, schema.domain, serves=serves)
-    known = public_of(named, schema, public, attestation, public_columns, same_records)
-    chosen = build_mechanism(named, wanted, parameters, known)
+    method = name_or_default(mechanism, schema.domain, serves=serves)
+    known = public_of(method, schema, public, attestation, public_columns, same_records)
+    chosen = build_mechanism(method, wanted, parameters, known)
     _check_rows_exist(chosen, output)
     run = Run(
         schema=schema,
@@ -217,7 +228,14 @@ def synthesize_command(
             table, progress=progress, on_custodian=None if sealed else _for_custodian
         )
         _write(
-            release, outputs, rows, seed, keeper.written, overwrite=overwrite, excel_safe=excel_safe
+            release,
+            outputs,
+            heading,
+            rows,
+            seed,
+            keeper.written,
+            overwrite=overwrite,
+            excel_safe=excel_safe,
         )
     keeper.done()
     facts = release.certificate()
@@ -226,7 +244,7 @@ def synthesize_command(
             {"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts}
         )
     else:
-        _tell(release, facts, outputs, schema.ignore)
+        _tell(release, facts, outputs, heading, schema.ignore)
 
 
 def _schema_of(
@@ -310,6 +328,7 @@ def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:
 def _write(
     release: Release,
     outputs: dict[str, str | None],
+    heading: Heading,
     rows: int | None,
     seed: int | None,
     written: list[str],
@@ -327,7 +346,7 @@ def _write(
             rows_drawn, path, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe
         )
     if path := outputs["--report"]:
-        write_report(release, path, overwrite=overwrite)
+        Page.of(release, heading).save(path, overwrite=overwrite)
 
 
 def _number(release: Release, rows: int | None) -> int | None:
@@ -347,6 +366,7 @@ def _tell(
     release: Release,
     facts: dict[str, Any],
     outputs: dict[str, str | None],
+    heading: Heading,
     ignored: Sequence[str],
 ) -> None:
     rho = facts["rho"]
@@ -386,6 +406,7 @@ def _tell(
     if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))
     show_headlines(release)
-    for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", "Report")):
+    report = f'Report "{heading.words}"'
+    for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", report)):
         if outputs[option]:
             echo(f"{words}: {outputs[option]}")

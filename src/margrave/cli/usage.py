@@ -45,7 +45,10 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
         return f"{context.command_path} has no option {error.option_name}.", remedy
     if isinstance(error, click.BadParameter) and parameter is not None:
         return _bad_value(error.message, parameter, context)
-    return error.format_message(), form
+    words = error.format_message().rstrip(".")
+    if "unexpected extra argument" in words:
+        form = f"Put a text with blanks in quotes. {form}"
+    return f"{words}.", form
 
 
 def _bad_value(

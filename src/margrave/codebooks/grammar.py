@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import MISSING, Field
 from typing import Any
 
+from margrave.schema.kinds import KINDS
 from margrave.schema.learn import Learn
 from margrave.schema.sources import ColumnSource
-from margrave.schema.toml import KINDS, VERSION, keys_of
+from margrave.schema.toml import VERSION, keys_of
 
 
 def schema_grammar() -> dict[str, Any]:

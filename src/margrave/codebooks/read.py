@@ -71,7 +71,10 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
     try:
         content = read_input(file).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SchemaError(f"{file} is not text in UTF-8.", remedy="Save it as UTF-8.") from None
+        raise SchemaError(
+            f"{file} is not text in UTF-8.",
+            remedy="Save it as UTF-8. A workbook is not a code book: save its sheet as CSV UTF-8.",
+        ) from None
     except OSError as error:
         raise InputError(
             f"The code book {file} cannot be read: {error.strerror or 'no such file'}.",

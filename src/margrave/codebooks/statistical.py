@@ -52,36 +52,52 @@ def read_function(path: Path) -> Callable[..., Any]:
     return partial(read, str(path), output_format="dict", **asked)
 
 
+def catalog_of(path: Path) -> Path | None:
+    """Return the catalog of formats beside a file of SAS, ``visits.sas7bcat`` or ``formats.sas7bcat``."""
+    if path.suffix.lower() != ".sas7bdat":
+        return None
+    beside = (path.with_suffix(".sas7bcat"), path.with_name("formats.sas7bcat"))
+    return next((p for p in beside if p.is_file()), None)
+
+
 def read_labels(path: Path) -> list[Variable]:
     """Return the variables of a file of Stata, SPSS or SAS, from its labels alone.
+
+    SAS keeps the labels of values in a catalog: see ``catalog_of``.
 
     Raises:
         DataError: The file cannot be read.
         InputError: The library that reads it is not installed.
     """
-    read = read_function(path)
-    failed, meta = False, None
-    try:
-        _, meta = read(metadataonly=True)
-    except Exception:  # the library's own, which may quote the file
-        failed = True
-    if failed or meta is None:
-        raise DataError(
-            f"{path} cannot be read: it is damaged, or not what its name says.",
-            remedy="Save it anew.",
-        )
+    meta, catalog = _metadata(path, read_function(path), metadataonly=True), catalog_of(path)
+    labels = meta.variable_value_labels
+    if catalog is not None:
+        read = partial(library().read_sas7bcat, str(catalog), output_format="dict")
+        formats = _metadata(catalog, read).value_labels
+        labels = {name: formats.get(form, {}) for name, form in meta.variable_to_label.items()}
     return [
         _variable(
             name,
             meta.column_names_to_labels.get(name) or "",
             str(meta.original_variable_types.get(name, "")),
-            meta.variable_value_labels.get(name, {}),
+            labels.get(name, {}),
             meta.variable_measure.get(name, "unknown"),
             meta.missing_ranges.get(name, []),
             meta.readstat_variable_types.get(name, "double"),
         )
         for name in meta.column_names
     ]
+
+
+def _metadata(path: Path, read: Callable[..., Any], **options: Any) -> Any:
+    try:
+        return read(**options)[1]
+    except Exception:  # the library's own, which may quote the file
+        failure = DataError(
+            f"{path} cannot be read: it is damaged, or not what its name says.",
+            remedy="Save it anew.",
+        )
+    raise failure
 
 
 def _variable(

@@ -56,7 +56,7 @@ def open_format(path: Path, magic: bytes, sheet: str | None = None) -> Formatted
         InputError: The library that reads it is not installed.
     """
     openers: dict[str, Callable[[Path, str | None], FormattedFile]] = {
-        **dict.fromkeys((".dta", ".sav", ".zsav", ".sas7bdat", ".xpt"), _statistical),
+        **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _statistical),
         **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), _workbook),
         **dict.fromkeys((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"), _json_lines),
         **dict.fromkeys((".feather", ".arrow", ".ipc"), _arrow),

@@ -38,6 +38,7 @@ from margrave.schema import (
 )
 from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.parts import source_name
+from margrave.schema.spellings import folded
 from margrave.schema.validation import READ_OFF
 from margrave.types import FloatArray, IntArray
 
@@ -393,7 +394,8 @@ def _match(batches: BatchSource, schema: Schema) -> None:
     ):
         raise DataError(  # not by its text, which may be a row
             f"The first line of {batches.path} is a single field, and the schema has {len(wanted)} columns.",
-            remedy="Is the separator another than comma, semicolon, tab or bar? Write the file with one of these.",
+            remedy="Delete a title or comment above the names of the columns; or is the separator another than comma,"
+            " semicolon, tab or bar? Write the file with one of these.",
         )
     match_columns(batches.columns, wanted, schema.ignore)
 
@@ -415,7 +417,8 @@ def match_columns(
     ):  # then what passes for names may be a row, which no message may quote
         raise DataError(
             "No column of the table has a name that the schema knows.",
-            remedy="The first line of a CSV file names the columns: is it there? Make the two agree.",
+            remedy="The first line of a CSV file names the columns: is it there? A frame names them by text, in one"
+            " level. Make the two agree.",
         )
     differences = []
     if absent:
@@ -423,6 +426,9 @@ def match_columns(
     if extra:
         differences.append(f"The schema has no column {_names(extra)}, which the table holds.")
     if differences:
+        alike = {folded(n) for n in absent} & {folded(n) for n in extra}
+        if alike:
+            differences.append("Two of these differ in blanks or capitals alone.")
         ignore = f" To leave columns of the table out, list them in the schema: ignore = [{_names(extra)}]."
         raise DataError(
             " ".join(differences), remedy=f"Make the two agree.{ignore if extra else ''}"

@@ -26,6 +26,7 @@ from margrave.errors import DataError
 DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
 #: Remedy for files that a spreadsheet wrote.
 EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
+EXPORT = "Export the table to CSV UTF-8 or Parquet, and name that file."
 GZIP = b"\x1f\x8b"
 """Programs that compress files, by the first bytes of what they write. Gzip is read, these are not."""
 
@@ -133,6 +134,30 @@ def _foreign(path: Path, magic: bytes) -> DataError | None:
         b"BZh": "bzip2",
         b"\x04\x22\x4d\x18": "lz4",
     }
+    programs = {
+        **dict.fromkeys((".rds", ".rda", ".rdata"), "R"),
+        **dict.fromkeys((".mdb", ".accdb"), "Access"),
+        **dict.fromkeys((".pkl", ".pickle"), "Python's pickle"),
+        **dict.fromkeys((".h5", ".hdf", ".hdf5"), "HDF5"),
+        ".dbf": "dBase",
+        ".orc": "ORC",
+        ".avro": "Avro",
+        ".sas7bcat": "SAS's labels",
+    }
+    if path.suffix.lower() in (".margrave", ".toml"):
+        kind = "release" if path.suffix.lower() == ".margrave" else "schema"
+        rows = (
+            f"margrave sample {path} -o rows.parquet writes rows of it."
+            if kind == "release"
+            else ""
+        )
+        return DataError(
+            f"{path} is a {kind}, not a table.", remedy=rows or "Name the table in its place."
+        )
+    if (program := programs.get(path.suffix.lower())) is not None:
+        return DataError(
+            f"{path} is a file of {program}, which is not read as a table.", remedy=EXPORT
+        )
     if magic[:2] in utf_16:
         return DataError(
             f'{path} is not text in UTF-8, but in UTF-16 (as Excel\'s "Unicode text").',
@@ -182,10 +207,9 @@ def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
     separators = ",;\t|"
     header = _first_line(path, compressed)
     if "\0" in header or header.startswith("%PDF-"):
-        raise DataError(
-            f"{path} is not text, so it is not a CSV file.",
-            remedy="Export the table to CSV UTF-8 or Parquet, and name that file.",
-        )
+        raise DataError(f"{path} is not text, so it is not a CSV file.", remedy=EXPORT)
+    if header.lstrip().startswith("<"):
+        raise DataError(f"{path} is HTML or XML, which is not read as a table.", remedy=EXPORT)
     if header.lstrip().startswith(("{", "[")):
         raise DataError(
             f"{path} is JSON, and a table is read from JSON Lines.",
@@ -226,7 +250,11 @@ def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tupl
     seen: dict[str, int] = {}
     for i, name in enumerate(columns, 1):
         if not name.strip():
-            raise DataError(f"Column {i} of {path} has no name.", remedy="Name it in the header.")
+            raise DataError(
+                f"Column {i} of {path} has no name.",
+                remedy="Name it in the header, or delete it. The first line must name the columns: delete a title or"
+                " another header above them.",
+            )
         if name.lower() in seen:
             raise DataError(  # not by name: without a header, it would be a value
                 f"Columns {seen[name.lower()]} and {i} of {path} have the same name.",

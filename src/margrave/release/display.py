@@ -50,9 +50,18 @@ class Display(Card):
     if not TYPE_CHECKING:  # which would take every name for one of a release
 
         def __getattr__(self, name: str) -> Any:
-            """Raise ``AttributeError`` for an unknown name, with the place that has it."""
+            """Raise ``AttributeError`` for an unknown name, with the place that has it.
+
+            An error within a property also leads here: it is raised again as it is.
+            """
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
             hint = "" if name.startswith("_") else self._place(name)
             raise AttributeError(f"A release has no attribute {name!r}.{hint and f' {hint}'}")
+
+    def _require_model(self) -> None:
+        if self.model.absent:
+            self.model.distribution()
 
     def _place(self, name: str) -> str:
         """Return the place of a name that a release does not have, or the name that is most like it."""

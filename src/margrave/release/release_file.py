@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,11 @@ def write_parts(path: str | Path, parts: Parts, *, overwrite: bool) -> None:
 
 def read_parts(path: str | Path, max_mb: float) -> Parts:
     """Return the parts of a release from its file, of this format or an earlier one. Nothing in it is run."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(
+            f"The path of the release is of type {type(path).__name__}, which is not a path.",
+            remedy='Give such as "visits.margrave".',
+        )
     with open_archive(path, max_mb) as (plain, fetch):
         if plain.get("format") != FORMAT:
             raise ReleaseError("It is not a margrave release.")

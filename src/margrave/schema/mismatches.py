@@ -15,11 +15,11 @@ import pyarrow as pa
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
-from margrave.schema.parsing import MARKS, distinct, plain
+from margrave.schema.parsing import MARKS, ODD, distinct, plain
 from margrave.schema.spellings import folded
 from margrave.schema.text_patterns import NUMBER, date_format
 
-MARK, COMMA, SIGNS, ALIKE, WAY = "mark", "comma", "signs", "alike", "way"
+MARK, COMMA, SIGNS, ALIKE, WAY, NESTED = "mark", "comma", "signs", "alike", "way", "nested"
 #: Causes of a value outside the schema, each with its remedy.
 CAUSES = {
     MARK: "a mark for a missing value, such as NA",
@@ -27,6 +27,7 @@ CAUSES = {
     SIGNS: "a number with other signs (a unit, <, >): mend them in the file",
     ALIKE: 'a listed category but for case or blanks: write same = "case" in the schema, or write them alike',
     WAY: "a date written in another way than the column's: write them alike in the file, or set format",
+    NESTED: "a list, a record or another value that is not a single one: put single values into its cells",
 }
 
 
@@ -58,6 +59,8 @@ def _known(column: Column) -> frozenset[str]:
 
 
 def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
+    if text.startswith(ODD):
+        return NESTED
     if text.lower() in MARKS:
         return MARK
     if isinstance(column, Categorical | Ordinal):

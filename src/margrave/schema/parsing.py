@@ -352,7 +352,9 @@ def _safe_text(value: object) -> str | None:
 
 def chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     """Return the pieces of a column."""
-    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
+    if not isinstance(column, pa.ChunkedArray):
+        return [column]
+    return list(column.chunks) or [pa.nulls(0, column.type)]
 
 
 def joined(pieces: list[AnyArray]) -> AnyArray:

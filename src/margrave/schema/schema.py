@@ -33,6 +33,7 @@ from margrave.schema.elapsed_values import (
     with_moments,
     with_settled_elapsed,
 )
+from margrave.schema.kinds import checked_columns
 from margrave.schema.learn import Learn
 from margrave.schema.mismatches import count_causes
 from margrave.schema.missing_codes import encode_with_missing_codes
@@ -79,7 +80,7 @@ class Schema(Card):
     sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        settled = with_settled_parts(validators.columns(self.columns), self.person)
+        settled = with_settled_parts(checked_columns(self.columns), self.person)
         settled = with_settled_elapsed(settled)
         object.__setattr__(self, "columns", settled)
         object.__setattr__(self, "files", tuple(self.files))
@@ -177,7 +178,7 @@ class Schema(Card):
             return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent, table=table)
         except UnicodeDecodeError:
             raise SchemaError(
-                f"The schema {path} is not text in UTF-8.", remedy="Save it as UTF-8."
+                f"The schema {path} is not text in UTF-8.", remedy="Name a .toml file in UTF-8."
             ) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None

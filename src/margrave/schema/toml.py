@@ -9,13 +9,11 @@ from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
 from margrave.errors import SchemaError, did_you_mean
-from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
+from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
-from margrave.schema.elapsed import Elapsed
+from margrave.schema.kinds import KINDS
 from margrave.schema.learn import Learn
-from margrave.schema.numeric import Date, Integer, Real, Timestamp
-from margrave.schema.parts import Hour, Weekday
 from margrave.schema.references import ReferencedFile, References, read_files, write_files
 from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
@@ -23,22 +21,6 @@ from margrave.schema.toml_files import categories_of
 from margrave.schema.toml_text import comment, line, quoted, says
 
 VERSION = 1
-KINDS: dict[str, type[Any]] = {
-    c.kind: c
-    for c in (
-        Categorical,
-        Ordinal,
-        Boolean,
-        Integer,
-        Real,
-        Date,
-        Timestamp,
-        Elapsed,
-        Coded,
-        Hour,
-        Weekday,
-    )
-}
 
 
 def parse(

@@ -224,7 +224,10 @@ class ColumnCheck:
         return main_cause(self.causes, self.unreadable or self.outside)
 
 
-SPELLING = "Are they spelled as in the schema, with the same case? A column of truth values has 'true' and 'false'."
+SPELLING = (
+    "Are they spelled as in the schema, with the same case? A column of truth values has 'true' and 'false'."
+    " A cell holds one value, not a list or a record."
+)
 #: Likely reasons why a column of some kind cannot be read.
 ADVICE = {
     "categorical": SPELLING,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from margrave.errors import InputError, SchemaError
 
@@ -38,18 +40,6 @@ def name(value: Any, what: str = "column") -> str:
     return value
 
 
-def columns(value: Any) -> tuple[Any, ...]:
-    """Return the columns of a schema."""
-    one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
-    listed = () if one else tuple(value)
-    if one or not all(hasattr(column, "encode") and hasattr(column, "kind") for column in listed):
-        raise SchemaError(
-            "The columns of the schema are not a list of columns.",
-            remedy='Give Schema([Integer("age", 0, 99), ...]), or Schema.load("schema.toml").',
-        )
-    return listed
-
-
 def flag(column: str, key: str, value: Any) -> bool:
     """Return true or false."""
     if not isinstance(value, bool):
@@ -61,6 +51,8 @@ def flag(column: str, key: str, value: Any) -> bool:
 
 def whole(column: str, key: str, value: Any, low: int, high: int) -> int:
     """Return a whole number between two bounds."""
+    if isinstance(value, np.integer):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise column_error(column, f"{key} is not a whole number.", f"Write {key} = 5, say.")
     if not low <= value <= high:

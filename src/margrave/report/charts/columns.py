@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from margrave.ratios import percent
-from margrave.report.axes import Axis, Group, short
+from margrave.report.axes import Axis, Group, cut, pixels
 from margrave.report.charts.svg import count_text, drawing, element, text, tooltip
 from margrave.report.views import ColumnView, OverlayView
 from margrave.types import FloatArray
@@ -110,12 +110,12 @@ class _Chart:
     ) -> Markup:
         stripes = [s for s in series if s.style]
         row, thick = (20, 13) if len(stripes) < 2 else (25, 9)
-        left = min(132.0, 16.0 + 6.4 * max(len(g.label) for g in self.groups))
+        left = min(140.0, 16.0 + max(pixels(g.label) for g in self.groups))
         room = self.width - left - 52
         parts = []
         for i, g in enumerate(self.groups):
             y = i * row
-            parts.append(text(left - 8, y + row / 2 + 4, short(g.label, 19), "l", "end"))
+            parts.append(text(left - 8, y + row / 2 + 4, cut(g.label, left - 12), "l", "end"))
             for k, s in enumerate([] if g.others else stripes):
                 tall = _fit(s.of(g), top, room)
                 parts.append(

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from markupsafe import Markup
 
-from margrave.report.axes import Axis, Group, short
+from margrave.report.axes import Axis, Group, cut, pixels, short
 from margrave.report.charts.svg import count_text, drawing, element, text, tooltip
 from margrave.report.views import PairView
 from margrave.types import Attribute, Clique, FloatArray
@@ -23,7 +23,7 @@ def heat(view: PairView) -> Markup:
     counts = _grouped(view.counts, down, across)
     single = counts[[not g.others for g in down]][:, [not g.others for g in across]]
     top = max(float(single.max()), 1e-12)
-    left = min(118.0, 14.0 + 6.2 * max(len(g.label) for g in down))
+    left = min(126.0, 14.0 + max(pixels(g.label) for g in down))
     cell_w, cell_h = (width - left) / len(across), min(22.0, max(13.0, 250 / len(down)))
     parts = []
     for i, one in enumerate(down):
@@ -45,7 +45,9 @@ def heat(view: PairView) -> Markup:
                 )
     tall = len(down) * cell_h
     for i, group in enumerate(down):
-        parts.append(text(left - 6, (i + 0.5) * cell_h + 4, short(group.label, 17), "l", "end"))
+        parts.append(
+            text(left - 6, (i + 0.5) * cell_h + 4, cut(group.label, left - 10), "l", "end")
+        )
     parts.append(element("rect", class_="f", x=left, y=0, width=width - left, height=tall))
     below, height = _below(view.axes[1], across, left, cell_w, tall)
     most = divmod(int(np.argmax(counts)), len(across))
@@ -63,12 +65,12 @@ def _below(
         ticks = axis.ticks(groups, cell * len(groups), left)
         return [text(left + t.place * cell, tall + 15, t.text) for t in ticks], tall + 22
     labels = [short(g.label, 14) for g in groups]
-    if all(6.2 * len(label) <= cell - 4 for label in labels):
+    if all(pixels(label) <= cell - 4 for label in labels):
         middles = [left + (j + 0.5) * cell for j in range(len(groups))]
         return [text(x, tall + 15, w) for x, w in zip(middles, labels, strict=True)], tall + 22
     return [
         _upright(left + (j + 0.5) * cell, tall + 6, label) for j, label in enumerate(labels)
-    ], tall + 14 + 6.2 * max(map(len, labels))
+    ], tall + 14 + max(map(pixels, labels))
 
 
 def _upright(x: float, y: float, words: str) -> Markup:
@@ -160,7 +162,7 @@ def _triangle(
     side, gap = (
         (26.0, 2.0) if len(names) <= 12 else (17.0, 1.5) if len(names) <= 26 else (14.0, 1.0)
     )
-    left = 14.0 + 6.2 * max(len(short(n, 20)) for n in names)
+    left = 14.0 + max(pixels(short(n, 20)) for n in names)
     parts = []
     for i, name in enumerate(names):
         y = i * side
