@@ -8,6 +8,7 @@ import numpy as np
 
 import margrave
 from margrave import (
+    AddRemovePerson,
     AddRemoveRow,
     Budget,
     PublicTable,
@@ -22,12 +23,16 @@ from margrave import (
 from margrave.account import Account, Debit
 from margrave.accounting import Unit
 from margrave.bounds import Bound
+from margrave.bounds.gls import Unbiased
 from margrave.data import MemoryTable, Table
 from margrave.domain import Codes, Domain
 from margrave.errors import MargraveError, ModelTooLargeError
 from margrave.evaluation import evaluate, geometry_errors
 from margrave.inference import OLS, Analysis, Estimate, Fitted, Logistic, analyze
 from margrave.inference.fitted import estimable
+from margrave.learning import GateColumn, LearnedNumber, learn_schema
+from margrave.learning.shares import LearningShares, column_share
+from margrave.learning_stage import budget_for
 from margrave.marginal import HalfSpace, LinearQuery
 from margrave.marginal.counting import count_cliques
 from margrave.marginal.half_space import centers
@@ -77,7 +82,7 @@ from margrave.profiling import draft_schema
 from margrave.provenance import Provenance
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.run import Run
-from margrave.schema import Allowed
+from margrave.schema import Allowed, Learn
 from margrave.transcript import Measurement, PublicTotal, Transcript
 
 VERSION: str = margrave.__version__

@@ -1,140 +1,122 @@
 """Numbers of releases made from a file alone: learned columns on real tables.
 
-Each run is ``synthesize --accept-draft`` with add/remove row and delta = 1e-9: bounds, bins and
-categories are learned under the budget. True means and deciles are computed without noise, so
-nothing here may be released.
+Each run is ``synthesize --accept-draft`` with delta = 1e-9: bounds, bins and categories are learned under the
+budget. True means and deciles are computed without noise, so nothing here may be released.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.core import library as lib
-from benchmarks.core.page import Page, markdown
 from benchmarks.core.process import clock, stage_seconds
-from benchmarks.core.results import View
 from benchmarks.core.store import Row
 from benchmarks.core.suite import Cell, Contender, Places, Suite, Table, Task, kway
+from benchmarks.suites._learned_columns import measured
+from benchmarks.suites._learned_release import figures
+from benchmarks.suites._learning_page import page
 
 DELTA = 1e-9
-TABLES = {
+RELEASED = {
     "misc/diamonds": "diamonds", "uci/bank_full": "bank_full",
     "acs/acs_income_2018_us_100k": "acs income", "misc/nycflights13": "nycflights13",
     "uci/credit_default": "credit default", "misc/stroke_kaggle": "stroke",
     "misc/lendingclub_10k": "lending club", "misc/kddcup99": "kddcup99",
 }  # fmt: skip
+PERSONS = {"uci/diabetes130": ("diabetes130", "patient_nbr", lib.AddRemovePerson(5))}
+COLUMNS_ALONE = {
+    "uci/adult": "adult", "uci/bank_additional_full": "bank_additional_full", "misc/cps_hdmm": "cps",
+    "uci/online_shoppers": "online shoppers", "misc/compas_two_years": "compas", "uci/german_credit": "german credit",
+}  # fmt: skip
+LONG = ("misc/lendingclub_10k", "misc/kddcup99")
+RUNS = 5
 
 
 def _no_codes(data: Path) -> Table:
     raise ValueError("these tables are read raw")
 
 
-TASKS = {name: Task(title, _no_codes, kway(3), DELTA) for name, title in TABLES.items()}
-CONTENDERS = {"draft": Contender("accepted draft")}
+TASKS = {
+    **{n: Task(t, _no_codes, kway(3), DELTA) for n, t in {**RELEASED, **COLUMNS_ALONE}.items()},
+    **{
+        name: Task(title, _no_codes, kway(3), DELTA, unit, facts={"person": person})
+        for name, (title, person, unit) in PERSONS.items()
+    },
+}
+CONTENDERS = {
+    "draft": Contender("accepted draft"),
+    "columns": Contender("columns alone"),
+    "given": Contender("draft against learned schema"),
+}
 
 
 def cells(repeats: int | None = None) -> Iterable[Cell]:
-    """Return two runs of each table at epsilon 1 and 3, the tables of fewer columns first."""
+    """Return columns alone, releases of each table, and their times, at epsilon 1 and 3; the long ones last."""
+    runs = repeats or RUNS
+    short = [name for name in (*RELEASED, *PERSONS) if name not in LONG]
     for epsilon in (1.0, 3.0):
-        for repeat in range(repeats or 2):
-            yield from (Cell(name, "draft", {}, epsilon, repeat) for name in TABLES)
+        for name in (*RELEASED, *COLUMNS_ALONE):
+            yield from (Cell(name, "columns", {}, epsilon, r) for r in range(runs))
+    for epsilon in (1.0, 3.0):
+        for repeat in range(runs):
+            yield from (Cell(name, "draft", {}, epsilon, repeat) for name in short)
+    yield from (Cell(n, "given", {}, 1.0, r) for r in range(min(runs, 3)) for n in short)
+    for epsilon in (1.0, 3.0):
+        yield from (Cell(name, "draft", {}, epsilon, 0, "long") for name in LONG)
 
 
 def measure(cell: Cell, places: Places) -> Row:
-    """Return one row of figures per number of a table."""
+    """Return the figures of one run."""
     raw = pq.read_table(places.data / f"{cell.task}.parquet")
+    schema = _accepted(raw, TASKS[cell.task].facts.get("person"))
+    if cell.contender == "columns":
+        return measured(raw, schema, cell.budget, DELTA, cell.repeat)
+    if cell.contender == "given":
+        return _times(cell, raw, schema)
     start = clock()
-    schema = lib.draft_schema(raw).confirmed()
-    release = lib.synthesize(
-        raw, schema, epsilon=cell.budget, delta=DELTA, seed=cell.repeat, unlearnable="drop"
-    )
-    end = clock()
-    means = {n["column"]: n for n in release.numbers().to_pylist() if n["statistic"] == "mean"}
+    release = _synthesized(cell, raw, schema)
+    seconds = stage_seconds(run=(start, clock()))
     drawn = release.sample(len(raw), seed=cell.repeat)
-    numbers = [c.name for c in schema.to_learn if c.of in ("integer", "real")]
-    seconds = stage_seconds(run=(start, end))
-    figures = [
-        {"column": name, **_figures(raw[name], drawn[name], means[name])}
-        for name in numbers
-        if name in means
-    ]
-    return {
-        "rows": len(raw), "numbers": figures, "unlearned": len(numbers) - len(figures),
-        "cells": [_of_cells(raw, drawn, name, release) for name in _open(schema, means, drawn)],
-        "wall_s": seconds["run_wall_s"], "cpu_s": seconds["run_cpu_s"],
-    }  # fmt: skip
+    own = figures(raw, release, drawn, list(schema.to_learn))
+    return own | {"wall_s": seconds["run_wall_s"], "cpu_s": seconds["run_cpu_s"]}
 
 
-def _figures(real: Any, drawn: Any, stated: dict[str, Any]) -> Row:
-    """Compare one column: its mean, its deciles, and what the release says of the mean."""
-    values, own = (_floats(c) for c in (real, drawn))
-    mean, sd = float(values.mean()), float(values.std())
-    tolerance = 0.05 * (sd if abs(mean) > 3 * sd else max(sd, abs(mean)))
-    edges = np.unique(np.quantile(values, np.linspace(0.1, 0.9, 9)))
-    shares = [
-        np.bincount(np.searchsorted(edges, v, "right"), minlength=len(edges) + 1) / len(v)
-        for v in (values, own)
-    ]
-    return {
-        "within": bool(abs(own.mean() - mean) <= tolerance),
-        "reliable": bool(stated["reliable"]),
-        "holds": bool(stated["low"] <= mean <= stated["high"]),
-        "error_sd": float(abs(own.mean() - mean) / max(sd, 1e-300)),
-        "deciles": float(np.abs(shares[0] - shares[1]).sum() / 2),
-    }
-
-
-def _floats(column: Any) -> np.ndarray:
-    values = np.array([float(v) for v in column.drop_null().to_pylist()])
-    return values[np.isfinite(values)] if len(values) else np.zeros(1)
-
-
-def _open(schema: lib.Schema, means: dict[str, Any], drawn: Any) -> Sequence[str]:
-    return [c.name for c in schema.to_learn if c.name in drawn.column_names]
-
-
-def _of_cells(raw: Any, drawn: Any, name: str, release: lib.Release) -> Row:
-    """Return the error of the share of missing values, and whether there are any."""
-    true = raw[name].null_count / len(raw)
-    return {"column": name, "missing": true, "error": drawn[name].null_count / len(drawn) - true}
-
-
-def page(view: View) -> Page:
-    """Return the figures of all tables by epsilon."""
-    body = []
-    for (epsilon, task), rows in view.groups("epsilon", "task").items():
-        # without columns of one value, which have no deviation to compare with
-        found = [n for r in rows for n in r["numbers"] if n["error_sd"] < 1e6]
-        empty = [c["error"] for r in rows for c in r["cells"] if c["missing"] == 0]
-        reliable = [n for n in found if n["reliable"]]
-        held = [n["holds"] for n in reliable]
-        body.append((
-            f"{epsilon:g}", TABLES[task], f"{rows[0]['rows']:,}", len(rows), len(found),
-            sum(r["unlearned"] for r in rows), _share(n["within"] for n in found),
-            _share(n["reliable"] for n in found), _share(n["holds"] for n in found), _share(held),
-            sum(not n["within"] for n in reliable),
-            f"{statistics.fmean(n['error_sd'] for n in found):.3f}" if found else "",
-            f"{statistics.fmean(n['deciles'] for n in found):.3f}" if found else "",
-            _share(abs(e) <= 0.0005 for e in empty),
-            f"{statistics.fmean(r['cpu_s'] for r in rows):.0f}",
-        ))  # fmt: skip
-    head = (
-        "ε", "table", "rows", "runs", "numbers", "not learned", "synthetic mean within tolerance",
-        "marked reliable", "intervals hold", "of reliable", "reliable and outside", "error, sd",
-        "TV of deciles", "no missing made", "CPU, s",
+def _accepted(raw: pa.Table, person: str | None) -> lib.Schema:
+    """Return the accepted draft, with a column that identifies persons if one is named."""
+    drafted = lib.draft_schema(raw).confirmed()
+    if person is None:
+        return drafted
+    return replace(
+        drafted, columns=[c for c in drafted.columns if c.name != person], person=person,
+        ignore=[n for n in drafted.ignore if n != person],
+        sources={n: s for n, s in drafted.sources.items() if n != person},
     )  # fmt: skip
-    return Page({"learning": markdown(head, body)})
 
 
-def _share(flags: Iterable[bool]) -> str:
-    listed = list(flags)
-    return f"{sum(listed) / len(listed):.2f}" if listed else ""
+def _synthesized(cell: Cell, raw: pa.Table, schema: lib.Schema) -> lib.Release:
+    return lib.synthesize(
+        raw, schema, epsilon=cell.budget, delta=DELTA, seed=cell.repeat, unlearnable="drop",
+        unit=TASKS[cell.task].unit if schema.person else None, progress=False,
+    )  # fmt: skip
+
+
+def _times(cell: Cell, raw: pa.Table, schema: lib.Schema) -> Row:
+    """Return the seconds of a run that learns its columns, and of one with what the first run learned.
+
+    The first run, which compiles, is not timed.
+    """
+    learned = _synthesized(cell, raw, schema).schema
+    found = []
+    for own in (schema, learned):
+        start = clock()
+        _synthesized(cell, raw, own)
+        found.append(clock()[1] - start[1])
+    return {"rows": len(raw), "draft_cpu_s": found[0], "given_cpu_s": found[1]}
 
 
 SUITE = Suite(TASKS, CONTENDERS, cells, measure, page, document="learning")

@@ -208,6 +208,32 @@ def test_a_flat_stretch_is_one_leaf() -> None:
     assert abs(masses.sum() - truth.sum()) < 4 * 30 * 2
 
 
+def test_sums_from_an_end_are_those_of_its_cells() -> None:
+    truth = np.random.default_rng(1).integers(0, 100, 200).astype(np.float64)
+    tree = CountTree(np.arange(201.0), UnitLine(0))
+    counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    ones = [np.ones(len(c)) for c in counts]
+    for top in (False, True):
+        sums, deviations = tree._sums_from_end(counts, ones, top=top)
+        assert np.allclose(sums, np.cumsum([0, *(truth[::-1] if top else truth)]))
+        assert deviations.max() <= np.sqrt(3 * len(counts) + 1), "few nodes make each sum"
+
+
+def test_noise_far_from_the_mass_fades() -> None:
+    """In a range that is 25 times as long as the mass, less than a hundredth of the rows is drawn far from it."""
+    rng = np.random.default_rng(1)
+    truth = np.zeros(1024)
+    truth[500:540] = 500.0
+    tree = CountTree(np.arange(10_000.0, 11_025.0), UnitLine(0))
+    counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    far = []
+    for _ in range(20):
+        noisy = [c + rng.normal(0, 200, len(c)) for c in counts]
+        masses, _ = tree.estimate(noisy, [200.0] * len(noisy))
+        far.append(1 - masses[480:560].sum() / masses.sum())
+    assert np.median(far) < 0.01
+
+
 def test_one_cell_that_noise_lifts_does_not_set_the_range() -> None:
     line = UnitLine(0)
     query = range_query(line)

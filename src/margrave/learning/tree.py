@@ -85,7 +85,62 @@ class CountTree:
             even = parents[:, None] * widths / widths.sum(axis=1, keepdims=True)
             split = np.where(flat[:, None], even, self._projected(children, parents))
             parents, starts, whole = split[of, place], below, flat[of]
-        return parents, self._leaves(parents)
+        masses = self._fading(parents, values, variances)
+        return masses, self._leaves(masses)
+
+    def _fading(
+        self, masses: FloatArray, values: list[FloatArray], variances: list[FloatArray]
+    ) -> FloatArray:
+        """Return the counts of cells with those of silent ends fading with the distance from the mass.
+
+        Counts that are made nonnegative leave noise in every empty cell, however far from the mass. Sums of cells
+        from an end inwards are noise before they exceed three deviations. An end is silent up to the last of these
+        sums that is not positive. Its counts fade by a factor e over the length from there to the first sum above
+        noise, or over three times the distance from zero, if that is longer and zero lies within the range: tails of
+        amounts fall by octaves.
+        """
+        least = 3.0
+        faded, places = masses.copy(), (self.edges[:-1] + self.edges[1:]) / 2
+        for top in (False, True):
+            sums, deviations = self._sums_from_end(values, variances, top=top)
+            loud = np.flatnonzero(sums > least * deviations)
+            if not len(loud):
+                continue
+            silent = int(np.flatnonzero(sums[: loud[0] + 1] <= 0)[-1])
+            edges = self.edges[::-1] if top else self.edges
+            length = float(abs(edges[loud[0]] - edges[silent]))
+            if self.edges[0] <= 0 <= self.edges[-1]:
+                length = max(length, 3.0 * float(abs(edges[silent])))
+            beyond = places - edges[silent] if top else edges[silent] - places
+            with np.errstate(over="ignore"):  # the cell of zero alone is tiny
+                faded *= np.exp(-np.maximum(beyond, 0.0) / length)
+        left = float(faded.sum())
+        return faded * (float(masses.sum()) / left) if left > 0 else masses
+
+    def _sums_from_end(
+        self, values: list[FloatArray], variances: list[FloatArray], *, top: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the estimated count of the first k cells from an end for every k, and its deviation.
+
+        Each is the sum of as few nodes as possible.
+        """
+        bounds, found = self.levels[0][[0, -1]], np.zeros((2, 2))
+        for level, counts, spread in zip(self.levels, values, variances, strict=True):
+            running = np.concatenate(
+                [np.zeros((2, 1)), np.cumsum([counts, spread], axis=1)], axis=1
+            )
+            if top:  # the nearest node of the level above that begins here or later
+                above = np.maximum(np.searchsorted(bounds, level), 1)
+                rest = running[:, np.searchsorted(level, bounds[above])] - running
+            else:
+                above = (
+                    np.minimum(np.searchsorted(bounds, level, side="right"), len(bounds) - 1) - 1
+                )
+                rest = running - running[:, np.searchsorted(level, bounds[above])]
+            found, bounds = found[:, above] + rest, level
+        if top:
+            found = found[:, ::-1]
+        return found[0], np.sqrt(np.maximum(found[1], 0.0))
 
     def _upward(
         self, counts: list[FloatArray], sigmas: list[float]
