@@ -173,7 +173,7 @@ def loss_of(
     return NoiseDesign(domain, w, plan.questions, unit, objective).loss(weights)
 
 
-@UNITS
+@pytest.mark.parametrize("unit", [ADD, pytest.param(REPLACE, marks=pytest.mark.slow)], ids=str)
 def test_no_plan_is_above_equal_noise(unit: Unit) -> None:
     """Nor is ResidualPlanner's above HDMM's, or the Gaussian mechanism's above PrivSyn's split."""
     gained = 0
