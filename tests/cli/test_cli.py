@@ -115,7 +115,7 @@ def test_from_a_file_to_rows_release_and_report(
 def test_columns_that_were_never_measured_together_are_told(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--title", "All jobs", "--office", "Office of Jobs", "--data-set", "Jobs 2025"]
+    words = ["--title", "All jobs", "--office", "Office of Jobs", "--dataset", "Jobs 2025"]
     outputs = ["--release", "r.margrave", "--report", "r.html"]
     said = made(capsys, "--workload", "age,job;sex", *outputs, *words)
     page = (here / "r.html").read_text()

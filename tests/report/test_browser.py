@@ -50,7 +50,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         small, schema=schema, transcript=Transcript(tuple(entries)),
     ).without_model("the page is read, and no rows are drawn")  # fmt: skip
     paths = {"public": folder / "public.html", "private": folder / "private.html"}
-    write_report(release, paths["public"], title="A survey", office="Office", data_set="Survey")
+    write_report(release, paths["public"], title="A survey", office="Office", dataset="Survey")
 
     def table(rows: int) -> pa.Table:
         values = {"region of residence": [f"Region number {i}" for i in rng.integers(0, 300, rows)]}

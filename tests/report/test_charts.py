@@ -177,13 +177,13 @@ def test_the_verdict_counts_marks_and_pairs() -> None:
 
 
 def test_the_heading_is_public_text_in_one_line() -> None:
-    heading = Heading(title="A <b>", office="Office", data_set="Visits", date="2026-11-26")
+    heading = Heading(title="A <b>", office="Office", dataset="Visits", date="2026-11-26")
     page = render(fake_model.release(), heading)
     assert "<h1>A &lt;b&gt;</h1>" in page
     assert "<dd>Visits</dd>" in page
     assert "on 2026-11-26 from the release alone" in page
     assert "<h1>Synthetic data: Visits</h1>" in render(
-        fake_model.release(), Heading(data_set="Visits")
+        fake_model.release(), Heading(dataset="Visits")
     )
     for wrong in ({"title": "a\nb"}, {"office": "x" * 201}, {"date": "26.11.2026"}):
         with pytest.raises(InputError, match=f"^{next(iter(wrong))} of the report"):

@@ -44,7 +44,6 @@ SECTIONS = {
         "excel_safe",
         "title",
         "office",
-        "data_set",
         "release_path",
         "report_path",
         "overwrite",

@@ -35,25 +35,14 @@ def overwrite_option(command: Command) -> Command:
     return click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
 
 
-def heading_options(data_set: str = "") -> Callable[[Command], Command]:
-    """Return ``--title``, ``--office`` and ``--data-set``: the public words of a report.
-
-    Args:
-        data_set: The name of the data set by default, for the help.
-    """
-
-    def add(command: Command) -> Command:
-        for option, default, words in (
-            ("--data-set", data_set, "Name of the data set on the page."),
-            ("--office", "", "Office that publishes the release."),
-            ("--title", "", "Title of the page, in public words."),
-        ):
-            command = click.option(
-                option, default="", show_default=default or False, metavar="TEXT", help=words
-            )(command)
-        return command
-
-    return add
+def heading_options(command: Command) -> Command:
+    """Return ``--title`` and ``--office``: public words of a report."""
+    for option, words in (
+        ("--office", "Office that publishes the release."),
+        ("--title", "Title of the page, in public words."),
+    ):
+        command = click.option(option, default="", metavar="TEXT", help=words)(command)
+    return command
 
 
 def release_size_option(command: Command) -> Command:
@@ -164,7 +153,7 @@ def rules_options(command: Command) -> Command:
             "--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."
         ),
         click.option(
-            "--dataset", default=None, metavar="ID", help="Which data set of the ledger this is."
+            "--dataset", default=None, metavar="ID", help="Name of the data set in the ledger, and in a report."
         ),
         click.option(
             "--ledger",

@@ -23,7 +23,10 @@ from margrave.report import write_report
 @click.option(
     "--output", "-o", required=True, metavar="FILE", help="Where to write the page, an HTML file."
 )
-@heading_options()
+@heading_options
+@click.option(
+    "--dataset", default="", metavar="TEXT", help="Name of the data set, in public words."
+)
 @overwrite_option
 @release_size_option
 @json_option
@@ -32,7 +35,7 @@ def report_command(
     output: str,
     title: str,
     office: str,
-    data_set: str,
+    dataset: str,
     overwrite: bool,
     max_release_mb: float,
     as_json: bool,
@@ -48,7 +51,7 @@ def report_command(
         output,
         title=title,
         office=office,
-        data_set=data_set,
+        dataset=dataset,
         overwrite=overwrite,
     )
     if as_json:

@@ -104,7 +104,7 @@ from margrave.schema import Schema
 @click.option(
     "--report", "report_path", default=None, metavar="FILE", help="Where the report goes: .html."
 )
-@heading_options("--dataset, else the name of FILE")
+@heading_options
 @books_options
 @click.option(
     "--seed",
@@ -149,7 +149,6 @@ def synthesize_command(
     report_path: str | None,
     title: str,
     office: str,
-    data_set: str,
     ledger: str | None,
     dataset: str | None,
     policy: str | None,
@@ -182,12 +181,12 @@ def synthesize_command(
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_outputs(outputs, inputs, rows, overwrite=overwrite)
     check_excel_safe(output, excel_safe)
-    if report_path is None and (title or office or data_set):
+    if report_path is None and (title or office):
         raise InputError(
-            "--title, --office and --data-set are words of the report.", remedy="Give --report too."
+            "--title and --office are words of the report.", remedy="Give --report too."
         )
-    named = data_set or dataset or ("" if source else name_of(file))
-    heading = Heading(title=title, office=office, data_set=named)
+    named = dataset or ("" if source else name_of(file))
+    heading = Heading(title=title, office=office, dataset=named)
     journal = _journal_of(journal, {**outputs, **inputs})
     table = file if source is None else TableSource(source, file)
     schema = _schema_of(file, table, schema_path, accept_draft, sealed)
@@ -212,7 +211,7 @@ def synthesize_command(
         mechanism=chosen,
         policy=policy,
         ledger=ledger,
-        dataset=dataset,
+        dataset=None if ledger is None and report_path else dataset,
         journal=journal,
         resume=resume,
         same_table=same_table,

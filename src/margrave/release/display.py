@@ -72,13 +72,13 @@ class Display(Card):
                 return f"It is release.{home}.{name}."
         return did_you_mean(name, [n for n in dir(self) if not n.startswith("_")]).strip()
 
-    def report(self, *, title: str = "", office: str = "", data_set: str = "") -> Any:
+    def report(self, *, title: str = "", office: str = "", dataset: str = "") -> Any:
         """Return the report page: shown in notebooks, and written by ``.save("visits.html")``.
 
         Args:
             title: Its title, in public words; by default the name of the data set.
             office: The office that publishes the release, in public words.
-            data_set: The name of the data set, in public words.
+            dataset: The name of the data set, in public words.
 
         Returns:
             A ``margrave.report.Page``.
@@ -90,7 +90,7 @@ class Display(Card):
             None spent.
         """
         report = part("report")
-        heading = report.Heading(title=title, office=office, data_set=data_set)
+        heading = report.Heading(title=title, office=office, dataset=dataset)
         return report.Page.of(self, heading)
 
     def plot(self, *columns: Any) -> Any:

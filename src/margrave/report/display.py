@@ -113,7 +113,7 @@ def write_report(
     *,
     title: str = "",
     office: str = "",
-    data_set: str = "",
+    dataset: str = "",
     overwrite: bool = False,
 ) -> None:
     """Write the page, whole or not at all, to a file whose name ends in ``.html``.
@@ -123,7 +123,7 @@ def write_report(
         path: The page.
         title: Its title, in public words; by default the name of the data set.
         office: The office that publishes the release, in public words.
-        data_set: The name of the data set, in public words.
+        dataset: The name of the data set, in public words.
         overwrite: Whether to replace an existing file.
 
     Raises:
@@ -135,7 +135,7 @@ def write_report(
     """
     check_output(path, overwrite=overwrite)
     check_ending(path, ".html")
-    heading = Heading(title=title, office=office, data_set=data_set)
+    heading = Heading(title=title, office=office, dataset=dataset)
     Page.of(release_of(release), heading).save(path, overwrite=overwrite)
 
 

@@ -15,20 +15,20 @@ class Heading:
     Args:
         title: The title; by default the name of the data set, or general words.
         office: The office that publishes the release.
-        data_set: The name of the data set.
+        dataset: The name of the data set.
         date: The day of the report, such as 2026-11-26; empty for none.
 
     Raises:
         InputError: A text is too long or has control characters, or the date is not a day.
 
     Example:
-        >>> Heading(data_set="Hospital visits 2025").words
+        >>> Heading(dataset="Hospital visits 2025").words
         'Synthetic data: Hospital visits 2025'
     """
 
     title: str = ""
     office: str = ""
-    data_set: str = ""
+    dataset: str = ""
     date: str = ""
 
     def __post_init__(self) -> None:
@@ -52,5 +52,5 @@ class Heading:
     @property
     def words(self) -> str:
         """The title that the page shows."""
-        named = f"Synthetic data: {self.data_set}" if self.data_set else "Synthetic data"
+        named = f"Synthetic data: {self.dataset}" if self.dataset else "Synthetic data"
         return self.title or named

@@ -97,7 +97,7 @@ def render(release: Release, heading: Heading | None = None) -> str:
 
 def _heading(heading: Heading, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     stated = [
-        ("Data set", heading.data_set),
+        ("Data set", heading.dataset),
         ("Office", heading.office),
         ("Date", heading.date),
         ("Mechanism", facts["mechanism"]["name"]),

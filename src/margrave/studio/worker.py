@@ -117,7 +117,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
         write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
         rows = drawn.num_rows
-    heading = {"title": order.title, "office": order.office, "data_set": order.data_set}
+    heading = {"title": order.title, "office": order.office, "dataset": order.data_set}
     write_report(release, job.path / "report.html", overwrite=True, **heading)
     facts = release.certificate()
     level = 0.95
