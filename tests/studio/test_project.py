@@ -101,6 +101,15 @@ def test_a_folder_of_another_table_is_left_alone(
         launch("b.csv", folder="studio", on_address=lambda _: None)
 
 
+def test_a_table_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for table in ("visits.csv", "2025*.csv", "duckdb:visits.db?table=visits"):
+        with pytest.raises(InputError, match="There is no table"):
+            launch(table, folder="studio", on_address=lambda _: None)
+
+
 def test_without_its_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(InputError, match="margrave\\[studio\\]"):

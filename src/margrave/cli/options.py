@@ -153,7 +153,10 @@ def rules_options(command: Command) -> Command:
             "--policy", default=None, metavar="FILE", help="Rules for releases, a TOML file."
         ),
         click.option(
-            "--dataset", default=None, metavar="ID", help="Name of the data set in the ledger, and in a report."
+            "--dataset",
+            default=None,
+            metavar="ID",
+            help="Name of the data set in the ledger, and in a report.",
         ),
         click.option(
             "--ledger",

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from margrave._io import files_of
 from margrave.accounting import Budget
 from margrave.errors import InputError, MargraveError
 from margrave.run import Run
@@ -127,6 +128,8 @@ def _begin_with(project: Project, table: str | None) -> None:
             remedy="Name another folder with --folder, or start without a FILE to go on there.",
         )
     if not project.settings.table:
+        if not any(path.exists() for path in files_of(named)):
+            raise InputError(f"There is no table {table}.", remedy="Check the path.")
         project.change(table=named, reached="columns")
 
 
