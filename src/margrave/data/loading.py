@@ -393,9 +393,10 @@ def _match(batches: BatchSource, schema: Schema) -> None:
         and batches.columns[0] not in wanted
     ):
         raise DataError(  # not by its text, which may be a row
-            f"The first line of {batches.path} is a single field, and the schema has {len(wanted)} columns.",
-            remedy="Delete a title or comment above the names of the columns; or is the separator another than comma,"
-            " semicolon, tab or bar? Write the file with one of these.",
+            f"The first line of {batches.path} is a single field, and the schema has {len(wanted)} columns."
+            " Is the separator another than comma, semicolon, tab or bar, or are there words above the names of the"
+            " columns?",
+            remedy="Write the file with one of these separators. Delete a title or comment above the names.",
         )
     match_columns(batches.columns, wanted, schema.ignore)
 

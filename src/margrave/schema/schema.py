@@ -81,8 +81,7 @@ class Schema(Card):
 
     def __post_init__(self) -> None:
         settled = with_settled_parts(checked_columns(self.columns), self.person)
-        settled = with_settled_elapsed(settled)
-        object.__setattr__(self, "columns", settled)
+        object.__setattr__(self, "columns", with_settled_elapsed(settled))
         object.__setattr__(self, "files", tuple(self.files))
         object.__setattr__(
             self, "ignore", tuple(validators.name(n, "column to ignore") for n in self.ignore)

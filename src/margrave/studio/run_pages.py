@@ -202,7 +202,7 @@ class SpendingPages:
                 return closed
             words = {k: form.get(k, "").strip() for k in ("title", "office", "data_set")}
             try:
-                Heading(**words)
+                Heading(title=words["title"], office=words["office"], dataset=words["data_set"])
             except MargraveError as error:
                 return self.confirm(request, error)
             self._project.change(**words)
