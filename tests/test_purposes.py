@@ -358,4 +358,10 @@ def test_the_command_line_takes_purposes(
     pq.write_table(houses(), tmp_path / "houses.parquet")
     out = ["-o", str(tmp_path / "x.csv"), "--for", "mean price by kind"]
     assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
-    assert "Made for mean price by kind: its marginal measured." in capsys.readouterr().out
+    assert "Made for mean price by kind: its marginal measured.\n" in capsys.readouterr().out
+    out += ["--epsilon", "0.02", "--rows", "10", "--overwrite"]
+    assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
+    assert (
+        "Made for mean price by kind: its marginal measured. Do not use it: the main number of price is not reliable."
+        in capsys.readouterr().out
+    )

@@ -26,7 +26,7 @@ from margrave.evaluation import (
 )
 from margrave.marginal import QueryFamily
 from margrave.provenance import Provenance
-from margrave.schema import Categorical, Coded, Integer, Real, Schema
+from margrave.schema import Categorical, Coded, ColumnSource, Integer, Real, Schema
 from margrave.unit import AddRemovePerson
 from margrave.workload import Workload
 from tests.support import fake_model
@@ -266,6 +266,15 @@ def test_numbers_that_stand_for_missing_are_no_numbers() -> None:
     found = read_numbers(frame, schema)
     assert found["age"].tolist() == [10, 20]
     assert found["size"].tolist() == [1, 2, 3, 99]  # moved to the last cell, which is worth seeing
+
+
+@pytest.mark.parametrize("low", [0, -20])
+def test_missing_value_codes_are_no_numbers(low: int) -> None:
+    columns = [Integer("age", low, 99, bins=9, missing=True), Real("pay", low, 99, missing=True)]
+    sources = {c.name: ColumnSource(missing_codes=("-9",)) for c in columns}
+    frame = pa.table({"age": [10, 20, -9, None], "pay": ["1.5", "-9.0", "", "-9"]})
+    found = number_summaries(frame, frame, Schema(columns, sources=sources))
+    assert [n.real for n in found] == [Spread(15, 12.5, 15, 17.5), Spread(1.5, 1.5, 1.5, 1.5)]
 
 
 def test_an_evaluation_of_rows_has_their_numbers() -> None:

@@ -792,7 +792,8 @@ def shown() -> Analysis:
 def test_the_table(shown: Analysis) -> None:
     table = shown.summary()
     assert list(table.columns) == [
-        *Estimate.columns, "unmeasured", "below_noise", "coarse", "binned", "clipped", "flagged",
+        *Estimate.columns, "unmeasured", "below_noise", "mostly_noise", "coarse", "binned", "clipped",
+        "flagged",
     ]  # fmt: skip
     assert "<th" in shown._repr_html_().partition("</svg>")[2]
     assert "pvalues" in shown.html()

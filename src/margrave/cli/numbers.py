@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import pyarrow as pa
 from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option, release_size_option
@@ -13,6 +14,7 @@ from margrave.errors import InputError
 from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import beyond_bounds_words
+from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import clipping_words, headlines, numbers_of
 
 
@@ -60,10 +62,14 @@ def numbers_command(
         console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
 
 
-def show_headlines(release: Release) -> None:
-    """Print the mean or the most common category of every column, and how many are not reliable."""
+def main_numbers(release: Release) -> list[ColumnNumber]:
+    """Return the mean or the most common category of every column, with 95 % intervals."""
+    return headlines(numbers_of(release.schema, release.transcript, release.model, 0.95))
+
+
+def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
+    """Print the main numbers of a release, how many are not reliable, and why."""
     level, max_rows = 0.95, 40
-    found = headlines(numbers_of(release.schema, release.transcript, release.model, level))
     marked = [n for n in found if not n.reliable]
     ordered = found if len(found) <= max_rows else [*marked, *(n for n in found if n.reliable)]
     show_numbers(
@@ -77,6 +83,24 @@ def show_headlines(release: Release) -> None:
             f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may"
             " move them by more than 5 % and 0.05 standard deviations, or the synthetic rows differ."
         )
+    for n in marked:
+        if sentence := _other_mean(n, release):
+            out.print(escape(sentence))
+    for column in hidden_spreads(release.schema, release.transcript):
+        out.print(escape(f"{hidden_spread_words(release.schema, column)}"))
+
+
+def _other_mean(n: ColumnNumber, release: Release) -> str:
+    """Return the mean of the synthetic rows, if it differs by more than a quarter of the interval."""
+    dates = pa.types.is_temporal(release.schema.column(n.column).type)
+    if n.statistic != "mean" or dates or n.estimate is None or n.synthetic is None:
+        return ""
+    assert n.low is not None
+    assert n.high is not None
+    if abs(n.synthetic - n.estimate) <= (n.high - n.low) / 4:
+        return ""
+    value = f"{n.synthetic:,.0f}" if abs(n.synthetic) >= 1000 else f"{n.synthetic:.4g}"
+    return f"{n.column}: the mean of the synthetic rows is {value}, and that of the noisy answers {n.text}."
 
 
 def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:

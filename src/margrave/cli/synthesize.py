@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from margrave._card import listed
 from margrave._io import check_ending, is_part_of, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
@@ -21,7 +22,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.numbers import show_headlines
+from margrave.cli.numbers import main_numbers, show_headlines
 from margrave.cli.options import (
     books_options,
     budget_options,
@@ -60,6 +61,7 @@ from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory, rows_if_unknown
 from margrave.report import Heading, Page
+from margrave.report.verdict import doubts
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema
@@ -400,11 +402,14 @@ def _tell(
         )
     if hidden := [name for name in release.schema.ignore if name not in ignored]:
         echo(f"Left out, because the noise hides their values: {', '.join(hidden)}.")
+    main = main_numbers(release)
     for purpose in release.purposes:
-        echo(f"Made for {purpose.words}.")
+        names = doubts(release, purpose, [n.column for n in main if not n.reliable])
+        doubt = f" Do not use it: the main number of {listed(names, 12)} is not reliable."
+        echo(f"Made for {purpose.words}.{doubt if names else ''}")
     if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))
-    show_headlines(release)
+    show_headlines(release, main)
     report = f'Report "{heading.words}"'
     for option, words in (("-o", "Rows"), ("--release", "Release"), ("--report", report)):
         if outputs[option]:

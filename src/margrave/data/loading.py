@@ -28,6 +28,7 @@ from margrave.errors import DataError, InputError
 from margrave.frames import collected, columns_of, names_of
 from margrave.schema import (
     Categorical,
+    ColumnSource,
     Integer,
     Ordinal,
     Preflight,
@@ -37,6 +38,7 @@ from margrave.schema import (
     schema_of,
 )
 from margrave.schema.elapsed_values import names_to_read
+from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.parts import source_name
 from margrave.schema.spellings import folded
 from margrave.schema.validation import READ_OFF
@@ -285,8 +287,8 @@ def synthetic_codes(source: Any, schema: Schema) -> Codes:
 def read_numbers(source: Any, schema: Schema) -> dict[str, FloatArray]:
     """Return the numbers of integer and real columns as written, also beyond the bounds.
 
-    Empty values and those that the policy turns into missing ones are left out. A source too large for
-    memory is sampled: about a million rows are read.
+    Empty values, missing-value codes and values that the policy turns into missing ones are left out. A source
+    too large for memory is sampled: about a million rows are read.
 
     Privacy:
         NOT private; these are values of the rows, for evaluation.
@@ -315,8 +317,10 @@ def _numbers(
         for column in numeric:
             for piece in found[column.name]:
                 points = column.points(piece)[0]
-                lost = column.encode(piece).outside if column.outside == "missing" else np.False_
-                pieces[column.name].append(points[np.isfinite(points) & ~lost])
+                stated = schema.sources.get(column.name, ColumnSource()).missing_codes
+                encoded = encode_with_missing_codes(column, piece, stated)
+                lost = encoded.outside if column.outside == "missing" else np.False_
+                pieces[column.name].append(points[np.isfinite(points) & ~encoded.empty & ~lost])
     return {name: np.concatenate(listed) for name, listed in pieces.items()}
 
 

@@ -98,6 +98,7 @@ class Mean(_OfNumbers):
         return self._fitted(
             f"mean({self.column})", (self.column,), x.mean(), x.var(ddof=1) / len(x),
             days=is_date(frame[self.column]), ends="shift" if self.conditions else "shares",
+            lies="within",
         )  # fmt: skip
 
 
@@ -175,7 +176,7 @@ class Quantile(_OfNumbers):
         )
         return self._fitted(
             name, (self.column,), mid, ((high - low) / (2.0 * z)) ** 2,
-            days=is_date(frame[self.column]), notes=(*self.subset_notes, caveat),
+            days=is_date(frame[self.column]), notes=(*self.subset_notes, caveat), lies="within",
         )  # fmt: skip
 
 
@@ -219,8 +220,9 @@ class Total(_Quantity):
         mean = float(x.sum()) / rows
         variance = (float((x**2).sum()) / rows - mean**2) * rows / (rows - 1)
         return self._fitted(
-            name, (self.column,), total * mean, total**2 * variance / rows, ends="shift"
-        )
+            name, (self.column,), total * mean, total**2 * variance / rows, ends="shift",
+            lies="signed",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ class Estimate:
         bias: The bias that refits show; ``corrected`` says that it was taken off.
         unmeasured: Columns it is about that were never measured together: it assumes a relation.
         below_noise: Columns it is about whose cells are smaller than the noise in all marginals.
+        mostly_noise: Columns whose spread the noise hides, so that it is noise for the most part.
         coarse: Columns whose bins are too wide for its interval.
         binned: Columns whose values it uses more finely than their bins.
         ends: Its value with the column's values all at the low, all at the high ends of their bins.
@@ -84,6 +85,7 @@ class Estimate:
     corrected: bool = True
     unmeasured: tuple[Clique, ...] = ()
     below_noise: tuple[Clique, ...] = ()
+    mostly_noise: tuple[str, ...] = ()
     coarse: tuple[str, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
@@ -114,8 +116,8 @@ class Estimate:
     @property
     def flagged(self) -> bool:
         """True if the truth may be far outside the interval, for reasons in the notes."""
-        marks = (self.unmeasured, self.below_noise, self.coarse, self.clipped, self.biased)
-        return any(map(bool, marks))
+        columns = (self.unmeasured, self.below_noise, self.mostly_noise, self.coarse, self.clipped)
+        return self.biased or any(map(bool, columns))
 
     @property
     def biased(self) -> bool:
@@ -177,7 +179,7 @@ class Estimate:
             "used": self.used, "data_sets": self.data_sets, "flagged": self.flagged,
             "unmeasured": [list(u) for u in self.unmeasured],
             "below_noise": [list(c) for c in self.below_noise], "clipped": list(self.clipped),
-            "coarse": list(self.coarse), "binned": list(self.binned),
+            "mostly_noise": list(self.mostly_noise), "coarse": list(self.coarse), "binned": list(self.binned),
             "ends": None if self.ends is None else list(self.ends),
         }  # fmt: skip
 

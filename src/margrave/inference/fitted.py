@@ -70,6 +70,8 @@ class Basis:
         exposed: Columns in which a value beyond the schema's bounds could change an estimate.
         conditions: Values that columns are held to: those of ``where``, and a counted value.
         bounds: The least and greatest possible value of an estimate, None for no bound.
+        lies: Whether estimates lie between the schema's bounds of the first column (``"within"``),
+            or have the sign that all of its values have (``"signed"``).
         notes: Sentences that belong to every result.
         kind: The kind of estimates, which decides how bins matter to them: a ``"quantity"`` each,
             ``"coefficients"`` of one regression, or results of any ``"function"``.
@@ -83,6 +85,7 @@ class Basis:
     exposed: Clique = ()
     conditions: tuple[tuple[str, Condition], ...] = ()
     bounds: tuple[float | None, float | None] | None = None
+    lies: Literal["", "within", "signed"] = ""
     notes: tuple[str, ...] = ()
     kind: Literal["quantity", "coefficients", "function"] = "function"
     ends: Literal["", "shift", "shares"] = ""

@@ -22,7 +22,7 @@ from margrave.inference.names import no_estimate, term_of
 from margrave.types import AnyArray, FloatArray
 
 #: Attributes of an estimate that name the columns of a caveat.
-COLUMN_FLAGS = ("unmeasured", "below_noise", "coarse", "binned", "clipped")
+COLUMN_FLAGS = ("unmeasured", "below_noise", "mostly_noise", "coarse", "binned", "clipped")
 FLAGS = (*COLUMN_FLAGS, "flagged")
 
 Null = float | Sequence[float] | Mapping[str, float]
@@ -142,9 +142,9 @@ class Analysis:
         Returns:
             The columns of `Estimate.columns` and the flags ``unmeasured``
             (its columns were never measured together), ``below_noise`` (their cells are smaller than
-            the noise), ``coarse`` (bins are too wide for its interval), ``binned`` (it uses values
-            within bins), ``clipped`` (values may lie beyond the schema's bounds) and ``flagged`` (it
-            is marked).
+            the noise), ``mostly_noise`` (the noise hides the spread of a column), ``coarse`` (bins are
+            too wide for its interval), ``binned`` (it uses values within bins), ``clipped`` (values may
+            lie beyond the schema's bounds) and ``flagged`` (it is marked).
         """
         found = pd.concat([self.params, self.bse, self.conf_int(level)], axis=1)
         found["df"] = [e.df for e in self]

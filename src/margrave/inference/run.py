@@ -13,6 +13,7 @@ from margrave._fields import check_level, is_number
 from margrave.error_sanitizer import short_errors
 from margrave.errors import InputError
 from margrave.inference.caveats import caveats_of, flagged
+from margrave.inference.caveats.bins import bounds_of
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
@@ -309,7 +310,7 @@ def _analysis(
     basis = _basis(trial, every, places, names, draws, settings.columns)
     bounds = settings.bounds
     if bounds is None and basis is not None:
-        bounds = basis.bounds
+        bounds = bounds_of(basis, draws, frames)
     uncut = tuple(_estimate(j, n, replicates, draws, settings) for j, n in enumerate(names))
     context = Context(
         within_bounds(uncut, bounds), uncut, basis, draws, trial, every, places, replicates, settings

@@ -86,8 +86,8 @@ def _sentences(release: Release, good: int, columns: int, coverage: Coverage) ->
     )
 
 
-def _doubts(release: Release, support: PurposeSupport, doubtful: Sequence[str]) -> list[str]:
-    """Return the columns whose values a purpose adds up, and whose main number is not reliable."""
+def doubts(release: Release, support: PurposeSupport, doubtful: Sequence[str]) -> list[str]:
+    """Return the ``doubtful`` columns, without a reliable main number, whose values a purpose adds up."""
     purpose = Purpose.of(support.purpose, release.schema.domain)
     if purpose.kind == "count":
         return []
@@ -104,7 +104,7 @@ def _use_for(
     found = [
         f"{p.words}. Take its intervals from margrave analyze."
         for p in release.purposes
-        if p.marginals and not p.unmeasured and not _doubts(release, p, doubtful)
+        if p.marginals and not p.unmeasured and not doubts(release, p, doubtful)
     ]
     if good:
         found.append(f"Counts, shares and averages of single columns: {listed(good, 12)}.")
@@ -123,7 +123,7 @@ def _not_for(
 ) -> list[str]:
     found = [f"{p.words}." for p in release.purposes if not p.marginals or p.unmeasured]
     for p in release.purposes:
-        if p.marginals and not p.unmeasured and (names := _doubts(release, p, doubtful)):
+        if p.marginals and not p.unmeasured and (names := doubts(release, p, doubtful)):
             found.append(f"{p.purpose}: the main number of {listed(names, 12)} is not reliable.")
     if silent := release.unmeasured_columns:
         found.append(nothing_asked(silent))

@@ -8,6 +8,7 @@ from margrave.inference.caveats import (
     beyond_learned,
     bins,
     clipping,
+    hidden_spread,
     measured,
     merged_codes,
     numbers,
@@ -24,11 +25,13 @@ def flagged(context: Context) -> tuple[Estimate, ...]:
     codes, ends = context.once(merged_codes.by_merged_codes), context.once(bins.ends_of)
     shifts, excesses = context.once(bins.shifts), context.once(clipping.excesses)
     small, wide = context.once(small_cells.below_noise), context.once(positions.coarse)
+    noise = context.once(hidden_spread.mostly_noise)
     return tuple(
         replace(
             e,
             unmeasured=tuple(dict.fromkeys([*pairs[e.name], *wholes[e.name], *codes[e.name]])),
             below_noise=small[e.name],
+            mostly_noise=noise[e.name],
             coarse=wide[e.name],
             binned=tuple(s.name for s, names in shifts if e.name in names),
             ends=ends.get(e.name),
@@ -49,8 +52,8 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     """Return the caveats of all checks, the decisive ones first."""
     # The checks, in the order in which their caveats are printed; decisive ones come first.
     checks = (
-        measured.check, merged_codes.check, small_cells.check, positions.check, clipping.check,
-        beyond_learned.check, numbers.bias, bins.check,
+        measured.check, merged_codes.check, small_cells.check, hidden_spread.check, positions.check,
+        clipping.check, beyond_learned.check, numbers.bias, bins.check,
         *numbers.CHECKS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))

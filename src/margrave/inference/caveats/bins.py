@@ -13,13 +13,15 @@ from margrave.inference.caveats.clipping import cell_shares, numeric_columns
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.columns import date_text, days_of, is_date, some
-from margrave.inference.datasets import Frames
-from margrave.inference.estimate import Caveat, Estimate
+from margrave.inference.datasets import DataSets, Frames
+from margrave.inference.estimate import Bounds, Caveat, Estimate
+from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import percent
 from margrave.release.conditions import cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
+from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import plain
 from margrave.types import FloatArray, IntArray
@@ -42,7 +44,7 @@ class Binned:
     @staticmethod
     def of(column: Numeric, frames: Frames) -> Binned | None:
         """Return the column; None if every code is a single value."""
-        (low, dates), (high, _) = (_scaled(column, p, frames) for p in column.cells.extremes)
+        (low, dates), (high, _) = (scaled(column, p, frames) for p in column.cells.extremes)
         return Binned(column, low, high, dates) if (high > low).any() else None
 
     @property
@@ -160,6 +162,25 @@ def shifts(context: Context) -> tuple[tuple[Shifts, Names], ...]:
     return tuple((s, s.affected(context)) for s in found)
 
 
+def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
+    """Return the least and greatest value of estimates that the values of a column bound.
+
+    Learned bounds leave values out, which a mean or total includes: they bound nothing.
+    """
+    if basis.bounds is not None or not basis.lies or not isinstance(draws, Draws):
+        return basis.bounds
+    column = draws.schema.column(basis.columns[0])
+    if not isinstance(column, NUMERIC_KINDS) or column.mean:
+        return None
+    low, high = (
+        float(scaled(column, end, frames)[0][0])
+        for end in (column.cells.extremes[0][:1], column.cells.extremes[1][-1:])
+    )
+    if basis.lies == "within":
+        return low, high
+    return (0.0 if low >= 0 else None), (0.0 if high <= 0 else None)
+
+
 def ends_of(context: Context) -> dict[str, tuple[float, float]]:
     """Return what means and totals would be with values at the low, at the high ends of bins."""
     basis, release = context.basis, context.release
@@ -223,7 +244,7 @@ def _ends_by_shares(binned: Binned, draws: Draws, bias_correct: bool) -> tuple[f
     return float(shares @ binned.low), float(shares @ binned.high)
 
 
-def _scaled(column: Numeric, points: FloatArray, frames: Frames) -> tuple[FloatArray, bool]:
+def scaled(column: Numeric, points: FloatArray, frames: Frames) -> tuple[FloatArray, bool]:
     values = column.written(points, np.zeros(len(points), dtype=np.bool_))
     series = frames.of(pa.table({column.name: values}))[column.name]
     dates = is_date(series)

@@ -1,0 +1,71 @@
+"""Columns of numbers whose spread the noise hides, from the noisy answers alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from margrave.bounds.gls import Unbiased
+from margrave.bounds.noisy_counts import NoisyCounts
+from margrave.schema import Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.numeric import Numeric
+from margrave.transcript import Transcript
+from margrave.types import Attribute
+
+
+def hidden_spreads(schema: Schema, transcript: Transcript) -> tuple[Attribute, ...]:
+    """Return the columns whose standard deviation the noise leaves open by more than a factor of 2.
+
+    Noise in bins far from the mean is weighed by their squared distance. Counts cannot be negative, so a fit
+    keeps the positive noise there: means and slopes of the synthetic rows are then noise for the most part.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+
+    Returns:
+        The names of these columns; columns that were not measured are not among them.
+
+    Privacy:
+        None spent.
+
+    Example:
+        >>> from margrave.schema import Real
+        >>> hidden_spreads(Schema([Real("cost", 0, 9)]), Transcript())
+        ()
+    """
+    unbiased = Unbiased(schema.domain, transcript)
+    lines = [c for c in schema.columns if isinstance(c, NUMERIC_KINDS)]
+    return tuple(c.name for c in lines if unbiased.supports((c.name,)) and _hides(c, unbiased))
+
+
+def hidden_spread_words(schema: Schema, name: Attribute) -> str:
+    """Return the cause of a spread that noise hides, and what to do about it."""
+    source = schema.sources.get(name)
+    learned = source is not None and source.of == "learned"
+    remedy = (
+        "declare public bounds" if learned else "narrow its public bounds or write learn = true"
+    )
+    return (
+        f"The noise in the bins of {name} far from its mean hides its spread. In the schema of the next release,"
+        f" {remedy}; or give the release a larger budget."
+    )
+
+
+def _hides(column: Numeric, unbiased: Unbiased) -> bool:
+    # Ratio of the ends of the interval of the standard deviation.
+    max_ratio, level = 2.0, 0.95
+    estimate = unbiased.estimate((column.name,))
+    if estimate is None:
+        return False
+    noisy, cells = NoisyCounts(estimate, level), column.cells
+    missing = np.zeros(column.size - cells.count)
+    present = np.concatenate([np.ones(cells.count), missing])
+    mean = noisy.mean(np.concatenate([cells.means, missing]), present).estimate
+    if mean is None:
+        return True
+    least, greatest = cells.extremes
+    within = (greatest - least) ** 2 / 12
+    squares = np.concatenate([(cells.means - mean) ** 2 + within, missing])
+    variance = noisy.mean(squares, present)
+    return variance.high > max_ratio**2 * variance.low
