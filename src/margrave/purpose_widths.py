@@ -99,7 +99,8 @@ def widths_of(
     """Return the expected half-widths of purposes.
 
     They are those of rows that are spread evenly over codes and groups, of columns without relation, and of
-    normal values in learned bins. Long tails are wider. The number of groups of a column to learn is not known, so
+    normal values in learned bins. Long tails are wider. They leave out what the width of bins and values beyond learned
+    bounds add to an interval. The number of groups of a column to learn is not known, so
     the half-widths of groups with 50 %, 10 % and 2 % of the rows are stated too.
 
     Args:

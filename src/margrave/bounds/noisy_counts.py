@@ -9,6 +9,7 @@ import numpy as np
 
 from margrave.bounds import tail_bounds
 from margrave.bounds.gls import GLSEstimate
+from margrave.bounds.weighted_sums import WeightedSums
 from margrave.types import FloatArray
 
 
@@ -28,10 +29,12 @@ class NoisyCounts:
     Args:
         estimate: The least squares estimate of a marginal of one column.
         level: Probability with which each interval holds.
+        sums: Weighted sums that were measured beside the counts; totals and means come from both.
     """
 
     estimate: GLSEstimate
     level: float
+    sums: WeightedSums | None = None
 
     @property
     def counts(self) -> FloatArray:
@@ -41,13 +44,25 @@ class NoisyCounts:
     @cached_property
     def deviations(self) -> float:
         """Half-width of an interval in standard deviations of a linear statistic."""
-        e = self.estimate
-        return tail_bounds.cell_tail(1.0, e.least_scale, e.noisy_cells, 1.0 - self.level)
+        scale, cells = self.estimate.least_scale, self.estimate.noisy_cells
+        if self.sums is not None:
+            scale, cells = min(scale, self.sums.least_scale), cells + self.sums.noisy_cells
+        return tail_bounds.cell_tail(1.0, scale, cells, 1.0 - self.level)
+
+    def sum_of(self, weights: FloatArray) -> float:
+        """Return the estimate of a weighted sum of the counts, one weight per code."""
+        by_counts = float(weights @ self.counts)
+        return by_counts if self.sums is None else by_counts + self.sums.correction(weights)
+
+    def covariance(self, first: FloatArray, second: FloatArray) -> float:
+        """Return the covariance of the estimates of two weighted sums of the counts."""
+        by_counts = self.estimate.covariance(first, second)
+        return by_counts if self.sums is None else by_counts - self.sums.removed(first, second)
 
     def total(self, weights: FloatArray) -> Interval:
         """Return the interval of a weighted sum of the counts, one weight per code."""
-        middle = float(weights @ self.counts)
-        half = self.deviations * self.estimate.deviation(weights)
+        middle = self.sum_of(weights)
+        half = self.deviations * max(0.0, self.covariance(weights, weights)) ** 0.5
         return Interval(middle, middle - half, middle + half)
 
     def mean(self, values: FloatArray, among: FloatArray) -> Interval:
@@ -63,10 +78,10 @@ class NoisyCounts:
         References:
             Fieller (1954), Some problems in interval estimation.
         """
-        covariance, squared = self.estimate.covariance, self.deviations**2
+        covariance, squared = self.covariance, self.deviations**2
         weighted = values * among
         least, greatest = float(values[among > 0].min()), float(values[among > 0].max())
-        total, size = float(weighted @ self.counts), float(among @ self.counts)
+        total, size = self.sum_of(weighted), self.sum_of(among)
         a = size**2 - squared * covariance(among, among)
         b = total * size - squared * covariance(weighted, among)
         c = total**2 - squared * covariance(weighted, weighted)

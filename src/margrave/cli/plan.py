@@ -204,8 +204,9 @@ def show_plan(planned: Plan) -> None:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:
         out.print(
-            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider. If you know"
-            " that a group is small, read the half-width of its share of the rows in the brackets.",
+            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider. Wide bins"
+            " and values beyond learned bounds can add more than the noise. If you know that a group is"
+            " small, read the half-width of its share of the rows in the brackets.",
             style="dim",
         )
     if planned.unasked:

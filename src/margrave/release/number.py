@@ -26,7 +26,8 @@ class ColumnNumber:
     categories have the ``share of`` each among all records. Columns with a missing state have the
     share ``missing``.
 
-    The estimate is by least squares from all noisy marginals that contain the column. The interval
+    The estimate is by least squares from all noisy marginals that contain the column, and for means and totals from
+    weighted sums that were measured beside them. The interval
     is about the counted table, not the population. It covers the noise and the positions within
     bins, where the release draws values evenly. For a mean or a total, the mean of a bin's values
     is taken to be anywhere in the bin with the same probability, in each bin on its own. The
@@ -52,8 +53,8 @@ class ColumnNumber:
         low: Lower end of the interval.
         high: Upper end of the interval.
         reliable: Whether the number can be used as it is.
-        noise: Half the width of the interval by the noise alone. The rest of the interval of a learned mean is
-            what values beyond the learned bounds may add.
+        noise: Half the width of the interval by the noise alone. The rest of the interval of a learned mean, less
+            ``bins``, is what values beyond the learned bounds may add.
         bins: Length that the positions within bins add to both ends.
         clipping: Share of the records that may be values from beyond the bounds.
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.

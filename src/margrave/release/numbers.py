@@ -11,6 +11,7 @@ import pyarrow as pa
 from margrave._fields import check_level
 from margrave.bounds.gls import GLSEstimate, Unbiased
 from margrave.bounds.noisy_counts import Interval, NoisyCounts
+from margrave.bounds.weighted_sums import weighted_sums
 from margrave.errors import ReleaseError
 from margrave.models import FittedAnswers
 from margrave.ratios import percent
@@ -57,7 +58,8 @@ def numbers_of(
         level: Probability with which each interval holds, above 0 and below 1.
         columns: These columns only; by default all.
         by: The column whose codes make groups of the records; None for all records at once. A group's numbers
-            come from the noisy marginals that contain both columns.
+            come from the noisy marginals that contain both columns. Its mean and total come from weighted sums of
+            the two as well.
 
     Raises:
         InputError: ``by`` is not a column of the schema.
@@ -80,14 +82,18 @@ def numbers_of(
             if by is not None and code is not None:
                 own = None if estimate is None else estimate.slice(by, code)
                 counts = None if counts is None else np.take(counts, code, axis=clique.index(by))
-            noisy = None if own is None else NoisyCounts(own, level)
+            group = None if by is None or code is None else (by, code)
+            noisy = None
+            if own is not None:
+                sums = weighted_sums(own, schema.domain, transcript, group)
+                noisy = NoisyCounts(own, level, sums)
             if code is None or by is None:
                 found += _numbers(column, noisy, counts)
             else:
-                group = f"{by} = {schema.column(by).labels()[code]}"
+                name = f"{by} = {schema.column(by).labels()[code]}"
                 hidden = _rows_per_row_of(noisy, estimate)
                 numbers = _numbers(column, noisy, counts, hidden)
-                found += (replace(n, group=group) for n in numbers)
+                found += (replace(n, group=name) for n in numbers)
     return tuple(found)
 
 

@@ -74,6 +74,7 @@ class NumericColumn:
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
             limits = (0.0 if limits[0] >= 0 else -math.inf, math.inf)
         tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
+        by_noise = (interval.high - interval.low) / 2
         if self.column.mean and self.rows_per_row is None:
             interval, bins = self._learned(noisy, name == "total"), 0.0
         elif self.column.mean:
@@ -86,8 +87,9 @@ class NumericColumn:
             clipping=sum(self._clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
-        whole = name == "mean" and self.rows_per_row is None
-        parts = beyond_bounds(self.column) if whole else None
+        if self.column.mean and self.rows_per_row is not None:
+            return replace(found, noise=by_noise)
+        parts = beyond_bounds(self.column) if name == "mean" else None
         if parts is None:
             return found
         return replace(found, noise=parts.noise * noisy.deviations / 1.96)
