@@ -103,19 +103,37 @@ def test_a_split_model_projects_as_enumeration_does(toy: Toy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dims", "parts", "axis"),
+    ("dims", "strides", "parts", "axis"),
     [
-        ([2, 40, 100], 2, 0),
-        ([3, 40, 100], 2, 1),  # 2 and 1 are far from even
-        ([2, 5, 30, 100], 8, 2),  # 30 in eight: the longest is 4, the mean 3.75
-        ([2, 5, 9, 100], 8, 2),  # none is even: the largest
-        ([11, 2, 100], 2, 0),  # 6 and 5 are even enough
+        ([2, 40, 100], [100, 0, 1], 2, 0),
+        ([3, 40, 100], [0, 0, 1], 2, 1),  # 2 and 1 are far from even
+        ([11, 2, 100], [0, 0, 1], 2, 0),  # 6 and 5 are even enough
+        ([2, 5, 30, 100], [0, 0, 0, 1], 8, 2),  # 30 in eight: the longest is 4
+        ([4, 4, 100], [0, 100, 1], 2, 1),  # parts of axis 0 would add the same 400 cells
+        ([3, 4, 100], [400, 100, 1], 2, 1),
+        ([1, 4, 100], [0, 100, 1], 2, 1),
+        ([1, 4, 100], [0, 0, 1], 2, 0),  # two parts would cost as much as one
     ],
 )
-def test_walks_are_split_along_the_outermost_axis_that_divides_evenly(
-    dims: list[int], parts: int, axis: int
+def test_walks_are_split_evenly_and_share_few_outputs(
+    dims: list[int], strides: list[int], parts: int, axis: int
 ) -> None:
-    assert propagation._split_axis(np.array(dims), parts) == axis
+    spans = 1 + np.array(strides) @ (np.array(dims) - 1)
+    found = propagation._split_axis(np.array(dims), np.array([strides]), np.array([spans]), parts)
+    assert found == axis
+
+
+def test_parts_have_cells_of_their_own_only_in_outputs_that_they_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(propagation, "_workers", lambda: 3)
+    domain = domain_of([6, 5, 40])
+    tree = JunctionTree.of(domain, [domain.attributes])
+    outputs = [propagation.Slot(0, ("c0", "c2")), propagation.Slot(240, ("c1", "c2"))]
+    shape = propagation.describe(tree, ("c0", "c1", "c2"), [], outputs)
+    assert shape.split.cuts == [0, 2, 4, 6]
+    assert shape.split.shared.tolist() == [1]
+    assert shape.split.spare == 2 * 5 * 40
 
 
 def test_no_factors_at_all_is_the_uniform_distribution() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,8 @@ class Slot:
 class Calibration:
     """The layout and schedule of calibration for one tree and one list of factors.
 
-    The buffer holds, one after the other: the factors, each separator's message up, message down and belief, and each
-    factor's marginal. ``factor_axes[i]`` is the order of axes in which factor i and its marginal are stored.
+    The buffer holds, one after the other: the factors, all messages down, all messages up, all separators' beliefs, and
+    each factor's marginal. ``factor_axes[i]`` is the order of axes in which factor i and its marginal are stored.
     """
 
     def __init__(self, tree: JunctionTree, factors: Sequence[Clique]) -> None:
@@ -121,10 +122,10 @@ class Calibration:
         self.starts: IntArray = starts
         self.cells = int(sum(sizes))
         separators = [domain.cells(s) for s in tree.separators]
-        ends = self.cells + np.cumsum([s for s in separators for _ in range(3)])
-        self.separators: IntArray = (
-            np.concatenate([[self.cells], ends[:-1]]).reshape(-1, 3).astype(np.int64)
-        )
+        ends = self.cells + np.cumsum([0, *separators * 3])
+        down, up, belief = ends[:-1].astype(np.int64).reshape(3, -1)
+        self.separators: IntArray = np.stack([up, down, belief], axis=1)
+        self.added_to = int(up[0])  # where the runs begin that walks add to
         self.messages = [
             (*starts, size)
             for starts, size in zip(self.separators.tolist(), separators, strict=True)
@@ -133,7 +134,7 @@ class Calibration:
         self.length = self.marginals + self.cells
         self._schedule(orders)
         self.room = self.length + max(
-            (spare_cells(shape.spans) for shape in self.walks if shape.cells >= MIN_SPLIT_CELLS),
+            (s.split.spare for s in self.walks if s.cells >= MIN_SPLIT_CELLS),
             default=0,
         )
 
@@ -195,7 +196,7 @@ class Calibration:
         Marginals sum to ``total``. Returns log Σ Π factors and the mass seen at the root (whose own cells are not
         scaled to the total). If every cell is zero, so are the marginals, and the results are −inf and 0.
         """
-        buffer[self.cells : self.length] = 0.0
+        buffer[self.added_to : self.length] = 0.0
         scales, log_scale, mass = [0.0] * len(self.tree.cliques), 0.0, 0.0
         for (node, up), shape in zip(self.steps, self.walks, strict=True):
             if not up and node > 0:
@@ -220,22 +221,25 @@ class Calibration:
         """
         domain = self.tree.domain
         sizes = [domain.cells(c) for c in cliques]
-        starts = self.length + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        known = [(s, domain.cells(s.axes)) for s in self.known[node]]
+        ends = np.concatenate([[0], np.cumsum([*(n for _, n in known), *sizes])]).tolist()
+        starts = ends[len(known) :]
         order = walk_order(self.tree, node, self.order)
         outputs = [
-            Slot(int(start), tuple(a for a in order if a in c))
+            Slot(start, tuple(a for a in order if a in c))
             for start, c in zip(starts, cliques, strict=False)
         ]
-        shape = describe(self.tree, order, self.known[node], outputs)
-        room = int(starts[-1]) - self.length
-        spare = spare_cells(shape.spans) if shape.cells >= MIN_SPLIT_CELLS else 0
-        wide = np.zeros(self.length + room + spare)
-        wide[: self.length] = buffer[: self.length]
-        split_walk(shape, wide, self.length + room)
+        inputs = [Slot(start, s.axes) for start, (s, _) in zip(ends, known, strict=False)]
+        shape = describe(self.tree, order, inputs, outputs)
+        spare = shape.split.spare if shape.cells >= MIN_SPLIT_CELLS else 0
+        own = np.zeros(ends[-1] + spare)
+        for start, (slot, size) in zip(ends, known, strict=False):
+            own[start : start + size] = buffer[slot.offset : slot.offset + size]
+        split_walk(shape, own, ends[-1])
         scale = total / mass if node == 0 else 1.0
         results = []
         for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
-            values = wide[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
+            values = own[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
             results.append(
                 np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique]))
                 * scale
@@ -272,12 +276,43 @@ class Contraction:
         plan = np.concatenate([rows, first])
         return strides, self.places, plan, self.n_in, bool(far.any())
 
+    @cached_property
+    def split(self) -> Split:
+        """The parts of this walk that threads take."""
+        axis = _split_axis(self.dims, self.strides[self.n_in :], self.spans, _workers())
+        order = [axis, *(i for i in range(len(self.dims)) if i != axis)]
+        dims, strides = self.dims[order], np.ascontiguousarray(self.strides[:, order])
+        turned = replace(self, dims=dims, strides=strides)
+        parts = min(_workers(), int(dims[0]))
+        shared = np.flatnonzero(strides[self.n_in :, 0] == 0)
+        cuts = np.linspace(0, dims[0], parts + 1).astype(int).tolist()
+        return Split(turned, cuts, shared, int(self.spans[shared].sum()))
+
     def way(self) -> tuple[Any, ...]:
         """Return the last arguments of ``walk`` for one thread: the path, and fresh memory."""
         depth, length = len(self.dims), int(self.dims[-1])
         at = np.zeros((depth + 1, len(self.offsets) + 2), dtype=np.int64)
         at[0, :-2] = self.offsets
         return *self.path, at, np.zeros((3, depth + 1, length + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A walk in parts: ranges of its outermost axis, between ``cuts``.
+
+    ``shared`` are the outputs that all parts add to, with ``private`` cells together. Each part has cells of its own
+    in the others.
+    """
+
+    walk: Contraction
+    cuts: list[int]
+    shared: IntArray
+    private: int
+
+    @property
+    def spare(self) -> int:
+        """The cells behind a buffer that all parts but the first add the shared outputs in."""
+        return self.private * (len(self.cuts) - 2)
 
 
 def describe(
@@ -326,39 +361,30 @@ def _taken_for_one(domain: Domain, dims: IntArray) -> int:
 
 
 def split_walk(shape: Contraction, buffer: FloatArray, spare: int) -> float:
-    """Return one walk, a large one over several threads: each takes a range of one axis and adds
-    into outputs of its own.
+    """Return one walk, a large one over several threads: each takes a range of one axis.
 
-    The first part adds in place, the others in the buffer from ``spare`` on (``spare_cells`` says how much).
+    Outputs that vary along this axis are added to in place, since no two parts have a cell of theirs in common. So are
+    the others by the first part. The other parts have these in the buffer from ``spare`` on (``Split.spare`` cells).
 
     The sums of the parts are added in a fixed order, so the result does not depend on which thread was first.
     """
-    dims, offsets, n_in = shape.dims, shape.offsets, shape.n_in
-    parts = min(_workers(), int(dims[:-1].max())) if shape.cells >= MIN_SPLIT_CELLS else 1
-    if parts == 1:
-        return _walk(shape, offsets, buffer, 0, int(dims[0]))
-    axis = _split_axis(dims, parts)
-    order = [axis, *(i for i in range(len(dims)) if i != axis)]
-    dims, strides = np.ascontiguousarray(dims[order]), np.ascontiguousarray(shape.strides[:, order])
-    turned = replace(shape, dims=dims, strides=strides)
-    cuts = np.linspace(0, dims[0], parts + 1).astype(int).tolist()
-    spans = shape.spans
-    private = int(spans.sum())
-    jobs = []
-    for part in range(parts):
+    offsets, n_in = shape.offsets, shape.n_in
+    if shape.cells < MIN_SPLIT_CELLS or len(shape.split.cuts) == 2:
+        return _walk(shape, offsets, buffer, 0, int(shape.dims[0]))
+    split = shape.split
+    shared, spans = split.shared + n_in, shape.spans[split.shared]
+    jobs, starts = [], spare + np.concatenate([[0], np.cumsum(spans)[:-1]]).astype(np.int64)
+    buffer[spare : spare + split.spare] = 0.0
+    for part, ends in enumerate(pairwise(split.cuts)):
         shifted = offsets.copy()
         if part:
-            start = spare + private * (part - 1)
-            buffer[start : start + private] = 0.0
-            shifted[n_in:] = start + np.concatenate([[0], np.cumsum(spans)[:-1]])
-        ends = cuts[part], cuts[part + 1]
-        jobs.append(_threads().submit(_walk, turned, shifted, buffer, *ends))
+            shifted[shared] = starts[: len(shared)] + split.private * (part - 1)
+        jobs.append(_threads().submit(_walk, split.walk, shifted, buffer, *ends))
     mass = sum(job.result() for job in jobs)
-    for part in range(1, parts):
-        start = spare + private * (part - 1)
-        for offset, span in zip(offsets[n_in:], spans, strict=True):
-            buffer[offset : offset + span] += buffer[start : start + span]
-            start += span
+    for part in range(len(jobs) - 1):
+        for to, start, span in zip(offsets[shared], starts, spans, strict=False):
+            own = start + split.private * part
+            buffer[to : to + span] += buffer[own : own + span]
     return mass
 
 
@@ -374,17 +400,15 @@ def _walk(shape: Contraction, offsets: IntArray, buffer: FloatArray, low: int, h
     return walked
 
 
-def _split_axis(dims: IntArray, parts: int) -> int:
-    """Return the outermost axis but the last whose ranges are about equal; the largest axis if
-    there is none.
+def _split_axis(dims: IntArray, strides: IntArray, spans: IntArray, parts: int) -> int:
+    """Return the outermost axis but the last along which a split costs little more than along any other.
+
+    The cost is the longest part, and what parts other than the first have for themselves: outputs that do not vary
+    along the axis.
     """
-    # Longest range of the threads as a multiple of their mean, at most.
-    max_imbalance = 1.1
-    longest = -(-dims[:-1] // parts) * parts
-    even = np.flatnonzero(longest <= max_imbalance * dims[:-1])
-    return int(even[0] if even.size else np.argmax(dims[:-1]))
-
-
-def spare_cells(spans: IntArray) -> int:
-    """Return the room behind a buffer that ``split_walk`` needs for the threads' own outputs."""
-    return int(spans.sum()) * (_workers() - 1)
+    # Cost of such a cell, which is cleared and added to its place; and of an axis further in, at least.
+    private, worth = 2.0, 1.1
+    parts_of = np.minimum(parts, dims[:-1])
+    longest = -(-dims[:-1] // parts_of) / dims[:-1] * math.prod(dims.tolist())
+    costs = longest + private * (spans @ (strides[:, :-1] == 0)) * (parts_of - 1)
+    return int(np.argmax(costs <= worth * costs.min()))
