@@ -85,6 +85,17 @@ def test_numbers_have_intervals_and_marks(here: Path, capsys: pytest.CaptureFixt
     assert run(["numbers", "r.margrave", "--columns", "agee"]) != 0
 
 
+def test_columns_that_were_not_measured_together_have_one_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(capsys, "--mechanism", "independent", "--release", "r.margrave")
+    shown = " ".join(ok(capsys, "numbers", "r.margrave", "--by", "sex").split())
+    assert shown == (
+        "Not measured together with sex: age, job. Name the purpose when the next release is made:"
+        ' --for "share age by sex".'
+    )
+
+
 def test_from_a_file_to_rows_release_and_report(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import click
 import pyarrow as pa
 from rich.table import Table
 
+from margrave._card import listed
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
 from margrave.errors import InputError
@@ -16,6 +17,7 @@ from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import clipping_words, headlines, numbers_of
+from margrave.schema.constraint_values import NUMERIC_KINDS
 
 
 @click.command("numbers")
@@ -55,11 +57,25 @@ def numbers_command(
     if as_json:
         echo_json([n.to_dict() for n in chosen])
         return
-    show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
+    measured = {n.column for n in chosen if n.low is not None}
+    apart = [name for name in wanted if name != by and name not in measured] if by else []
+    chosen = tuple(n for n in chosen if n.column not in apart)
+    if chosen or not apart:
+        show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
+    if by is not None and apart:
+        console().print(escape(_not_together(release, apart, by)))
     for sentence in beyond_bounds_words(release.schema.column(name) for name in wanted):
         console().print(escape(sentence))
     if len(chosen) > rows:
         console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
+
+
+def _not_together(release: Release, names: Sequence[str], by: str) -> str:
+    word = "mean" if isinstance(release.schema.column(names[0]), NUMERIC_KINDS) else "share"
+    return (
+        f"Not measured together with {by}: {listed(names, 12)}. Name the purpose when the next release is made:"
+        f' --for "{word} {names[0]} by {by}".'
+    )
 
 
 def main_numbers(release: Release) -> list[ColumnNumber]:
