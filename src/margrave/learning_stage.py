@@ -11,10 +11,13 @@ from margrave.accounting.thresholds import threshold_for
 from margrave.domain import Domain
 from margrave.errors import InputError, UnlearnableError
 from margrave.learning import GateColumn, advice_on, learn_schema
+from margrave.learning.extent import range_advice, rows_to_show
 from margrave.learning.shares import LearningShares, column_share
 from margrave.mechanisms import Mechanism
 from margrave.privacy import Gaussian, Private
 from margrave.schema import Schema
+from margrave.schema.column_queries import LineCells
+from margrave.transcript import ColumnAnswer
 from margrave.unit import Unit
 
 
@@ -40,6 +43,48 @@ def check_thresholds(schema: Schema, budget: Budget, unit: Unit) -> None:
         share = column_share(budget.rho * LearningShares.learning, len(schema.to_learn))
         part = Fraction(budget.threshold_delta) / len(names)
         threshold_for(unit, Gaussian.scale_for(share, unit), part)
+
+
+def learning_warning(schema: Schema, budget: Budget, unit: Unit, rows: int | None) -> str:
+    """Return a warning if columns to learn are likely to be hidden by noise; "" if not.
+
+    A column is learned if a value, or the numbers between a value and its double, is on enough rows. The
+    warning takes it that the most frequent ones are on a quarter of the rows.
+
+    Args:
+        schema: The schema.
+        budget: The budget, with a delta for thresholds if there are categories to learn.
+        unit: The unit of privacy.
+        rows: The number of rows that the user states or guesses; None if there is none. The warning then states
+            how many rows are needed.
+
+    Privacy:
+        None spent: a function of public inputs.
+    """
+    if not schema.to_learn:
+        return ""
+    most_frequent = 4
+    share = column_share(budget.rho * LearningShares.learning, len(schema.to_learn))
+    names = [c.name for c in schema.to_learn if not c.is_number]
+    needed, words = 0, list[str]()
+    if names:
+        part = Fraction(budget.threshold_delta) / len(names)
+        threshold = threshold_for(unit, Gaussian.scale_for(share, unit), part)
+        needed = most_frequent * threshold
+        words.append(f"a category must be on about {threshold:,} rows")
+    if any(c.is_number and (c.low is None or c.high is None) for c in schema.to_learn):
+        shown = rows_to_show(Gaussian.scale_for(share * LearningShares.extent, unit))
+        needed = max(needed, most_frequent * shown)
+        words.append(
+            f"of a number, date or time about {shown:,} rows must lie between some value and its double"
+        )
+    if not words or (rows is not None and rows >= needed):
+        return ""
+    on = f"fewer than about {needed:,} rows" if rows is None else f"{rows:,} rows"
+    return (
+        f"Learning columns is likely to fail on {on}: {'; '.join(words)}. Public bounds and categories in a schema,"
+        " fewer columns to learn or a larger epsilon help."
+    )
 
 
 def mechanism_budget(schema: Schema, rho: Fraction) -> Fraction:
@@ -86,6 +131,11 @@ def learn_columns(
     if hidden and (unlearnable == "stop" or len(hidden) == len(schema.columns)):
         names = ", ".join(repr(name) for name in hidden)
         rare = [advice_on(d) for d in private.transcript.discoveries if d.column in hidden]
+        rare += [
+            range_advice(e.column, e.scale)
+            for e in private.transcript
+            if isinstance(e, ColumnAnswer) and e.column in hidden and isinstance(e.query, LineCells)
+        ]
         raise UnlearnableError(
             " ".join([f"The noise hides where the values of {names} lie.", *rare]),
             columns=hidden,

@@ -115,6 +115,17 @@ def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
     return tuple(Purpose.of(text, domain) for text in texts)
 
 
+def check_not_person(texts: Iterable[str], person: Attribute | None) -> None:
+    """Raise ``InputError`` if a purpose names the person ID column, which no release has."""
+    word = None if person is None else re.compile(rf"(?<!\w){re.escape(person)}(?!\w)")
+    for text in (t for t in texts if isinstance(t, str) and word is not None and word.search(t)):
+        raise InputError(
+            f"The purpose {text[:80]!r} names {person!r}, the person ID column. It says whose row it is, and is never"
+            " published.",
+            remedy="Name other columns. Counts of rows are of rows, and not of persons.",
+        )
+
+
 def workload_for(purposes: Sequence[Purpose], base: Workload) -> Workload:
     """Return a workload in which the purposes together weigh as much as the others do.
 

@@ -67,33 +67,44 @@ def test_what_is_declared_is_public_with_its_cite(table: Path) -> None:
     assert made.ignore == ("ill",)
 
 
-def test_wrong_answers_are_asked_again(table: Path) -> None:
-    wrong = (
-        "perhaps",
-        "declare",
-        "lots",
-        "5",
-        "",
-        "y",
-        "",
-        "9",
-        "5",
-        "",
-        "y",
-        "",
-        "0",
-        "500",
-        "",
-        "y",
-        "",
-        "",
-    )
+def test_wrong_answers_are_asked_again_one_by_one(table: Path) -> None:
+    wrong = ("perhaps", "declare", "lots", "9", "5", "0", "500", "0", "-1", "y", "700", "", "")
     result, made = asked(table, *wrong, "", "", "", "")
     assert made is not None, result.output
     column = made.column("cost")
     assert isinstance(column, Real)
     assert (column.low, column.high) == (0.0, 500.0)
+    assert made.sources["cost"].missing_codes == ("-1",)
     assert "'lots' is not a value of this kind" in result.output
+    assert "its low is 0.0, which is one of its missing_codes" in result.output
+    assert result.output.count("Its lowest value") == 3
+
+
+def test_an_empty_answer_leads_back_to_the_choice(table: Path) -> None:
+    result, made = asked(table, "declare", "", "learn", "", "", "declare", "01/02/2018", "", "", "")
+    assert made is not None, result.output
+    assert len(made.to_learn) == 4
+    assert "Its lowest value (such as 12.5; empty: choose another answer)" in result.output
+    assert "Write 2018-12-31, say." in result.output
+    assert "\\x0a" not in result.output
+
+
+def test_times_are_asked_for_by_their_unit_and_hints_are_answers(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    times = [f"2018-03-{1 + i % 28:02d} 10:{i % 60:02d}" for i in range(400)]
+    notes = ["Seen by Dr Ada Lovelace on the ward at noon", "well", "ill", "worse"]
+    table = {"at": times, "age": [-9 if i % 9 == 0 else 20 + i % 60 for i in range(400)]}
+    pq.write_table(pa.table(table | {"note": notes * 100}), path)
+    moments = ("declare", "2018-01-01 00:00", "2018-12-31 23:59:59")
+    right = ("2018-01-01 00:00", "2018-12-31 23:59", "", "y", "", "")
+    result, made = asked(path, *moments, *right, "", "", "", "out")
+    assert made is not None, result.output
+    assert "such as 2018-12-31 23:59;" in result.output
+    assert "not a multiple of its unit, the minute" in result.output
+    assert 'answer "declare", and name it when asked for values' in result.output
+    assert "= true" not in result.output
+    assert "May one name or describe a person?" in result.output
+    assert "note" in made.ignore
 
 
 def test_leaving_all_out_is_refused(table: Path) -> None:

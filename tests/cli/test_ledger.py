@@ -284,7 +284,7 @@ def test_a_run_goes_on_with_its_own_table(
     Path("table.csv").rename("moved.csv")
     moved = [w.replace("table.csv", "moved.csv") for w in RUN]
     assert (
-        run([*moved, *BOOKS, "--release", "r.margrave", "--same-table"]) == 2
+        run([*moved, *BOOKS, "--release", "new.margrave", "--same-table"]) == 2
     )  # of a run that goes on alone
     assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume"]) == 8
     assert run([*moved, *BOOKS, "--release", "r.margrave", "--resume", "--same-table"]) == 0
@@ -571,7 +571,7 @@ def test_a_cap_without_thresholds_says_how_to_learn_categories(
     assert "1e-09 for up to 1,000,000 rows" in capsys.readouterr().err
     assert run([*cap, "--delta", "1e-9"]) == 0
     assert "--threshold-delta 1e-10 --replace before the first run" in capsys.readouterr().out
-    rows = "".join(f"{'York' if i % 2 else 'Hull'},{i % 7}\n" for i in range(900))
+    rows = "".join(f"{'York' if i % 2 else 'Hull'},{i % 7}\n" for i in range(9000))
     (here / "towns.csv").write_text(f"town,age\n{rows}")
     words = ["synthesize", "towns.csv", "--accept-draft", "-e", "1", "--delta", "1e-10"]
     words += ["-m", "independent", "--ledger", "w.ledger", "--dataset", "w"]

@@ -17,7 +17,7 @@ from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
 from margrave.planning import plan_of
 from margrave.privacy import protect
-from margrave.schema import Schema
+from margrave.schema import Integer, Schema
 from margrave.workload import Workload
 
 SCHEMA = Schema.coded({"a": 2, "b": 3, "c": 4})
@@ -281,3 +281,20 @@ def test_columns_whose_codes_noise_will_hide_are_named(
     said = " ".join(capsys.readouterr().out.split())
     assert "of 50,000 rows each of its 5,000 codes has 10 on average" in said
     assert "Merge codes" in said
+
+
+def test_a_plan_says_that_its_rows_are_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = tmp_path / "s.toml"
+    columns = [Integer("stay", 0, 9), Integer("ill", 0, 1)]
+    Schema(columns, person="patient_no").save(schema)
+    words = ["plan", "-s", str(schema), "--epsilon", "1", "--delta", "1e-9"]
+    words += ["--unit", "add-remove-person:2"]
+    for rows, assumed in (([], True), (["--rows", "5000"], False)):
+        assert run([*words, "--for", "mean stay by ill", *rows]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert ("assumed: state yours by --rows" in shown) == assumed
+        assert ("of 5,000 rows" in shown) != assumed
+    assert run([*words, "--for", "mean patient_no"]) == 2
+    assert "the person ID column" in " ".join(capsys.readouterr().err.split())

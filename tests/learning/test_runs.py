@@ -32,7 +32,7 @@ from margrave.errors import (
     SchemaError,
     UnfinishedError,
 )
-from margrave.learning_stage import budget_for, learn_columns
+from margrave.learning_stage import budget_for, learn_columns, learning_warning
 from margrave.mechanisms import AIM, MST
 from margrave.mechanisms.parts.checks import check_counts, on_learned
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
@@ -559,5 +559,58 @@ def test_columns_that_are_dropped_are_named(
     pyarrow.parquet.write_table(rows, file)
     own.save(stated)
     words = ["synthesize", str(file), "-s", str(stated), "--epsilon", "1", "--delta", "1e-9"]
-    assert run([*words, "-o", str(tmp_path / "s.csv"), "--unlearnable", "drop"]) == 0
+    words += ["-o", str(tmp_path / "s.csv"), "--release", str(tmp_path / "s.margrave")]
+    assert run(words) != 0
+    stopped = " ".join(capsys.readouterr().err.split())
+    assert "Learning columns is likely to fail on fewer than about" in stopped
+    assert "Between no value of 'price' and its double" in stopped
+    assert "--overwrite" not in stopped
+    assert run(words) != 0
+    again = " ".join(capsys.readouterr().err.split())
+    assert "holds the unfinished run" in again
+    assert "same command with --resume" in again
+    assert "hides where the values of 'price' lie" in again
+    assert run([*words, "--resume", "--unlearnable", "drop"]) == 0, "its own release is replaced"
     assert "Left out, because the noise hides their values: price." in capsys.readouterr().out
+    assert not Release.load(tmp_path / "s.margrave").no_model
+
+
+def test_a_release_of_another_run_is_not_replaced(tmp_path: Path) -> None:
+    rows, own = hidden()
+    file, stated = tmp_path / "t.parquet", tmp_path / "t.toml"
+    pyarrow.parquet.write_table(rows, file)
+    own.save(stated)
+    words = ["synthesize", str(file), "-s", str(stated), "--epsilon", "1", "--delta", "1e-9"]
+    assert run([*words, "--release", str(tmp_path / "other.margrave")]) != 0
+    first = (tmp_path / "other.margrave").read_bytes()
+    mine = tmp_path / "mine.margrave"
+    assert run([*words, "--release", str(mine)]) != 0
+    mine.write_bytes(first)
+    assert run([*words, "--release", str(mine), "--resume", "--unlearnable", "drop"]) == 2
+    assert mine.read_bytes() == first
+
+
+def test_the_summary_says_how_many_categories_were_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["Surgery"] * 2000 + [f"ward {i}" for i in range(4000)]
+    pyarrow.parquet.write_table(pa.table({"ward": names}), tmp_path / "t.parquet")
+    Schema([Learn("ward", "categorical")]).save(tmp_path / "t.toml")
+    words = [str(tmp_path / "t.parquet"), "-s", str(tmp_path / "t.toml"), "--epsilon", "5"]
+    out = ["--delta", "1e-9", "-m", "independent", "-o", str(tmp_path / "s.csv")]
+    assert run(["synthesize", *words, *out]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Learned: ward has 1 category (6" in shown
+    assert "of the rows are in other)" in shown
+    assert "other is not one value" in shown
+
+
+def test_a_run_warns_where_learning_will_probably_fail() -> None:
+    columns = [Learn("ward", "categorical"), Learn("cost", "real")]
+    schema, budget = Schema(columns), Budget.approx(1.0, 1e-9, 1e-10)
+    few = learning_warning(schema, budget, AddRemovePerson(5), 2000)
+    assert "likely to fail on 2,000 rows: a category must be on about" in few
+    assert "between some value and its double" not in few.split(";")[0]
+    assert "fewer than about" in learning_warning(schema, budget, AddRemovePerson(5), None)
+    assert learning_warning(schema, budget, AddRemovePerson(5), 10**6) == ""
+    assert learning_warning(Schema([Integer("x", 0, 1)]), budget, AddRemoveRow(), 1) == ""

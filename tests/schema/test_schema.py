@@ -250,6 +250,11 @@ TEXTS = {
     "no bound": (column(high=None), "'age': it has no high"),
     "bound is text": (column(low='"0"'), "'age': low is not a whole number"),
     "bound is true": (column(low="true"), "low is not a whole number"),
+    "true in another case": (column(missing="True"), "has True.*writes true, in lower case"),
+    "a bound that means missing": (
+        column(low="-9", missing="true", missing_codes='["-9"]'),
+        "its low is -9, which is one of its missing_codes",
+    ),
     "bound is a fraction": (column(low="0.5"), "low is not a whole number"),
     "bound too large": (column(high="9007199254740993"), "high is out of range"),
     "bounds reversed": (column(low="10"), "'age': low is above high"),
@@ -291,7 +296,7 @@ TEXTS = {
     ),
     "time between units": (
         column(kind='"timestamp"', low="2020-01-01T00:30:00", high="2020-02-01", unit='"hour"'),
-        "low is not a multiple of its unit",
+        "low is not a multiple of its unit, the hour",
     ),
     "unknown unit": (
         column(kind='"timestamp"', low="2020-01-01", high="2020-02-01", unit='"week"'),

@@ -53,6 +53,18 @@ def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Pa
     assert counted[:3] == ["age", int((age == -9).sum()), 0]
 
 
+def test_a_time_since_another_names_the_button_that_undoes_it(tmp_path: Path) -> None:
+    days = [f"2018-03-{1 + i % 28:02d}" for i in range(600)]
+    stay = pa.table({"admitted": days, "discharged": days})
+    pyarrow.csv.write_csv(stay, tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    studio.read()
+    page = unescape(studio.get("/columns").text)
+    assert "By its name it follows 'admitted'" in page
+    assert "does it not follow? Then choose “A date or time of its own”." in page
+    assert "list it under the codes that mean missing" not in page
+
+
 def test_a_person_column_is_settled(studio: Studio) -> None:
     studio.read()
     studio.post("/columns", **STATED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,14 @@ def test_a_run_that_does_not_fit_is_refused_before_anything_is_spent(studio: Stu
     assert studio.get("/confirm").path == "/budget"
     assert studio.run().path == "/budget"
     assert not studio.project.ledger.exists()
+
+
+def test_less_is_left_after_a_run_than_before_it(studio: Studio) -> None:
+    studio.settle(**STATED)
+    page = studio.to_confirm(epsilon="6", cap_epsilon="3").text
+    before, after = map(float, re.findall(r"rho [^<]*: about epsilon ([\d.]+)", page))
+    assert after < before
+    assert "at the limit's delta of 1e-08" in page or "at the limit&#39;s delta of 1e-08" in page
 
 
 def test_a_delta_of_one_in_the_rows_is_refused(studio: Studio) -> None:

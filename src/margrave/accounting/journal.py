@@ -123,6 +123,16 @@ def holds_run(path: str | Path) -> bool:
     return bool(_state_of(path).head)
 
 
+def holds_answers(path: str | Path, answers: Answers) -> bool:
+    """Return True if a journal holds all of some noisy answers.
+
+    Raises:
+        LedgerError: The journal is damaged or in use.
+    """
+    stored = {text for texts in _state_of(path).answers for text in texts}
+    return stored.issuperset(encoded(answers))
+
+
 def _state_of(path: str | Path) -> JournalState:
     stored = JournalState(Path(path))
     if os.path.exists(path):

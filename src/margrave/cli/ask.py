@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -24,17 +24,19 @@ from margrave.profiling import (
 )
 from margrave.profiling.answers import (
     DraftAnswer,
+    check_value,
     declared,
     doubts_header,
+    example_of,
     schema_of_answers,
     ways_of,
     with_constraint,
 )
+from margrave.profiling.hints import HintWords
 from margrave.schema import Learn, Schema
 from margrave.schema.column import Column
 from margrave.schema.references import References
-
-T = TypeVar("T")
+from margrave.schema.sources import check_bounds
 
 
 @click.command("ask")
@@ -80,18 +82,20 @@ def ask(
         SchemaError: All columns were left out.
     """
     for sentence in drafted.remarks.get("", "").splitlines():
-        echo(sentence)
+        echo(_hints().hint(sentence))
     echo(
         "\nAnswer for each column: learn (under the budget), declare (state what is public), classes (its numbers are"
         " classes: learn these), apart (learn it, but not as the time since another), keep (as it is), or out (leave it"
         " out). Enter takes the answer in brackets."
     )
     person = drafted.person
-    has_header = not doubts_header(drafted) or _yes(
-        "\nDoes the first line of the file name the columns?"
-    )
-    if has_header and person is not None and not _yes(f"\nDoes {person!r} say whose row it is?"):
-        person = None
+    has_header = True
+    if doubts_header(drafted):
+        echo("")
+        has_header = _yes("Does the first line of the file name the columns?")
+    if has_header and person is not None:
+        echo("")
+        person = person if _yes(f"Does {person!r} say whose row it is?") else None
     answers = dict[str, DraftAnswer]()
     for column in drafted.columns if has_header else ():
         answers[column.name] = _asked(column, drafted.remarks.get(column.name, ""))
@@ -127,52 +131,102 @@ def _constrained(
 
 def _asked(column: Column, remark: str) -> DraftAnswer:
     """Return the answer of the person at the terminal about a column."""
-    echo(f"\n{column.name}: {column.kind}. {remark}".rstrip())
+    echo(f"\n{column.name}: {column.kind}. {_hints().hint(remark)}".rstrip())
     ways = ways_of(column)
-    way = _prompt("  Answer", ways[0], choices=list(ways))
-    if way == "declare" and isinstance(column, Learn):
-        answer = _until_right(lambda: _declared(column))
-        return replace(answer, cite=_prompt("  Where is that written? (may be empty)", ""))
-    return DraftAnswer(way=way)
-
-
-def _declared(column: Learn) -> DraftAnswer:
-    """Return a statement of the person at the terminal on the values of a column."""
-    if column.of == "categorical":
-        listed = _prompt("  All its categories, separated by commas")
-        rest = _yes("  Are there others, to be counted together?", default=False)
-        answer = _with_missing(DraftAnswer("declare", categories=listed, other=rest))
-    else:
-        units = f" ({column.unit}s since {column.since!r})" if column.since else ""
-        low, high = _prompt(f"  Its lowest value{units}"), _prompt(f"  Its highest value{units}")
-        answer = _with_missing(DraftAnswer("declare", low=low, high=high))
-        edges = _prompt(
-            "  Values at which a new bin begins, separated by commas (empty: bins of equal width)",
-            "",
-        )
-        answer = replace(answer, edges=edges)
-    declared(column, answer)
-    return answer
-
-
-def _with_missing(answer: DraftAnswer) -> DraftAnswer:
-    """Return an answer with what the table writes for a missing value."""
-    codes = _prompt(
-        "  Values that stand for a missing one in the table, such as -9 or 999, separated by commas (empty: none)",
-        "",
-    )
-    if codes:
-        return replace(answer, missing=True, missing_codes=codes)
-    return replace(answer, missing=_yes("  May values be missing?"))
-
-
-def _until_right(question: Callable[[], T]) -> T:
-    """Ask until the answers make a column."""
     while True:
+        way = _prompt("  Answer", ways[0], choices=list(ways))
+        if way != "declare" or not isinstance(column, Learn):
+            return DraftAnswer(way=way)
+        answer = _declared(column)
+        if answer is not None:
+            return replace(answer, cite=_prompt("  Where is that written? (may be empty)", ""))
+
+
+def _hints() -> HintWords:
+    return HintWords(
+        missing='answer "declare", and name it when asked for values that stand for a missing one',
+        apart='answer "apart"',
+        classes='answer "classes"',
+        person="Is that wrong? Then answer no when asked whose row it is.",
+        again="begin again",
+        file="in the schema file afterwards",
+    )
+
+
+def _declared(column: Learn) -> DraftAnswer | None:
+    """Return a statement of the person at the terminal on the values of a column; None to choose another answer.
+
+    Each text is checked when it is written, so a fault costs one question.
+    """
+    if column.of == "categorical":
+        answer = _checked(
+            column,
+            DraftAnswer("declare"),
+            "categories",
+            "  All its categories, separated by commas (empty: choose another answer)",
+        )
+        if answer is None:
+            return None
+        rest = _yes("  Are there others, to be counted together?", default=False)
+        return _with_missing(column, replace(answer, other=rest))
+    bounds = _bounds(column)
+    if bounds is None:
+        return None
+    answer = _with_missing(column, bounds)
+    words = "  Values at which a new bin begins, separated by commas (empty: bins of equal width)"
+    return _checked(column, answer, "edges", words) or answer
+
+
+def _bounds(column: Learn) -> DraftAnswer | None:
+    """Return the lowest and the highest value of a column; None to choose another answer."""
+    units = f" in {column.unit}s since {column.since!r}" if column.since else ""
+    example = f"{units}, such as {example_of(column)}; empty: choose another answer"
+    while True:
+        low = _until_read(column, f"  Its lowest value ({example.removeprefix(', ').strip()})")
+        high = low and _until_read(column, "  Its highest value (empty: choose another answer)")
+        if not low or not high:
+            return None
+        answer = DraftAnswer("declare", low=low, high=high)
         try:
-            return question()
+            declared(column, answer)
         except SchemaError as error:
             echo(f"  {error.message} {error.remedy}")
+        else:
+            return answer
+
+
+def _until_read(column: Learn, words: str) -> str:
+    """Return a text that is a value of the column's kind, or an empty one."""
+    while text := _prompt(words, ""):
+        try:
+            check_value(column, text)
+        except SchemaError as error:
+            echo(f"  {error.message} {error.remedy}")
+        else:
+            break
+    return text
+
+
+def _checked(column: Learn, answer: DraftAnswer, field: str, words: str) -> DraftAnswer | None:
+    """Return an answer with one more field, asked for until the column can be made; None if it stays empty."""
+    while text := _prompt(words, ""):
+        written: dict[str, Any] = {field: text}
+        more = replace(answer, **written)
+        try:
+            made = declared(column, more)
+            check_bounds(made, more.codes)
+        except SchemaError as error:
+            echo(f"  {error.message} {error.remedy}")
+        else:
+            return more
+    return None
+
+
+def _with_missing(column: Learn, answer: DraftAnswer) -> DraftAnswer:
+    """Return an answer with what the table writes for a missing value."""
+    words = "  Values that stand for a missing one in the table, such as -9 or 999, separated by commas (empty: none)"
+    with_codes = _checked(column, replace(answer, missing=True), "missing_codes", words)
+    return with_codes or replace(answer, missing=_yes("  May values be missing?"))
 
 
 def _prompt(words: str, default: str | None = None, *, choices: list[str] | None = None) -> str:

@@ -16,7 +16,8 @@ from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
-from margrave.release.numbers import clipping_words, headlines, numbers_of
+from margrave.release.numbers import category_words, clipping_words, headlines, numbers_of
+from margrave.schema import Categorical
 from margrave.schema.constraint_values import NUMERIC_KINDS
 
 
@@ -92,6 +93,8 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         f"Means and most common categories with {percent(level, 'g')} intervals", ordered[:max_rows]
     )
     out = console()
+    for sentence in _category_words(release):
+        out.print(escape(sentence))
     if len(found) > max_rows:
         out.print(f"And {len(found) - max_rows:,} more columns.")
     if marked:
@@ -104,6 +107,17 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
             out.print(escape(sentence))
     for column in hidden_spreads(release.schema, release.transcript):
         out.print(escape(f"{hidden_spread_words(release.schema, column)}"))
+
+
+def _category_words(release: Release) -> list[str]:
+    """Return what was learned about categories, and where other leads."""
+    schema, transcript = release.schema, release.transcript
+    wanted = [c.name for c in schema.columns if isinstance(c, Categorical) and c.other]
+    if not wanted:
+        return []
+    return category_words(
+        schema, transcript, numbers_of(schema, transcript, release.model, 0.95, wanted)
+    )
 
 
 def _other_mean(n: ColumnNumber, release: Release) -> str:

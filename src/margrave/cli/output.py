@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,12 @@ def check_outputs(
     *,
     overwrite: bool,
     inputs: Mapping[str, str | None] | None = None,
+    replaced: Collection[str] = (),
 ) -> None:
     """Raise ``InputError`` unless every output can be written, all differ, and none is an input.
 
     ``inputs`` are the files that the command reads or keeps, by the names that its user knows.
+    ``replaced`` are the options whose files are replaced also without ``overwrite``.
     """
     seen: dict[str, str] = {}
     for option, path in paths.items():
@@ -37,7 +39,7 @@ def check_outputs(
                     f"{option} and {name} name the same file ({path}), which would be lost.",
                     remedy="Name another output; --overwrite is for outputs of earlier runs.",
                 )
-        check_output(path, overwrite=overwrite)
+        check_output(path, overwrite=overwrite or option in replaced)
         for other, taken in seen.items():
             if same_file(path, taken):
                 raise InputError(f"{option} and {other} name the same file.", remedy="Name two.")

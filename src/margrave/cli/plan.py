@@ -35,7 +35,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.learning_stage import budget_for
+from margrave.learning_stage import budget_for, learning_warning
 from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
@@ -114,13 +114,15 @@ def plan_command(
         purposes=purposes,
     )
     made = run.plan(expected_rows, workload=wanted)
+    if warning := learning_warning(schema, budget, protected, expected_rows):
+        echo(f"Warning: {warning}", err=True)
     advice = advice_on(run, expected_rows, wanted) if advise else None
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
         more = {} if advice is None else {"advice": advice.to_dict()}
         echo_json({**made.to_dict(), **more, **({} if room is None else {"cap": room.to_dict()})})
     else:
-        show_plan(made)
+        show_plan(made, assumed=rows is None)
         if advice is not None:
             show_advice(advice)
         if room is not None:
@@ -134,8 +136,8 @@ def _room(ledger: str, dataset: str) -> DatasetState:
     return next(d for d in Ledger(ledger).datasets() if d.dataset == dataset)
 
 
-def show_plan(planned: Plan) -> None:
-    """Print the plan."""
+def show_plan(planned: Plan, *, assumed: bool) -> None:
+    """Print the plan. ``assumed``: its number of rows was not given."""
     out = console()
     more = ", and minutes for the posterior" if planned.posterior else ""
     time = "unknown: the search for records takes an unpredictable time"
@@ -203,10 +205,11 @@ def show_plan(planned: Plan) -> None:
     for purpose in planned.purposes:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:
+        guess = " (assumed: state yours by --rows)" if assumed else ""
         out.print(
-            "Half-widths are those of 95 % intervals of rows that are spread evenly. Long tails are wider. Wide bins"
-            " and values beyond learned bounds can add more than the noise. If you know that a group is"
-            " small, read the half-width of its share of the rows in the brackets.",
+            f"Half-widths are those of 95 % intervals of {planned.rows:,} rows{guess}, spread evenly. Long tails are"
+            " wider. Wide bins and values beyond learned bounds can add more than the noise. If you know that a group"
+            " is small, read the half-width of its share of the rows in the brackets.",
             style="dim",
         )
     if planned.unasked:

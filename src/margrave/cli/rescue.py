@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from margrave.accounting.journal import holds_answers
 from margrave.cli.terminal import echo
 from margrave.errors import MargraveError, UnfinishedError
 from margrave.release import Release
+from margrave.transcript import ColumnAnswer, Discovery, Measurement
 
 RELEASE_ENDING, JOURNAL_ENDING = ".margrave", ".journal"
 
@@ -17,9 +19,15 @@ class Keeper:
     """The files that keep the answers of a run until its outputs are written: a journal, and a release if it fails."""
 
     def __init__(
-        self, outputs: Mapping[str, str | None], journal: str | None, *, overwrite: bool
+        self,
+        outputs: Mapping[str, str | None],
+        journal: str | None,
+        *,
+        overwrite: bool,
+        replaces_release: bool,
     ) -> None:
         self._outputs, self._overwrite = outputs, overwrite
+        self._replaces_release = replaces_release
         self.journal = journal
         self.release: Release | None = None
         self.written: list[str] = []
@@ -31,6 +39,7 @@ class Keeper:
             yield
         except UnfinishedError as error:
             kept = self._save(error.release)
+            self._replaces_release = kept is not None and kept == self._outputs["--release"]
             raise UnfinishedError(
                 error.message,
                 remedy=self._advice(kept, failed=error.release),
@@ -63,7 +72,12 @@ class Keeper:
 
     @property
     def _resume(self) -> str:
-        there = any(path is not None and Path(path).exists() for path in self._outputs.values())
+        replaced = "--release" if self._replaces_release else None
+        there = any(
+            path is not None and Path(path).exists()
+            for option, path in self._outputs.items()
+            if option != replaced
+        )
         return f"go on by the same command with --resume{' --overwrite' if there and not self._overwrite else ''}"
 
     def _advice(self, kept: str | None, *, failed: Release | None = None) -> str:
@@ -100,7 +114,9 @@ class Keeper:
     def _save(self, release: Release) -> str | None:
         asked = self._outputs["--release"]
         path, overwrite = (
-            (asked, self._overwrite) if asked else (free_name(self._first, RELEASE_ENDING), False)
+            (asked, self._overwrite or self._replaces_release)
+            if asked
+            else (free_name(self._first, RELEASE_ENDING), False)
         )
         try:
             release.save(path, overwrite=overwrite)
@@ -111,6 +127,28 @@ class Keeper:
     @property
     def _first(self) -> str:
         return first_of(self._outputs)
+
+
+def unfinished_release(path: str | None, journal: str | None) -> Release | None:
+    """Return the release that a failed run left in a file, if its answers are all in a journal; else None.
+
+    Nothing is lost if a run that goes on from the journal replaces it.
+
+    Raises:
+        LedgerError: The journal is damaged or in use.
+    """
+    if path is None or journal is None or not (Path(path).exists() and Path(journal).exists()):
+        return None
+    try:
+        release = Release.load(path)
+    except MargraveError:  # not a release: an output that only --overwrite replaces
+        return None
+    answers = tuple(
+        entry.counts if isinstance(entry, Discovery) else entry.values
+        for entry in release.transcript
+        if isinstance(entry, Discovery | ColumnAnswer | Measurement)
+    )
+    return release if release.no_model and answers and holds_answers(journal, answers) else None
 
 
 def first_of(outputs: Mapping[str, str | None]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import click
@@ -12,6 +12,7 @@ from margrave._card import listed
 from margrave._io import check_ending, is_part_of, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
+from margrave.accounting.journal import read_header
 from margrave.accounting.strength import check_strength
 from margrave.cli.catalog import CatalogName
 from margrave.cli.mechanism import (
@@ -44,12 +45,12 @@ from margrave.cli.output import (
     check_outputs,
     excel_safe_option,
 )
-from margrave.cli.rescue import Keeper, default_journal
+from margrave.cli.rescue import Keeper, default_journal, unfinished_release
 from margrave.cli.terminal import echo
 from margrave.data import TABLE_CATALOG, TableSource
 from margrave.data.writer import write_table
-from margrave.errors import InputError
-from margrave.learning_stage import budget_for
+from margrave.errors import InputError, LedgerError
+from margrave.learning_stage import budget_for, learning_warning
 from margrave.mechanisms import Mechanism
 from margrave.profiling import (
     backward_rows,
@@ -181,7 +182,13 @@ def synthesize_command(
     }
     delta = stated_delta(delta, rows)
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
-    _check_outputs(outputs, inputs, rows, overwrite=overwrite)
+    _check_named(outputs, rows)
+    journal = _journal_of(journal, {**outputs, **inputs})
+    left = unfinished_release(release_path, journal)
+    if not resume:
+        _check_new(journal, left)
+    replaced = ["--release"] if resume and left is not None else []
+    _check_outputs(outputs, inputs, overwrite=overwrite, replaced=replaced)
     check_excel_safe(output, excel_safe)
     if report_path is None and (title or office):
         raise InputError(
@@ -189,7 +196,6 @@ def synthesize_command(
         )
     named = dataset or ("" if source else name_of(file))
     heading = Heading(title=title, office=office, dataset=named)
-    journal = _journal_of(journal, {**outputs, **inputs})
     table = file if source is None else TableSource(source, file)
     schema = _schema_of(file, table, schema_path, accept_draft, sealed)
     if rows is not None:
@@ -200,6 +206,8 @@ def synthesize_command(
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
+    if warning := learning_warning(schema, budget, protected, rows):
+        echo(f"Warning: {warning}", err=True)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)
     method = name_or_default(mechanism, schema.domain, serves=serves)
@@ -223,7 +231,7 @@ def synthesize_command(
         unlearnable=unlearnable,
         purposes=purposes,
     )
-    keeper = Keeper(outputs, journal, overwrite=overwrite)
+    keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))
     with keeper.watching(), reporting(not as_json) as progress:
         release = keeper.release = run.synthesize(
             table, progress=progress, on_custodian=None if sealed else _for_custodian
@@ -236,6 +244,7 @@ def synthesize_command(
             seed,
             keeper.written,
             overwrite=overwrite,
+            replaced=replaced,
             excel_safe=excel_safe,
         )
     keeper.done()
@@ -288,13 +297,7 @@ def _for_custodian(sentence: str) -> None:
     echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True)
 
 
-def _check_outputs(
-    outputs: dict[str, str | None],
-    inputs: dict[str, str | None],
-    rows: int | None,
-    *,
-    overwrite: bool,
-) -> None:
+def _check_named(outputs: dict[str, str | None], rows: int | None) -> None:
     if not any(outputs.values()):
         raise InputError(
             "No output is named, so the budget would be spent for nothing.",
@@ -302,18 +305,36 @@ def _check_outputs(
         )
     if rows is not None and rows < 0:
         raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
+
+
+def _check_new(journal: str, left: Release | None) -> None:
+    """Raise ``LedgerError`` if the journal holds a run, with the reason why that run stopped if it left one."""
+    try:
+        read_header(journal, resume=False)
+    except LedgerError as error:
+        why = "" if left is None else f" {left.no_model[0].upper()}{left.no_model[1:]}."
+        raise LedgerError(f"{error.message}{why}", remedy=error.remedy) from None
+
+
+def _check_outputs(
+    outputs: dict[str, str | None],
+    inputs: dict[str, str | None],
+    *,
+    overwrite: bool,
+    replaced: Collection[str],
+) -> None:
     check_format(outputs["-o"])
-    check_outputs(outputs, overwrite=overwrite, inputs=inputs)
+    check_outputs(outputs, overwrite=overwrite, inputs=inputs, replaced=replaced)
     for option, ending in (("--release", ".margrave"), ("--report", ".html")):
         if (path := outputs[option]) is not None:
             check_ending(path, ending, option)
 
 
-def _journal_of(journal: str | None, others: dict[str, str | None]) -> str | None:
+def _journal_of(journal: str | None, others: dict[str, str | None]) -> str:
     if journal is None:
         journal = default_journal(others)
     for option, path in others.items():
-        if journal is not None and path is not None and is_part_of(journal, path):
+        if path is not None and is_part_of(journal, path):
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
     return journal
 
@@ -335,11 +356,12 @@ def _write(
     written: list[str],
     *,
     overwrite: bool,
+    replaced: Collection[str],
     excel_safe: bool,
 ) -> None:
     """Write the release first: from it the other two can be made again at no cost."""
     if path := outputs["--release"]:
-        release.save(path, overwrite=overwrite)
+        release.save(path, overwrite=overwrite or "--release" in replaced)
         written.append("--release")
     if path := outputs["-o"]:
         rows_drawn = release.sample(_number(release, rows), seed=seed)

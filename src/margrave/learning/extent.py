@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +39,9 @@ class Extent:
     dense: int
     tails: tuple[Tail | None, Tail | None] = (None, None)
 
+    #: Noise scales at which the count of a cell shows that values lie there.
+    seed: ClassVar[float] = 4.5
+
 
 def logarithmic_grid(line: UnitLine) -> FloatArray:
     """Return the edges of half-octaves on both sides of zero, and of zero alone."""
@@ -58,7 +63,7 @@ def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
     grid = logarithmic_grid(line)
     edges = np.concatenate([[2 * grid[0]], grid, [2 * grid[-1]]])
     counts, sigma = answer.values[:-1].astype(np.float64), answer.scale
-    kept = grown(counts, sigma, seed=4.5) | _octaves(counts, sigma)
+    kept = grown(counts, sigma, seed=Extent.seed) | _octaves(counts, sigma)
     if not kept.any():
         return None
     kept, lost = _without_islands(kept, counts, 6.0 * sigma)
@@ -90,6 +95,23 @@ def extent_of(answer: ColumnAnswer, line: UnitLine) -> Extent | None:
     return Extent(low, high, own, shown, rows, hidden, int(kept.sum()), (down, up))
 
 
+def rows_to_show(scale: float) -> int:
+    """Return the rows that some octave, from a value to its double, must hold for a range to be found.
+
+    Args:
+        scale: The noise scale of each count of the grid, in records.
+    """
+    return math.ceil(Extent.seed * math.sqrt(2) * scale)
+
+
+def range_advice(column: str, scale: float) -> str:
+    """Return why no range of a column was found."""
+    return (
+        f"Between no value of {column!r} and its double does the count stand out from the noise: about"
+        f" {rows_to_show(scale):,} rows would."
+    )
+
+
 def _without_islands(kept: Mask, counts: FloatArray, least: float) -> tuple[Mask, float]:
     """Return the cells without islands of few rows apart from the largest one, and the rows on these islands.
 
@@ -112,7 +134,7 @@ def _octaves(counts: FloatArray, sigma: float) -> Mask:
     kept = np.zeros(len(counts), dtype=np.bool_)
     for start in (0, 1):
         pairs = counts[start : start + (len(counts) - start) // 2 * 2].reshape(-1, 2).sum(axis=1)
-        mass = np.repeat(grown(pairs, sigma * np.sqrt(2), seed=4.5), 2)
+        mass = np.repeat(grown(pairs, sigma * np.sqrt(2), seed=Extent.seed), 2)
         kept[start : start + len(mass)] |= mass
     return np.asarray(kept)
 

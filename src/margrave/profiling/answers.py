@@ -127,9 +127,9 @@ def declared(column: Learn, answer: DraftAnswer) -> Column:
 
 def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
     name, kind = column.name, column.of
-    texts = (answer.low, answer.high, *_listed(answer.edges))
+    listed = (answer.low, answer.high, *_listed(answer.edges))
+    low, high, *edges = (_value(column, text) for text in listed)
     if kind in (Integer.kind, Elapsed.kind):
-        low, high, *edges = (_number(text, int) for text in texts)
         if column.since is not None:
             return Elapsed(
                 name, low, high, edges=edges or None, since=column.since, unit=column.unit or "day",
@@ -139,25 +139,22 @@ def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
             name, low, high, edges=edges or None, missing=missing, outside=answer.outside
         )
     if kind == "real":
-        least, most, *cuts = (_number(text, float) for text in texts)
-        return Real(name, least, most, edges=cuts or None, missing=missing, outside=answer.outside)
+        return Real(name, low, high, edges=edges or None, missing=missing, outside=answer.outside)
     if kind == "date":
-        first, last, *days = map(_day, texts)
         return Date(
             name,
-            first,
-            last,
-            edges=days or None,
+            low,
+            high,
+            edges=edges or None,
             format=column.format,
             missing=missing,
             outside=answer.outside,
         )
-    begin, end, *moments = map(_moment, texts)
     return Timestamp(
         name,
-        begin,
-        end,
-        edges=moments or None,
+        low,
+        high,
+        edges=edges or None,
         unit=column.unit or "second",
         format=column.format,
         missing=missing,
@@ -252,16 +249,37 @@ def with_constraint(
     return replace(schema, constraints=added, files=(*schema.files, *files.files))
 
 
-def _number(text: str, kind: Callable[[str], T]) -> T:
-    return _read(text.replace(" ", ""), kind, "0, -5 or 12.5")
+def example_of(column: Learn) -> str:
+    """Return how a value of a column of numbers, dates or times is written in an answer.
+
+    Example:
+        >>> example_of(Learn("admitted", "timestamp", unit="minute")), example_of(Learn("age", "integer"))
+        ('2018-12-31 23:59', '120')
+    """
+    if column.of == Date.kind:
+        return "2018-12-31"
+    if column.of == Timestamp.kind:
+        times = {"hour": "23:00", "minute": "23:59", "second": "23:59:59"}
+        return f"2018-12-31 {times[column.unit or 'second']}"
+    return "12.5" if column.of == Real.kind else "120"
 
 
-def _day(text: str) -> date:
-    return _read(text, date.fromisoformat, "2018-12-31")
+def check_value(column: Learn, text: str) -> None:
+    """Raise ``SchemaError`` unless a text is a value of a column of numbers, dates or times."""
+    try:
+        _value(column, text)
+    except _ReadError as error:
+        raise SchemaError(f"Column {column.name!r}: {error.message}", remedy=error.remedy) from None
 
 
-def _moment(text: str) -> datetime:
-    return _read(text, datetime.fromisoformat, "2018-12-31 23:59:59")
+def _value(column: Learn, text: str) -> Any:
+    readers: Mapping[str, Callable[[str], Any]] = {
+        Date.kind: date.fromisoformat,
+        Timestamp.kind: datetime.fromisoformat,
+        Real.kind: lambda t: float(t.replace(" ", "")),
+    }
+    reader = readers.get(column.of, lambda t: int(t.replace(" ", "")))
+    return _read(text, reader, example_of(column))
 
 
 def _read(text: str, kind: Callable[[str], T], example: str) -> T:

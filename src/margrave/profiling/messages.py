@@ -45,6 +45,10 @@ class Remark(StrEnum):
     )
     SAME = "All rows have the same value: it carries no information and can be left out."
     MARKED = f" Marks such as NA become {OTHER!r} too: leave such fields empty in the file."
+    SENTENCES = (
+        " Some of its texts are sentences. May one name or describe a person? Then leave the column out: its categories"
+        " are published as they are written."
+    )
     NUMBERS = (
         " Most are numbers: should all be? Then mend the others in the file or leave them empty, and "
         "draft anew."

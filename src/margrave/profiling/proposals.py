@@ -20,7 +20,7 @@ from margrave.schema.learn import Learn
 from margrave.schema.numeric import Integer
 from margrave.schema.parsing import number
 from margrave.schema.schema import Schema
-from margrave.schema.text_patterns import dotted_thousands
+from margrave.schema.text_patterns import dotted_thousands, has_sentences
 
 
 def propose(evidence: ColumnProfile) -> tuple[Column, str]:
@@ -59,6 +59,7 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
         return Learn(name, "real"), (asked + marked(numbers, real_bounds, far_off_learned)).strip()
     asked = spelling(evidence, Learn.max_categories)
     asked += Remark.MARKS if evidence.marked else ""
+    asked += Remark.SENTENCES if has_sentences(texts) else ""
     return Learn(name, "categorical"), asked.strip()
 
 

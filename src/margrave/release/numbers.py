@@ -17,7 +17,8 @@ from margrave.models import FittedAnswers
 from margrave.ratios import percent
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
 from margrave.release.numeric_numbers import NumericColumn
-from margrave.schema import Column, Schema
+from margrave.schema import Categorical, Column, Schema
+from margrave.schema.categorical import OTHER
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
@@ -112,6 +113,35 @@ def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
         more = n.is_of_category and (n.estimate or 0.0) > (first.estimate or 0.0)
         found[n.column] = n if more else first
     return list(found.values())
+
+
+def category_words(
+    schema: Schema, transcript: Transcript, numbers: Sequence[ColumnNumber]
+) -> list[str]:
+    """Return how many categories were found in each column that was learned, and for which columns other leads.
+
+    Args:
+        schema: The schema of the release.
+        transcript: The noisy answers.
+        numbers: ``numbers_of`` the release.
+    """
+    columns = {c.name: c for c in schema.columns if isinstance(c, Categorical)}
+    rest = {n.column: n for n in numbers if n.statistic == f"share of {OTHER}" and not n.group}
+    learned = [
+        f"{d.column} has {found:,} {'category' if found == 1 else 'categories'}"
+        + (f" ({rest[d.column].text} of the rows are in {OTHER})" if d.column in rest else "")
+        for d in transcript.discoveries
+        if d.column in columns
+        for found in [len(columns[d.column].categories)]
+    ]
+    leads = [n.column for n in headlines(numbers) if n is rest.get(n.column)]
+    words = [f"Learned: {'; '.join(learned)}."] if learned else []
+    if leads:
+        words.append(
+            f"{OTHER} is not one value: it has all rows whose value has no category of its own. It leads in"
+            f" {', '.join(leads)}."
+        )
+    return words
 
 
 def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:

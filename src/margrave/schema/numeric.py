@@ -279,7 +279,7 @@ class Timestamp:
             raise validators.column_error(
                 self.name, "unit is unknown.", f"Choose one of: {', '.join(UNITS)}."
             )
-        settle(self, lambda key, v: _moment(self.name, key, v, self._seconds))
+        settle(self, lambda key, v: _moment(self.name, key, v, self.unit, self._seconds))
         check_format(self.name, self.format, datetime(2001, 12, 23, 4, 5, 6))
 
     @property
@@ -351,7 +351,7 @@ def _day(column: str, key: str, value: Any) -> date:
     return value
 
 
-def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
+def _moment(column: str, key: str, value: Any, unit: str, seconds: int) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
@@ -368,7 +368,9 @@ def _moment(column: str, key: str, value: Any, seconds: int) -> datetime:
     since = value - EPOCH
     if since.microseconds or (since.days * 86400 + since.seconds) % seconds:
         raise validators.column_error(
-            column, f"{key} is not a multiple of its unit.", "Round it, or choose a smaller unit."
+            column,
+            f"{key} is not a multiple of its unit, the {unit}.",
+            "Round it, or choose a smaller unit.",
         )
     return value
 

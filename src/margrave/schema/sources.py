@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from margrave.errors import SchemaError
+from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, set_fields
 from margrave.schema.learn import Learn
 from margrave.schema.validators import column_error
@@ -114,6 +115,7 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 "it has missing_codes, and no missing state.",
                 "Write missing = true and public bounds or categories, or leave missing_codes out.",
             )
+        check_bounds(known[name], source.missing_codes)
         keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]
         for key in source.read:
             if key not in keys:
@@ -141,3 +143,28 @@ def read_error(sources: Mapping[str, ColumnSource]) -> SchemaError:
         remedy='For each key, write the public value and take the key out of read (or source = "read" out), or'
         " write learn = true in its place.",
     )
+
+
+def check_bounds(column: Column, missing_codes: Sequence[str]) -> None:
+    """Raise ``SchemaError`` if a bound of a column is also one of its missing-value codes.
+
+    Example:
+        >>> from margrave.schema import Integer
+        >>> check_bounds(Integer("age", -9, 110, missing=True), ["-9"])
+        Traceback (most recent call last):
+        ...
+        margrave.errors.SchemaError: Column 'age': its low is -9, which is one of its missing_codes. ...
+    """
+    stands_for_missing = Lookup(tuple(missing_codes))
+    for key in ("low", "high"):
+        bound = getattr(column, key, None)
+        if (
+            bound is not None
+            and column.kind != "elapsed"
+            and stands_for_missing(str(bound)) is not None
+        ):
+            raise column_error(
+                column.name,
+                f"its {key} is {bound}, which is one of its missing_codes.",
+                f"Such rows are missing. Write the {'lowest' if key == 'low' else 'highest'} value that is not.",
+            )

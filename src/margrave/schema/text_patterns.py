@@ -124,3 +124,18 @@ def free_text(texts: Collection[str]) -> bool:
         return False
     length, words = (sum(f(t) for t in texts) / len(texts) for f in (len, lambda t: len(t.split())))
     return length > 40 or words >= 6
+
+
+def has_sentences(texts: Collection[str]) -> bool:
+    """Return True if a text is a sentence, so that it may say something about a single person.
+
+    >>> has_sentences(["Fell at home.", "no"]), has_sentences(["Called Mrs Jones about her result", "no"])
+    (True, True)
+    >>> has_sentences(["Never married", "Married, spouse in the army", "St. Mary's"])
+    False
+    """
+    return any(
+        len(words) >= 6 or (len(words) >= 3 and text.rstrip().endswith((".", "!", "?")))
+        for text in texts
+        for words in [text.split()]
+    )

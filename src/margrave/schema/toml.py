@@ -44,7 +44,7 @@ def parse(
         ) from None
     except ValueError as error:
         raise SchemaError(
-            f"The schema is not valid TOML: {_short(error)}.",
+            f"The schema is not valid TOML: {_fault(error, text)}.",
             remedy="Correct it there; margrave schema draft writes a schema.",
         ) from None
     unknown = sorted(set(read) - {"schema", "column", "constraint"})
@@ -173,7 +173,13 @@ def _possible(kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*known, *learned, *ColumnSource.keys)))
 
 
-def _short(error: ValueError) -> str:
+def _fault(error: ValueError, text: str) -> str:
+    """Return what is wrong with a text that is not TOML, with its line."""
+    found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+    line = text.split("\n")[int(found[1]) - 1] if found is not None else ""
+    word = re.search(r"=\s*(true|false)\b", line, re.IGNORECASE)
+    if found is not None and word is not None and not word[1].islower():
+        return f"line {found[1]} has {word[1]}, and TOML writes {word[1].lower()}, in lower case"
     return str(error)[:200].rstrip(".").replace("\n", " ")
 
 

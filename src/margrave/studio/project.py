@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from margrave.accounting import Ledger
+from margrave.accounting import Budget, Ledger
 from margrave.accounting.journal import holds_run, read_header
 from margrave.accounting.ledger_state import DatasetState
-from margrave.accounting.strength import check_strength
+from margrave.accounting.strength import MAX_STATED_DELTA, check_strength
 from margrave.errors import InputError
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan
@@ -199,17 +199,18 @@ class Project:
         """Return the table's part of the ledger."""
         return next((d for d in self.datasets() if d.dataset == self.settings.dataset), None)
 
-    def room(self) -> tuple[Fraction, Fraction]:
-        """Return the cap (zCDP), and what is left of it."""
+    def room(self) -> tuple[Budget, Fraction]:
+        """Return the cap, and what is left of it (zCDP)."""
         known = self.account()
         if known is not None and known.runs:
-            return known.cap.rho, known.remaining
-        cap = self._cap().rho
-        return cap, cap
+            return known.cap, known.remaining
+        cap = self._cap()
+        return cap, cap.rho
 
-    def _cap(self) -> Any:
+    def _cap(self) -> Budget:
         settings = self.settings
-        return budget_for(self.schema(), settings.cap_epsilon, 10 * settings.delta)
+        delta = min(10 * settings.delta, MAX_STATED_DELTA)
+        return budget_for(self.schema(), settings.cap_epsilon, delta)
 
     def latest(self) -> int:
         """Return the number of the latest run; 0 before the first."""

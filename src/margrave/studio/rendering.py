@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from margrave.errors import InputError, MargraveError
+from margrave.profiling.hints import HintWords
 from margrave.ratios import percent
 from margrave.report.axes import Axis
 from margrave.report.charts import bars
@@ -115,16 +116,14 @@ def plain(text: str) -> str:
 
 def remark_on_page(remark: str) -> str:
     """Return a remark of a draft, with the fields of its card in place of the lines of a schema file."""
-    marks = (
-        "If so, choose Public and list it under the codes that mean missing: learning would count it as a"
-        " value. Or leave such fields empty in the file, and read it again."
+    words = HintWords(
+        missing="choose “Public: I state it” and list it under the codes that mean missing",
+        apart="choose “A date or time of its own”",
+        classes="choose “Its numbers are classes: learn these”",
+        person="The next page asks.",
+        again="read it again",
     )
-    remark = re.sub(r"Then (write|leave)[^?]* = .*?\.(?= [A-Z]|$)", marks, remark)
-    remark = re.sub(r'write kind = "categorical"\.', "choose that its numbers are classes.", remark)
-    remark = re.sub(
-        r", and a run then wants a unit of persons.*ignore\.", ". The next page asks.", remark
-    )
-    return plain(remark).replace("draft anew", "read it again")
+    return plain(words.hint(remark))
 
 
 def form_of(request: Request) -> dict[str, str]:

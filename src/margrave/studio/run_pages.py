@@ -12,12 +12,13 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from margrave.accounting.ledger_state import epsilon_or_zero
-from margrave.accounting.strength import weaknesses
+from margrave.accounting.strength import MAX_STATED_DELTA, weaknesses
 from margrave.errors import InputError, MargraveError
+from margrave.learning_stage import learning_warning
 from margrave.mechanisms.parts.checks import publics_of
 from margrave.planning import Plan
 from margrave.report.heading import Heading
-from margrave.run import mechanism_of
+from margrave.run import mechanism_of, settled_unit
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column import Column, abbreviate
 from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
@@ -127,7 +128,7 @@ class SpendingPages:
         self._project.change(
             epsilon=choices[place],
             rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
-            delta=number(form.get("delta", ""), "delta", 1e-30, 1e-3),
+            delta=number(form.get("delta", ""), "delta", 1e-300, MAX_STATED_DELTA),
             cap_epsilon=number(form.get("cap_epsilon", ""), "The limit", 0.001, 1e4),
             choice=self._choice(form),
             reached="budget",
@@ -148,9 +149,13 @@ class SpendingPages:
             run, plan = self._project.planned(), self._project.plan()
         except MargraveError as error:
             return {"plan": None, "error": error}
+        warnings = weaknesses(run.budget)
+        unit = settled_unit(run.schema, run.unit)
+        if hiding := learning_warning(run.schema, run.budget, unit, plan.rows):
+            warnings.append(hiding)
         return {
             "plan": plan,
-            "warnings": weaknesses(run.budget),
+            "warnings": warnings,
             "public_table": publics_of(mechanism_of(run.mechanism)),
             "verdicts": [v for n in plan.noise if (v := n.verdict(plan.rows)) is not None],
             "picture": picture(plan),
@@ -165,7 +170,7 @@ class SpendingPages:
         run, schema = self._project.planned(), self._project.schema()
         cap, left = self._project.room()
         account = self._project.account()
-        delta = run.budget.conversion_delta if account is None else account.cap.conversion_delta
+        after = max(left - run.budget.rho, left * 0)
         return self._site.page(
             "confirm.html",
             "confirm",
@@ -182,7 +187,9 @@ class SpendingPages:
             number=self._project.latest() + 1,
             cap=cap,
             left=left,
-            after=epsilon_or_zero(max(left - run.budget.rho, left * 0), delta),
+            left_epsilon=epsilon_or_zero(left, cap.conversion_delta),
+            after=after,
+            after_epsilon=epsilon_or_zero(after, cap.conversion_delta),
             cap_is_set=account is not None and bool(account.runs),
         )
 
