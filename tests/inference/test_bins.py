@@ -17,6 +17,7 @@ from margrave.cli.main import run
 from margrave.inference import (
     OLS,
     Analysis,
+    By,
     Correlation,
     Estimand,
     Logistic,
@@ -248,6 +249,75 @@ def test_bins_too_wide_for_a_long_tail_are_marked() -> None:
         low, high = found[name].conf_int()
         assert not low < {"pay": 0.43, "corr(pay, spend)": 0.32}[name] < high
         assert by_fine[name].coarse == ()
+
+
+PAY = Schema(
+    [
+        Real("pay", 0, 1_000_000, edges=[10_000, 100_000]),
+        Integer("score", 0, 20, bins=7),
+        Integer("age", 20, 79, bins=10),
+        Date("day", date(2020, 1, 1), date(2020, 12, 30), bins=5),
+        Categorical("sex", ["F", "M"]),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def paid() -> Release:
+    """Pay in three wide bins, with most values near the low end of the second; score rises with age."""
+    rng = np.random.default_rng(6)
+    age, start = rng.integers(20, 80, ROWS), np.datetime64("2020-01-01")
+    frame = pd.DataFrame(
+        {
+            "pay": np.minimum(np.exp(rng.normal(9.8, 0.8, ROWS)), 1e6),
+            "score": np.clip(age // 6 + rng.integers(0, 8, ROWS), 0, 20),
+            "age": age,
+            "day": start + rng.integers(0, 365, ROWS).astype("timedelta64[D]"),
+            "sex": rng.choice(["F", "M"], ROWS),
+        }
+    )
+    return release(
+        frame, PAY, [("pay", "sex"), ("score", "age"), ("score", "day"), ("score", "sex")]
+    )
+
+
+@pytest.mark.parametrize(
+    "where", [(12_000, 60_000), (20_000, 90_000), (2_000, 9_000), (12_000, None)], ids=str
+)
+def test_a_mean_within_a_range_inside_a_wide_bin_is_marked(paid: Release, where: Any) -> None:
+    """Evenly drawn values put the mean in the middle of the range, whatever the truth is."""
+    found = analyzed(paid, Mean("pay", where={"pay": where}))
+    (mean,) = found
+    assert mean.coarse == ("pay",)
+    assert mean.ends is None, "values enter and leave the range with their place in the bin"
+    assert not any("inf" in n.replace("infer", "") for n in told(found))
+
+
+def test_bin_ends_are_those_of_the_averaged_column(paid: Release) -> None:
+    """Not those of a column that chooses rows, and in the averaged column's unit."""
+    for where in ({"day": ("2020-03-10", "2020-05-20")}, {"age": (40, 52)}):
+        found = analyzed(paid, Mean("score", where=where))
+        notes = {n.partition(":")[0]: n for n in told(found)}
+        low, high = found["mean(score)"].ends or (np.nan, np.nan)
+        assert low < found["mean(score)"].estimate < high < 21
+        assert f"would be about {low:.4g}, at the high ends {high:.4g}." in notes["score"]
+        assert notes[next(iter(where))].endswith("takes that for the truth.")
+
+
+def test_a_range_that_cuts_bins_has_no_bin_ends(paid: Release) -> None:
+    cut, whole = (analyzed(paid, Mean("age", where={"age": r})) for r in ((40, 52), (38, 55)))
+    assert cut["mean(age)"].ends is None
+    assert told(cut)[0].endswith("The interval of mean(age) takes that for the truth.")
+    low, high = whole["mean(age)"].ends or (np.nan, np.nan)
+    assert 38 <= low < whole["mean(age)"].estimate < high <= 55
+
+
+def test_every_group_has_its_own_bin_ends(paid: Release) -> None:
+    found = analyzed(paid, By(Mean("score"), "sex"))
+    (note,) = told(found)
+    for e in found:
+        assert e.ends is not None
+        assert f"{e.name}: {e.ends[0]:.4g} and {e.ends[1]:.4g}" in note
 
 
 def test_the_spread_of_a_mean_is_that_of_uniform_means_of_its_bins(

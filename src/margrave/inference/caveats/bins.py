@@ -18,7 +18,7 @@ from margrave.inference.estimate import Bounds, Caveat, Estimate
 from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import percent
-from margrave.release.conditions import cuts_of
+from margrave.release.conditions import Cut, cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -181,10 +181,23 @@ def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
     return (0.0 if low >= 0 else None), (0.0 if high <= 0 else None)
 
 
+def cuts(context: Context) -> tuple[Cut, ...]:
+    """Return the conditions of an analysis that are finer than the bins of their columns."""
+    basis, release = context.basis, context.release
+    if basis is None or release is None:
+        return ()
+    return cuts_of(release.schema, dict(basis.conditions))
+
+
 def ends_of(context: Context) -> dict[str, tuple[float, float]]:
-    """Return what means and totals would be with values at the low, at the high ends of bins."""
+    """Return what means and totals would be with values at the low, at the high ends of bins.
+
+    Values that move within a bin enter or leave a range that cuts it, so that the ends bound nothing.
+    """
     basis, release = context.basis, context.release
     if basis is None or release is None or not basis.ends:
+        return {}
+    if any(cut.column.name == basis.columns[0] for cut in context.once(cuts)):
         return {}
     found = {}
     for s, names in (own for own in context.once(shifts) if own[0].name == basis.columns[0]):
@@ -195,7 +208,7 @@ def ends_of(context: Context) -> dict[str, tuple[float, float]]:
                 if exact
                 else s.ends(e)
             )
-    return found
+    return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
 
 
 def check(context: Context) -> Iterator[Caveat]:
@@ -207,13 +220,13 @@ def check(context: Context) -> Iterator[Caveat]:
             "Of some columns the release knows the bin of a value and nothing finer, and within a bin values are drawn"
             f" evenly; their widest bins: {widest}. Whatever this fit takes from them by value rests on that.",
         )  # fmt: skip
-    if context.basis is not None and context.release is not None:
-        for cut in cuts_of(context.release.schema, dict(context.basis.conditions)):
-            yield Caveat("cut bin", context.names, False, str(cut))
+    for cut in context.once(cuts):
+        yield Caveat("cut bin", context.names, False, str(cut))
     for s, names in context.once(shifts):
         about = [e for e in context.estimates if e.name in names]
         if about:
-            text = _text(s.binned, about, context.once(ends_of))
+            averaged = context.basis is not None and s.name == context.basis.columns[0]
+            text = _text(s.binned, about, context.once(ends_of) if averaged else {})
             yield Caveat("binned", tuple(e.name for e in about), False, text)
 
 
@@ -225,14 +238,17 @@ def _text(
         f"{binned.column.name}: the release knows the bin of a value and nothing finer (the widest is {binned.widest}),"
         " and within a bin values are drawn evenly."
     )
-    if about[0].name not in ends:
-        one = len(about) == 1
-        return f"{text} The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth."
-    low, high = (binned.words(end) for end in ends[about[0].name])
-    return (
-        f"{text} The interval of {names} takes that for the truth: with all values at the low ends of their bins it"
-        f" would be about {low}, at the high ends {high}."
-    )
+    one = len(about) == 1
+    text = f"{text} The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth"
+    pairs = {e.name: [binned.words(end) for end in ends[e.name]] for e in about if e.name in ends}
+    if not pairs:
+        return f"{text}."
+    if one:
+        low, high = pairs[about[0].name]
+        ends_words = f"it would be about {low}, at the high ends {high}"
+        return f"{text}: with all values at the low ends of their bins {ends_words}."
+    each = some([f"{name}: {low} and {high}" for name, (low, high) in pairs.items()], "; ")
+    return f"{text}. With all values at the low and at the high ends of their bins they would be about: {each}."
 
 
 def _ends_by_shares(binned: Binned, draws: Draws, bias_correct: bool) -> tuple[float, float]:

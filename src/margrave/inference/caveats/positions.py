@@ -30,7 +30,8 @@ class Positions:
 
     Attributes:
         column: Name of the column.
-        spread: By estimate, the standard deviation by the places of the bins' values.
+        spread: By estimate, the standard deviation by the places of the bins' values; infinite if some
+            places leave it without a result, such as a part of the rows without any.
         weakened: By estimate, the change with all values in the middle of their bins.
     """
 
@@ -110,12 +111,12 @@ class _Values:
             yield (group[self.codes] == g) & ~self.empty, float((own**2).sum() / own.sum() ** 2)
 
     def moves(self, points: FloatArray) -> Mapping[str, float]:
-        """Return the change of each estimate with other values; 0 if it is absent or fails there."""
+        """Return the change of each estimate with other values; infinite if it is absent there."""
         column, table = self.binned.column, self.trial.table
         at = table.column_names.index(column.name)
         moved = table.set_column(at, column.name, column.written(points, self.empty))
         found = self.trial.moves(partial(self.trial.of, moved))
-        return {n: by if math.isfinite(by) else 0.0 for n, (by, _) in found.items()}
+        return {n: by for n, (by, _) in found.items()}
 
 
 def positions(context: Context) -> tuple[Positions, ...]:
