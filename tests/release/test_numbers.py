@@ -431,6 +431,16 @@ def test_a_group_of_a_learned_column_may_hold_all_values_beyond_its_bounds() -> 
     assert not small.reliable
 
 
+def test_groups_are_of_one_column() -> None:
+    absent = NoModel(SCHEMA.domain, 1.0, "it is not needed")
+    first, second = SCHEMA.domain.attributes[:2]
+    one, listed = (numbers_of(SCHEMA, Transcript(()), absent, 0.9, by=b) for b in (first, [first]))
+    assert one == listed
+    for several in ((first, second), [first, second], f"{first},{second}", []):
+        with pytest.raises(InputError, match="columns, and takes one"):
+            numbers_of(SCHEMA, Transcript(()), absent, 0.9, by=several)
+
+
 def test_unknown_groups_are_refused() -> None:
     with pytest.raises(InputError, match="kin"):
         numbers_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from margrave._fields import check_level
 from margrave.bounds.gls import GLSEstimate, Unbiased
 from margrave.bounds.noisy_counts import Interval, NoisyCounts
 from margrave.bounds.weighted_sums import weighted_sums
-from margrave.errors import ReleaseError
+from margrave.errors import InputError, ReleaseError
 from margrave.models import FittedAnswers
 from margrave.ratios import percent
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
@@ -30,7 +31,7 @@ def numbers_table(
     model: FittedAnswers,
     level: float,
     columns: Iterable[Attribute] | None = None,
-    by: Attribute | None = None,
+    by: Attribute | Sequence[Attribute] | None = None,
 ) -> pa.Table:
     """Return ``numbers_of`` as a table with one row each."""
     texts = ("column", "statistic", "text", "interval", "group")
@@ -48,7 +49,7 @@ def numbers_of(
     model: FittedAnswers,
     level: float,
     columns: Iterable[Attribute] | None = None,
-    by: Attribute | None = None,
+    by: Attribute | Sequence[Attribute] | None = None,
 ) -> tuple[ColumnNumber, ...]:
     """Return the numbers of columns, in the order of the schema, and of each by group.
 
@@ -58,18 +59,18 @@ def numbers_of(
         model: The release's model; one without a distribution has no synthetic rows.
         level: Probability with which each interval holds, above 0 and below 1.
         columns: These columns only; by default all.
-        by: The column whose codes make groups of the records; None for all records at once. A group's numbers
+        by: The one column whose codes make groups of the records; None for all records at once. A group's numbers
             come from the noisy marginals that contain both columns. Its mean and total come from weighted sums of
             the two as well.
 
     Raises:
-        InputError: ``by`` is not a column of the schema.
+        InputError: ``by`` is not one column of the schema.
     """
     check_level(level)
     names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
     groups: tuple[int | None, ...] = (None,)
     if by is not None:
-        schema.domain.clique([by])
+        by = _group_column(schema, by)
         names = tuple(name for name in names if name != by)
         groups = tuple(range(schema.domain.size(by)))
     cliques = {name: schema.domain.clique([name] if by is None else [name, by]) for name in names}
@@ -165,6 +166,20 @@ def _expected(model: FittedAnswers, cliques: Iterable[Clique]) -> Mapping[Clique
     except ReleaseError:
         return {}
     return {clique: np.asarray(counts, dtype=np.float64) for clique, counts in answers.items()}
+
+
+def _group_column(schema: Schema, by: Attribute | Sequence[Attribute]) -> Attribute:
+    """Return the column of groups, given as a text or a list of one."""
+    names: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+    if len(names) == 1 and names[0] not in schema.domain.attributes:
+        names = [n.strip() for n in str(names[0]).split(",")]
+    if len(names) != 1:
+        raise InputError(
+            f"by names {len(names)} columns, and takes one.",
+            remedy="Give one column. For groups of two columns, analyze one value of the second at a time:"
+            ' By(Mean("stay", where={"sex": "F"}), "ward"), or --by ward --where sex=F.',
+        )
+    return schema.domain.clique(names)[0]
 
 
 def _numbers(
