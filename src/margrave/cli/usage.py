@@ -19,11 +19,26 @@ class Commands(click.Group):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
+            hint = _other_word(ctx.command_path, name, known) or did_you_mean(name, known)
             raise InputError(
                 f"{name[:60]!r} is not a command of {ctx.command_path}.",
-                remedy=f"{did_you_mean(name, known)}Its commands are: {', '.join(known)}.",
+                remedy=f"{hint}Its commands are: {', '.join(known)}.",
             )
         return super().resolve_command(ctx, args)
+
+
+def _other_word(path: str, name: str, known: list[str]) -> str:
+    """Return the form of the command that another word for it means; "" if there is none."""
+    forms = {
+        "median": "quantile RELEASE COLUMN 0.5",
+        "average": "mean RELEASE COLUMN",
+        "sum": "total RELEASE COLUMN",
+        "share": "proportion RELEASE COLUMN VALUE",
+        "percentage": "proportion RELEASE COLUMN VALUE",
+        "regression": "ols RELEASE FORMULA",
+    }
+    form = forms.get(name.lower(), "")
+    return f"Write {path} {form}. " if form.partition(" ")[0] in known else ""
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:

@@ -29,6 +29,21 @@ except ModuleNotFoundError as error:
         remedy="pip install 'margrave[inference]'",
     ) from None
 
+
+def __getattr__(name: str) -> object:
+    """Raise ``InputError`` for another word for an analysis, and ``AttributeError`` for any other name."""
+    forms = {
+        "Median": 'Quantile("stay", 0.5)',
+        "Average": 'Mean("stay")',
+        "Sum": 'Total("stay")',
+        "Share": 'Proportion("smokes", True)',
+        "Regression": 'OLS("stay ~ age")',
+    }
+    if name in forms:
+        raise InputError(f"There is no analysis {name}.", remedy=f"Use {forms[name]}.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "OLS",
     "Analysis",
