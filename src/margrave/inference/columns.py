@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError, did_you_mean
-from margrave.release.conditions import codes_of
+from margrave.release.conditions import codes_of, range_form
 from margrave.schema import Schema
 from margrave.schema.categorical import NO, YES
 from margrave.schema.column import abbreviate
@@ -80,7 +80,8 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
         return pd.Timestamp(value) if is_date(column) else float(value)
     except (TypeError, ValueError):
         raise InputError(
-            f"Column {name!r} cannot hold {value!r}.", remedy="Name a value of its kind."
+            f"Column {name!r} cannot hold {value!r}.",
+            remedy=range_form(name, value) or "Name a value of its kind.",
         ) from None
 
 

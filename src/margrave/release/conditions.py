@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -164,6 +165,23 @@ def _in_words(condition: Condition) -> str:
     return f"= {' or '.join([*texts[:12], '...'] if len(texts) > 12 else texts)}"
 
 
+def range_form(name: str, value: Value) -> str:
+    """Return how a range is written, if a text looks like one; "" for any other value.
+
+    >>> range_form("age", "40-50")
+    "A range is written {'age': (40, 50)} in Python, and age=40..50 on the command line."
+    """
+    number = r"-?\d+(?:\.\d+)?"
+    text = value.strip() if isinstance(value, str) else ""
+    found = re.fullmatch(rf"(\S+?)\s*\.\.+\s*(\S+)|({number})\s*[-–:]\s*({number})", text)
+    if found is None:
+        return ""
+    low, high = (end for end in found.groups() if end is not None)
+    ends = ", ".join(e if re.fullmatch(number, e) else repr(e) for e in (low, high))
+    command = f"{name}={low}..{high} on the command line"
+    return f"A range is written {{{name!r}: ({ends})}} in Python, and {command}."
+
+
 def _ends(column: Numeric, condition: tuple[Value, Value]) -> tuple[float, float]:
     """Return the ends of a range as points, infinite for an open one."""
     low, high = condition
@@ -258,6 +276,6 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     if nowhere:
         raise InputError(
             f"{value!r} is not a value of column {column.name!r}.",
-            remedy=f"It has {abbreviate(column.labels())}.",
+            remedy=range_form(column.name, value) or f"It has {abbreviate(column.labels())}.",
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])
