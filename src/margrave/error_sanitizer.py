@@ -114,14 +114,16 @@ def _wrong_call(
     needed = [n for n in names if parameters[n].default is Parameter.empty and n != "self"]
     lacking = [n for n in needed if n not in kwargs and n not in placed[: len(args)]]
     form = ", ".join(n if n in placed else f"{n}=..." for n in needed)
-    give = f"Give {verb}({form})."
-    if len(parameters) == len(names):
+    known = ", ".join(n for n in names if n != "self")
+    give = f"Give {verb}({form})." if form or not known else f"Its arguments are: {known}."
+    if all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
         for name in (n for n in kwargs if n not in names):
             hint = _other_name(name, names) or give
             return InputError(f"{verb}() has no argument {name!r}.", remedy=hint)
     if len(args) > len(placed):
         first = ", ".join(n for n in placed if n != "self")
-        return InputError(f"{verb}() takes only {first} without a name.", remedy=give)
+        only = f"only {first}" if first else "no argument"
+        return InputError(f"{verb}() takes {only} without a name.", remedy=give)
     if lacking:
         meanings = {"real": "real, the table of the real rows"}
         what = ", ".join(meanings.get(n, n) for n in lacking)
@@ -132,6 +134,12 @@ def _wrong_call(
 def _other_name(name: str, names: Sequence[str]) -> str:
     """Return a question that proposes the argument meant by a name of other libraries, or a misspelt one."""
     others = {"eps": "epsilon", "random_state": "seed", "rng": "seed"}
+    if name == "by":
+        return (
+            'Groups are By(Mean("stay"), "ward") in analyze, and plot("stay", "ward") in a chart.'
+        )
+    if name == "where":
+        return 'Give it to an analysis: analyze(release, Mean("stay", where={"ward": "b"})).'
     if name == "workload" and "mechanism" in names:
         return "Did you mean mechanism=AIM(workload=...)?"
     return did_you_mean(others.get(name, name), names).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import margrave.inference
 from margrave import synthesize
 from margrave.cli.main import run
 from margrave.cli.options import parse_workload
@@ -83,6 +85,15 @@ def test_an_open_range_that_cannot_be_is_refused(column: str, wanted: Any, words
         codes_of(SCHEMA, column, wanted)
 
 
+@pytest.mark.parametrize("text", ["40..50", "40-50", "40 .. 50", " 40 - 50"])
+def test_a_range_in_a_text_is_answered_with_its_form(text: str) -> None:
+    words = re.escape("{'age': (40, 50)} in Python, and age=40..50 on the command line.")
+    with pytest.raises(InputError, match=words):
+        codes_of(SCHEMA, "age", text)
+    with pytest.raises(InputError, match=words):
+        Mean("age", where={"age": text})(pd.DataFrame({"age": [10.0, 20.0]}))
+
+
 def test_an_analysis_takes_open_ranges() -> None:
     frame = pd.DataFrame(
         {"age": [10.0, 20.0, 30.0, 40.0, np.nan], "pay": [1.0, 2.0, 3.0, 5.0, 100.0]}
@@ -139,6 +150,22 @@ def test_open_ranges_on_the_command_line(
     assert "age up to 30" in " ".join(capsys.readouterr().out.split()), (
         "an analysis's own goes before"
     )
+
+
+def test_calls_in_other_words_are_answered_with_the_form(release_file: Path, capsys: Any) -> None:
+    release = Release.load(release_file)
+    mean = Mean("age")
+    for call, words in (
+        (lambda: release.numbers(statistics=["mean"]), "columns, by, level, as_"),
+        (lambda: release.numbers("age"), "numbers() takes no argument without a name"),
+        (lambda: release.plot("age", by="sex"), 'plot("stay", "ward")'),
+        (lambda: analyze(release, mean, where={"sex": "F"}), 'Mean("stay", where={"ward": "b"})'),  # type: ignore[call-arg]
+        (lambda: margrave.inference.Median, 'Use Quantile("stay", 0.5).'),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            call()
+    assert run(["analyze", "median", "r.margrave", "age"]) == 2
+    assert "margrave analyze quantile RELEASE COLUMN 0.5" in capsys.readouterr().err
 
 
 def test_a_range_that_cuts_a_bin_is_answered_by_its_share_and_says_so(release_file: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from margrave._card import Card, Facts, listed
 from margrave._front import part
 from margrave.account import Account
-from margrave.error_sanitizer import hide_rows
+from margrave.error_sanitizer import hide_rows, short_errors
 from margrave.errors import did_you_mean
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
@@ -93,6 +93,7 @@ class Display(Card):
         heading = report.Heading(title=title, office=office, dataset=dataset)
         return report.Page.of(self, heading)
 
+    @short_errors
     def plot(self, *columns: Any) -> Any:
         """Return the chart of a column, ``plot("age")``, or of a pair, ``plot("age", "sex")``.
 

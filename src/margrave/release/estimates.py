@@ -18,6 +18,7 @@ from margrave.bounds.error_bounds import (
 )
 from margrave.bounds.reference import ModelReference, Reference, TableReference
 from margrave.domain import Codes
+from margrave.error_sanitizer import short_errors
 from margrave.frame_kinds import Kind, as_kind
 from margrave.release.display import Display
 from margrave.release.numbers import numbers_table
@@ -88,11 +89,12 @@ class Estimates(Display):
         clique = self.schema.domain.clique(attributes)
         return intervals_of(self.schema.domain, self.transcript, clique, level, simultaneous)
 
+    @short_errors
     def numbers(
         self,
         *,
         columns: Iterable[Attribute] | None = None,
-        by: Attribute | None = None,
+        by: Attribute | Sequence[Attribute] | None = None,
         level: float = 0.95,
         as_: Kind | None = None,
     ) -> Any:
@@ -102,12 +104,12 @@ class Estimates(Display):
 
         Args:
             columns: These columns only; by default all.
-            by: A column whose values make groups, each with numbers of its own: ``by="ward"``.
+            by: One column whose values make groups, each with numbers of its own: ``by="ward"``.
             level: Probability with which each interval holds, on its own.
             as_: The kind of frame, as in ``sample``: "arrow" for a release that was loaded.
 
         Raises:
-            InputError: ``columns`` is text, or it or ``by`` names a column that the release does not have.
+            InputError: ``columns`` is text, or ``by`` is not one column, or one is not a column of the release.
 
         Privacy:
             None spent.
