@@ -129,6 +129,14 @@ def test_half_a_bin_has_a_note(draws: Draws) -> None:
     )
 
 
+def test_a_range_beyond_the_bounds_has_a_note(draws: Draws) -> None:
+    words = "age from 4 to 130 goes beyond the upper bound: no value of the release lies above 5."
+    assert words in analyze(draws, Mean("ill", where={"age": (4, 130)})).notes
+    for inside in ((4, 5), (4, None)):
+        notes = analyze(draws, Mean("ill", where={"age": inside})).notes
+        assert not any("beyond the" in n for n in notes)
+
+
 def test_on_the_command_line(
     release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -142,6 +142,31 @@ def cuts_of(schema: Schema, values: Mapping[Attribute, Condition]) -> tuple[Cut,
     return tuple(cut for cut in found if cut is not None)
 
 
+def beyond_words(schema: Schema, values: Mapping[Attribute, Condition]) -> tuple[str, ...]:
+    """Return a sentence for each end of a range beyond the bounds of its column.
+
+    >>> from margrave.schema import Integer
+    >>> beyond_words(Schema([Integer("age", 18, 95)]), {"age": (80, 130)})
+    ('age from 80 to 130 goes beyond the upper bound: no value of the release lies above 95.',)
+    """
+    found = list[str]()
+    for name, condition in values.items():
+        column = for_reading_output(schema.column(name))
+        if not isinstance(condition, tuple) or not isinstance(column, NUMERIC_KINDS):
+            continue
+        asked = f"{in_words({name: condition})} goes beyond the"
+        (low, high), least, greatest = _ends(column, condition), *_bounds(column)
+        if -np.inf < low < least:
+            found.append(
+                f"{asked} lower bound: no value of the release lies below {_shown(column, least)}."
+            )
+        if greatest < high < np.inf:
+            found.append(
+                f"{asked} upper bound: no value of the release lies above {_shown(column, greatest)}."
+            )
+    return tuple(found)
+
+
 def in_words(conditions: Mapping[str, Condition]) -> str:
     """Return conditions in words.
 
@@ -195,6 +220,10 @@ def _point(column: Numeric, value: Value) -> float:
     return float(column.points(pa.array([value]))[0][0])
 
 
+def _bounds(column: Numeric) -> tuple[float, float]:
+    return _point(column, column.low), _point(column, column.high)
+
+
 def _shown(column: Numeric, point: float) -> str:
     value = column.written(np.array([point]), np.array([False]))[0].as_py()
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -217,7 +246,7 @@ def _check_within(column: Column, value: Value) -> None:
     """Raise ``InputError`` for a value beyond the bounds of a column on a line."""
     if not isinstance(column, NUMERIC_KINDS):
         return
-    point, low, high = (_point(column, v) for v in (value, column.low, column.high))
+    point, (low, high) = _point(column, value), _bounds(column)
     if point < low or point > high:
         end, bound = ("below the lower", low) if point < low else ("above the upper", high)
         raise InputError(

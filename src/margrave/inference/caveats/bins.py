@@ -18,7 +18,7 @@ from margrave.inference.estimate import Bounds, Caveat, Estimate
 from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import percent
-from margrave.release.conditions import Cut, cuts_of
+from margrave.release.conditions import Cut, beyond_words, cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -222,6 +222,9 @@ def check(context: Context) -> Iterator[Caveat]:
         )  # fmt: skip
     for cut in context.once(cuts):
         yield Caveat("cut bin", context.names, False, str(cut))
+    if context.basis is not None and context.release is not None:
+        for text in beyond_words(context.release.schema, dict(context.basis.conditions)):
+            yield Caveat("range beyond the bounds", context.names, False, text)
     for s, names in context.once(shifts):
         about = [e for e in context.estimates if e.name in names]
         if about:
