@@ -84,23 +84,20 @@ class Conditional:
 
     def _drawn(self, n: int, rng: np.random.Generator) -> pa.Table:
         """Return n rows whose values meet the conditions, out of rows with whole bins."""
-        # Least share of the rows with whole bins that a condition may keep, and rows drawn at once.
-        min_kept, max_batch = 1e-4, 1_000_000
+        # Rows with whole bins that are drawn at most, and at once.
+        max_drawn, max_batch = 10_000_000, 100_000
         check_rows(n)
-        if self.kept < min_kept:
-            raise InputError(
-                f"Less than 1 in {1 / min_kept:,.0f} rows of the bins have such values: {' '.join(self.notes)}",
-                remedy="Ask for whole bins.",
-            )
         kept = [draw_table(self.schema, self.model, 0, rng)]
-        missing = n
+        missing, left = n, max_drawn
         while missing > 0:
-            batch = draw_table(
-                self.schema,
-                self.model,
-                min(math.ceil(1.1 * missing / self.kept) + 10, max_batch),
-                rng,
-            )
+            wanted = math.ceil(1.1 * min(missing, max_drawn) / max(self.kept, 1.0 / max_drawn)) + 10
+            if wanted > 2 * left + 1000:
+                raise InputError(
+                    f"Rows with such values are too rare in their bins to draw {n:,} of them: {' '.join(self.notes)}",
+                    remedy="Ask for whole bins, or for fewer rows.",
+                )
+            batch = draw_table(self.schema, self.model, min(wanted, max_batch), rng)
+            left -= batch.num_rows
             mask = np.logical_and.reduce([c.holds(batch[c.column.name]) for c in self.cuts])
             kept.append(batch.filter(pa.array(mask)).slice(0, missing))
             missing -= kept[-1].num_rows

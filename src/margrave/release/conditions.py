@@ -83,7 +83,12 @@ class Cut:
         points, empty = self.column.points(plain(values.combine_chunks()))
         inside = [(points >= low) & (points <= high) for low, high in self.spans]
         wanted = self.condition if isinstance(self.condition, list) else [self.condition]
-        return np.asarray(np.where(empty, None in wanted, np.logical_or.reduce(inside)))
+        missing = any(
+            v is None or np.isnan(_point(self.column, v))
+            for v in wanted
+            if not isinstance(v, tuple)
+        )
+        return np.asarray(np.where(empty, missing, np.logical_or.reduce(inside)))
 
     def __str__(self) -> str:
         asked = in_words({self.column.name: self.condition})
@@ -114,7 +119,8 @@ def cut_of(schema: Schema, attribute: Attribute, condition: Condition) -> Cut | 
         wanted = [_ends(column, condition)]
     else:
         values = condition if isinstance(condition, list) else [condition]
-        wanted = [(_point(column, v),) * 2 for v in values if v is not None]
+        points = [_point(column, v) for v in values if v is not None]
+        wanted = [(p, p) for p in points if not np.isnan(p)]  # "" is missing, as null is
     shares = np.minimum(
         sum((column.cells.shares(*w) for w in set(wanted)), np.zeros(column.cells.count)), 1.0
     )
