@@ -341,7 +341,8 @@ def test_nor_of_a_column_of_any_kind(here: Path, kind: str, cell: str, place: st
     )
     with pytest.raises(SchemaError) as refused:
         Schema.load(here / "s.toml")
-    assert not any(value in str(refused.value) for value in (cell, "JJJJJJ", "XXXXXX"))
+    said = str(refused.value).replace(str(here), "")
+    assert not any(value in said for value in (cell, "JJJJJJ", "XXXXXX"))
 
 
 @pytest.mark.parametrize(
