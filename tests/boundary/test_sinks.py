@@ -523,7 +523,7 @@ def test_a_planted_mistake_is_seen(
             check(script, folders(), plain)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "margrave.cli.synthesize.write_report",
+            "margrave.report.Page.save",
             lambda *_, **__: Path("other.html").write_text("x"),
         )
         with pytest.raises(AssertionError):

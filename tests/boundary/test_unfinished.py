@@ -22,7 +22,7 @@ from margrave.mechanisms import AIM, MECHANISMS, MST, GaussianMechanism
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import Gaussian
 from margrave.release import Release
-from margrave.report import write_report
+from margrave.report import Page, write_report
 from margrave.schema import Schema
 from tests.support import fake_model, vfs
 from tests.support.rounds import WrappedFit
@@ -239,7 +239,7 @@ def test_the_release_of_a_failed_fit_is_written(
     said = capsys.readouterr().err
     assert SECRET not in said
     assert "margrave refit r.margrave --release NEW.margrave" in said
-    assert "--resume --overwrite" in said
+    assert "go on by the same command with --resume." in said
     assert names(breaks) == {"t.csv", "s.toml", "broken", "r.margrave", "r.margrave.journal"}
     kept = Release.load("r.margrave")
     assert kept.no_model
@@ -296,7 +296,7 @@ def test_an_output_that_cannot_be_written_leaves_release_and_journal(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "write_table" if output == "-o" else "write_report", full)
+        patch.setattr(*((command, "write_table") if output == "-o" else (Page, "save")), full)
         assert run([*RUN, output, path]) == 70
         said = capsys.readouterr().err
     assert f"{path}.margrave" in said

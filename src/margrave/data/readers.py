@@ -208,7 +208,7 @@ def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
     header = _first_line(path, compressed)
     if "\0" in header or header.startswith("%PDF-"):
         raise DataError(f"{path} is not text, so it is not a CSV file.", remedy=EXPORT)
-    if header.lstrip().startswith("<"):
+    if re.match(r"\s*<(!doctype|\?xml|html|head|body|table)\b", header, re.IGNORECASE):
         raise DataError(f"{path} is HTML or XML, which is not read as a table.", remedy=EXPORT)
     if header.lstrip().startswith(("{", "[")):
         raise DataError(
