@@ -82,6 +82,10 @@ class Variable:
         low, high = self._bound("low", self.low), self._bound("high", self.high)
         if low is None or high is None or not self._is_declared(low, high):
             return Learn(self.name, self.kind, low=low, high=high, format=self.format)
+        if self.kind == "integer":  # a bound that stands for missing is not a value
+            codes = {_real(code, self.format) for code in self._codes_on_the_line}
+            low = next(value for value in range(low, high + 2) if value not in codes)
+            high = next(value for value in range(high, low - 2, -1) if value not in codes)
         written = {} if self.format is None else {"format": self.format}
         made: dict[str, Callable[..., Column]] = {
             "integer": Integer, "real": Real, "date": Date, "timestamp": Timestamp,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
 
+import numpy as np
+
 from margrave.domain import Domain
 from margrave.models import CELLS_PER_MB, MAX_MODEL_MB, Fit
 from margrave.transcript import Transcript
@@ -47,7 +49,7 @@ class Capacity:
         self, cells: float, candidates: Collection[Clique], measured: Collection[Clique]
     ) -> list[Clique]:
         """Return the candidates with which the model has at most so many cells."""
-        sizes = self.sizes(candidates, measured)
+        sizes = np.asarray(self.sizes(candidates, measured))
         return [*compress(candidates, (sizes <= cells).tolist())]
 
     def within(
