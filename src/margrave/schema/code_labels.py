@@ -16,11 +16,10 @@ from margrave.schema.numeric import Timestamp
 def meaning_of(column: Column) -> Meaning:
     """Digest the labels, the bounds and the bins of a column: equal where codes mean the same.
 
-        >>> from margrave.schema.elapsed import Elapsed, since_of
-    from margrave.schema.numeric import Integer
-        >>> one, two = (meaning_of(Integer("age", 0, high, bins=10)) for high in (99, 199))
-        >>> one.labels == two.labels, one.bounds == two.bounds
-        (True, False)
+    >>> from margrave.schema.numeric import Integer
+    >>> one, two = (meaning_of(Integer("age", 0, high, bins=10)) for high in (99, 199))
+    >>> one.labels == two.labels, one.bounds == two.bounds
+    (True, False)
     """
     if isinstance(column, NUMERIC_KINDS):
         cells, since = column.cells, since_of(column)

@@ -34,7 +34,7 @@ class Elapsed(Integer):
     ``outside`` says what becomes of rows in which it is.
 
     >>> Elapsed("left", 0, 6, since="came", bins=2).labels()
-    ['0 to 3 days', '4 to 6 days']
+    ['0 to 2 days', '3 to 6 days']
     """
 
     since: str = ""
