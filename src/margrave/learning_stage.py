@@ -55,7 +55,7 @@ def learning_warning(schema: Schema, budget: Budget, unit: Unit, rows: int | Non
         schema: The schema.
         budget: The budget, with a delta for thresholds if there are categories to learn.
         unit: The unit of privacy.
-        rows: The number of rows that the user states or guesses; None if there is none. The warning then states
+        rows: The number of rows that the user states or guesses; None if unknown. The warning then states
             how many rows are needed.
 
     Privacy:

@@ -99,7 +99,7 @@ class Plan(Card):
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
     posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
-    ``published_form``: the paper whose form the mechanism has; None if there is none. ``hidden``: columns of which
+    ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns of which
     noise will hide most or all codes with so many rows.
 
     **Privacy:** a function of public inputs.

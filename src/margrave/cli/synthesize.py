@@ -206,8 +206,8 @@ def synthesize_command(
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
     check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
     warn_weak(budget)
-    if warning := learning_warning(schema, budget, protected, rows):
-        echo(f"Warning: {warning}", err=True)
+    if needs := learning_warning(schema, budget, protected, None):  # --rows are synthetic ones
+        echo(f"Note: {needs}", err=True)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)
     method = name_or_default(mechanism, schema.domain, serves=serves)

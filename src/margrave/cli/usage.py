@@ -28,7 +28,7 @@ class Commands(click.Group):
 
 
 def _other_word(path: str, name: str, known: list[str]) -> str:
-    """Return the form of the command that another word for it means; "" if there is none."""
+    """Return how the command is written that another word stands for; "" for a word without one."""
     forms = {
         "median": "quantile RELEASE COLUMN 0.5",
         "average": "mean RELEASE COLUMN",

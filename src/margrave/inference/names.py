@@ -32,7 +32,7 @@ def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
         return
     frame, known = _made_up(schema), list[str]()
     for end in (0, -1):  # a category that is the reference has no coefficient
-        levels = {c: v.cat.categories for c, v in frame.items() if hasattr(v, "cat")}
+        levels = {str(c): v.cat.categories for c, v in frame.items() if _has_categories(v)}
         frame.attrs[COMMONEST] = {c: found[end] for c, found in levels.items() if len(found)}
         fitted = try_fit(fit, lambda: frame)
         known += [] if fitted is None else fitted.names
@@ -65,12 +65,16 @@ def _of_numbers(name: str, terms: Iterable[str], frame: pd.DataFrame) -> bool:
     """Return True for a level of a known term whose levels are numbers, dates or intervals."""
     if term_of(name) not in terms:
         group = name.partition(" | ")[2].partition(" = ")[0]
-        return group in frame and not hasattr(frame[group], "cat")
+        return group in frame and not _has_categories(frame[group])
     try:
         columns = [c for node, level in factors_of(name) if level for c in columns_in(node)]
     except InputError:
         return True
-    return any(c in frame and not hasattr(frame[c], "cat") for c in columns)
+    return any(c in frame and not _has_categories(frame[c]) for c in columns)
+
+
+def _has_categories(values: pd.Series) -> bool:
+    return isinstance(values.dtype, pd.CategoricalDtype)
 
 
 def _made_up(schema: Schema) -> pd.DataFrame:

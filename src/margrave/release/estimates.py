@@ -21,7 +21,7 @@ from margrave.domain import Codes
 from margrave.error_sanitizer import short_errors
 from margrave.frame_kinds import Kind, as_kind
 from margrave.release.display import Display
-from margrave.release.numbers import numbers_table
+from margrave.release.numbers import numbers_of, numbers_table
 from margrave.transcript import Hindsight
 from margrave.types import Attribute, Clique
 from margrave.workload import Workload
@@ -114,7 +114,8 @@ class Estimates(Display):
         Privacy:
             None spent.
         """
-        table = numbers_table(self.schema, self.transcript, self.model, level, columns, by)
+        found = numbers_of(self.schema, self.transcript, self.model, level, columns, by)
+        table = numbers_table(found, grouped=by is not None)
         return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:

@@ -25,21 +25,14 @@ from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
 
-def numbers_table(
-    schema: Schema,
-    transcript: Transcript,
-    model: FittedAnswers,
-    level: float,
-    columns: Iterable[Attribute] | None = None,
-    by: Attribute | Sequence[Attribute] | None = None,
-) -> pa.Table:
-    """Return ``numbers_of`` as a table with one row each."""
+def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool) -> pa.Table:
+    """Return numbers as a table with one row each; ``grouped`` ones have a column of their groups."""
     texts = ("column", "statistic", "text", "interval", "group")
     types = dict.fromkeys(texts, pa.string()) | {"reliable": pa.bool_()}
-    numbers = numbers_of(schema, transcript, model, level, columns, by)
+    rows = list(numbers)
     return pa.table({
-        f.name: pa.array([getattr(n, f.name) for n in numbers], types.get(f.name, pa.float64()))
-        for f in fields(ColumnNumber) if f.name != "group" or by is not None
+        f.name: pa.array([getattr(n, f.name) for n in rows], types.get(f.name, pa.float64()))
+        for f in fields(ColumnNumber) if f.name != "group" or grouped
     })  # fmt: skip
 
 

@@ -54,7 +54,7 @@ class MechanismChoice:
             table: The private table. It is compared by its place alone.
 
         Raises:
-            MargraveError: There is no such mechanism, or the public table cannot be used.
+            MargraveError: The mechanism is unknown, or the public table cannot be used.
 
         Privacy:
             None spent. The records of the public table are not protected.

@@ -31,7 +31,7 @@ class TrueCounts(dict[Clique, IntArray]):
     """The counts behind the gate, and the scores that the last private selection computed of them.
 
     Attributes:
-        scored: The public part of these scores; None if there are none.
+        scored: The public part of these scores; None before the first selection.
         scores: A whole number for each candidate, and the grid that they are multiples of.
     """
 
