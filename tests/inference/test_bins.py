@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from margrave.inference import (
 )
 from margrave.inference.caveats.bins import Binned
 from margrave.inference.caveats.positions import Positions
+from margrave.inference.columns import date_text
 from margrave.inference.datasets import Frames
 from margrave.inference.probe import Trial
 from margrave.marginal.counting import count_cliques
@@ -36,7 +37,7 @@ from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance
 from margrave.release import Release
-from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
+from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema, Timestamp
 from margrave.transcript import Measurement, Transcript
 from tests.support import fake_model
 
@@ -345,6 +346,20 @@ def test_dates_are_told_as_dates() -> None:
     (note,) = told(found)
     assert "it would be about 2020-05-26 " in note
     assert "at the high ends 2020-08-06 " in note
+
+
+def test_dates_beyond_nanoseconds_are_analyzed() -> None:
+    day = np.datetime64("2020-01-01") + np.random.default_rng(3).integers(0, 365, ROWS)
+    schema = Schema([Timestamp("seen", datetime(1600, 1, 1), datetime(2400, 1, 1), bins=400)])
+    seen = pd.DataFrame({"seen": day.astype("datetime64[s]")})
+    found = analyzed(release(seen, schema, [("seen",)]), Mean("seen"))
+    estimate = found.estimates[0].estimate
+    assert abs(estimate - 18262 - 183) < 2 * 366
+    assert [date_text(d) for d in (157_054.5, -135_140.0)] == [
+        "2400-01-01 12:00",
+        "1600-01-01 00:00",
+    ]
+    assert date_text(4e6) == "day 4e+06"
 
 
 def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Release) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -158,8 +159,11 @@ def is_date(column: pd.Series) -> bool:
 
 
 def days_of(dates: pd.Series) -> pd.Series:
-    """Return dates and times as days since 1970, with fractions."""
-    return (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    """Return dates and times as days since 1970, with fractions.
+
+    They are counted in microseconds: in nanoseconds, pandas ends in 2262.
+    """
+    return (dates.dt.as_unit("us") - pd.Timestamp(0).as_unit("us")) / pd.Timedelta(days=1)
 
 
 def date_text(day: float) -> str:
@@ -169,7 +173,7 @@ def date_text(day: float) -> str:
     '2020-01-01 12:00'
     """
     try:
-        return f"{pd.Timestamp(day, unit='D'):%Y-%m-%d %H:%M}"
+        return (datetime(1970, 1, 1) + timedelta(days=day)).isoformat(" ", "minutes")
     except (ValueError, OverflowError):
         return f"day {day:.4g}"
 
