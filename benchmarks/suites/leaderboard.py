@@ -165,7 +165,9 @@ def _error(case: Case, release: lib.Release, workload: lib.Workload) -> float:
 
 def page(view: View) -> Page:
     """Return the ranking, the ratios to AIM's error, the figures, and what was not run."""
-    tables = {"ranking": _ranking(view), "errors": _errors(view), "left": _left(view)}
+    tables = {
+        "ranking": _ranking(view), "best": _best(view), "errors": _errors(view), "left": _left(view),
+    }  # fmt: skip
     return Page(tables, {kind: _figure(view, kind) for kind in WORKLOADS})
 
 
@@ -196,6 +198,31 @@ def _ranking(view: View) -> str:
     body.sort(key=lambda line: (line[1] < min_settings, float(line[2])))
     head = ("mechanism", "settings", "error over AIM's", "range", "AIM better in", "CPU s (median)")
     return markdown(head, body)
+
+
+def _best(view: View) -> str:
+    """Return, by table, in how many settings AIM's records have the least error of the figures' mechanisms."""
+    others = [name for name in FIGURES if name not in ("aim", "gaussian")]
+    body = []
+    for table in (*PLACES, ""):
+        line = []
+        for low, high in ((0.01, 100.0), (0.1, 10.0)):
+            ahead = [
+                _mean(view, task, "aim", epsilon) <= min(errors)
+                for task in view.tasks
+                if task.startswith(table)
+                for epsilon in EPSILONS
+                if low <= epsilon <= high
+                and len(
+                    errors := [
+                        e for n in others if (e := _mean(view, task, n, epsilon)) is not None
+                    ]
+                )
+                == len(others)
+            ]
+            line.append(f"{sum(ahead)} of {len(ahead)}" if ahead else "")
+        body.append((table or "all", *line))
+    return markdown(("table", "all ε", "ε from 0.1 to 10"), body)
 
 
 def _errors(view: View) -> str:
