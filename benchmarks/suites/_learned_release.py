@@ -28,7 +28,7 @@ def figures(raw: pa.Table, release: lib.Release, drawn: pa.Table, learned: list[
     """
     kept = [c for c in learned if c.name in drawn.column_names]
     numbers = [c.name for c in kept if c.of in ("integer", "real")]
-    stated = release.numbers().to_pylist()
+    stated = release.numbers(details=True).to_pylist()
     means = {n["column"]: n for n in stated if n["statistic"] == "mean"}
     codes = {c.name: _codes(release, raw, c.name) for c in kept}
     unbiased = lib.Unbiased(release.schema.domain, release.transcript)

@@ -109,10 +109,12 @@ def test_stated_rows_on_the_command_line(
         "1000",
     ]
     made = ["synthesize", "t.csv", *common, "--release", "r.margrave"]
-    for words in (["plan", *common], made):
-        assert run(words) == 2
-        assert "--allow-large-delta" in capsys.readouterr().err
+    assert run(["plan", *common]) == 2
+    assert "--allow-large-delta" in capsys.readouterr().err
+    assert run([*made, "--unit", "replace-row", "--delta", "0.01"]) == 2
+    assert "--allow-large-delta" in capsys.readouterr().err, "the table has 100 rows"
     assert not Path("r.margrave").exists()
+    assert run([*made[:-1], "rows.margrave"]) == 0, "--rows are synthetic rows"
     assert run(["plan", *common, "--allow-large-delta"]) == 0
     assert run([*made, "--allow-large-delta"]) == 0
     assert run(["plan", *common[:-2]]) == 0, "a default guess is not a stated row count"

@@ -156,7 +156,7 @@ def test_calls_in_other_words_are_answered_with_the_form(release_file: Path, cap
     release = Release.load(release_file)
     mean = Mean("age")
     for call, words in (
-        (lambda: release.numbers(statistics=["mean"]), "columns, by, level, as_"),
+        (lambda: release.numbers(statistics=["mean"]), "columns, by, level, details, as_"),
         (lambda: release.numbers("age"), "numbers() takes no argument without a name"),
         (lambda: release.plot("age", by="sex"), 'plot("stay", "ward")'),
         (lambda: analyze(release, mean, where={"sex": "F"}), 'Mean("stay", where={"ward": "b"})'),  # type: ignore[call-arg]

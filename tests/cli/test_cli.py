@@ -76,7 +76,7 @@ def test_numbers_have_intervals_and_marks(here: Path, capsys: pytest.CaptureFixt
     assert re.search(r"^sex +share of \w +5\d\.\d % \(\S+ % to \S+ %\)", said, re.MULTILINE), said
     release = Release.load("r.margrave")
     whole = json.loads(ok(capsys, "numbers", "r.margrave", "--json"))
-    assert whole == release.numbers().to_pylist()
+    assert whole == release.numbers(details=True).to_pylist()
     ages = json.loads(ok(capsys, "numbers", "r.margrave", "--columns", "age", "--json"))
     assert ages == [n for n in whole if n["column"] == "age"]
     shown = ok(capsys, "numbers", "r.margrave", "--rows", "2")
@@ -395,6 +395,9 @@ def test_an_evaluation_of_a_release_repeats_with_a_seed(
     for more in (["--rows", "70"], ["--seed", "1"]):
         assert run(["evaluate", "table.csv", "rows.csv", "-s", "schema.toml", *more]) == 2
         assert "SYNTHETIC is a table" in capsys.readouterr().err
+    Path("empty.csv").write_text(f"{Path('rows.csv').read_text().splitlines()[0]}\n")
+    assert run(["evaluate", "table.csv", "empty.csv", "-s", "schema.toml"]) == 2
+    assert "The synthetic table has no rows, so there is nothing" in capsys.readouterr().err
 
 
 def test_drafting_and_checking_a_schema(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

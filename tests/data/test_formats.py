@@ -260,6 +260,16 @@ def test_a_sheet_is_named_where_there_are_several(tmp_path: Path) -> None:
             read_frame(f"{path}?sheet=July")
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "no-such.csv", "named.xlsx"])
+def test_only_a_workbook_has_sheets(tmp_path: Path, name: str) -> None:
+    table = pa.table({"town": ["York"]})
+    (tmp_path / "t.csv").write_text("town\nYork\n")
+    for parquet in ("t.parquet", "named.xlsx"):
+        pq.write_table(table, tmp_path / parquet)
+    with pytest.raises(DataError, match=f"{name} is not a workbook, so it has no sheets. Leave"):
+        read_frame(f"{tmp_path / name}?sheet=May")
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,9 @@ def test_a_mean_says_what_the_bins_leave_open(
 ) -> None:
     found = analyze(made, Mean("visits"), 30, seed=1, method="bootstrap", bias_correct=correct)
     (note,) = told(found)
-    assert note.startswith("visits: the release knows the bin of a value and nothing finer")
-    assert "(the widest is 5 to 20, 75 % of the column's range)" in note
+    assert note.startswith(
+        "visits (the widest is 5 to 20, 75 % of the column's range): the release knows the bin of a"
+    )
     assert found["mean(visits)"].binned == ("visits",)
     ends = found["mean(visits)"].ends
     assert ends is not None
@@ -133,7 +135,10 @@ def test_a_mean_says_what_the_bins_leave_open(
     truth = 1 + 2 * frame.ill.mean()
     assert not low < truth < high, "the interval knows nothing of it"
     assert ends[0] < truth < ends[1]
-    assert f"{ends[0]:.4g}, at the high ends {ends[1]:.4g}." in note
+    assert f"{ends[0]:.4g}, at the high ends {ends[1]:.4g}, up to " in note
+    estimate, half = found["mean(visits)"].estimate, found["mean(visits)"].half_width()
+    times = max(estimate - ends[0], ends[1] - estimate) / half
+    assert note.endswith(f"{times:.2g} times half the width of its interval away.")
 
 
 @pytest.mark.parametrize("bias_correct", [False, True])
@@ -179,7 +184,6 @@ def test_whole_codes_need_no_note(made: Release, fit: Any) -> None:
 @pytest.mark.parametrize(
     ("fit", "columns"),
     [
-        (Quantile("age"), ["age"]),
         (Proportion("visits", 3), ["visits"]),
         (Proportion("visits", 19), ["visits"]),  # though hardly any record has it
         (OLS("visits ~ age + C(sex)"), ["visits", "age"]),
@@ -189,11 +193,12 @@ def test_whole_codes_need_no_note(made: Release, fit: Any) -> None:
     ],
     ids=str,
 )
-def test_finer_than_the_bins_has_a_note_for_each_column(
+def test_finer_than_the_bins_has_one_note_on_all_columns(
     made: Release, fit: Any, columns: list[str]
 ) -> None:
     found = analyzed(made, fit, on_unstable="drop")
-    assert sorted(n.partition(":")[0] for n in told(found)) == sorted(columns)
+    (note,) = told(found)
+    assert [c for c in SCHEMA.domain if f"{c} (the widest is " in note] == sorted(columns)[::-1]
     assert {c for some in binned(found).values() for c in some} == set(columns)
 
 
@@ -219,7 +224,7 @@ def test_real_columns_have_a_note_where_it_can_matter() -> None:
     assert "(the widest is [0, 12.5), 12 % of the column's range)" in note
     assert told(analyzed(of, OLS("y ~ fine"))) == []
     (note,) = told(analyzed(of, OLS("y ~ long")))
-    assert note.startswith("long: ")
+    assert note.startswith("long (")
     wide = release(frame[["y"]], Schema([Real("y", -5, 5, bins=640)]), [("y",)])
     assert told(analyzed(wide, Mean("y"))) == [], "its bins cannot move it out of its interval"
 
@@ -244,7 +249,9 @@ def test_bins_too_wide_for_a_long_tail_are_marked() -> None:
         assert found[name].flagged
         assert set(found[name].coarse) <= {"pay", "spend"}
         text = next(str(c) for c in found.caveats if c.kind == "coarse bins")
-        assert text.startswith(f"[!] {found[name].coarse[0]}: its bins are too wide for ")
+        assert set(found[name].coarse) <= set(text.partition(":")[0].split())
+        assert "bins are too wide for" in text
+        assert "times half the width of its interval" in text
         assert "finer edges" in text
         assert "learn = true" in text
         low, high = found[name].conf_int()
@@ -298,11 +305,11 @@ def test_bin_ends_are_those_of_the_averaged_column(paid: Release) -> None:
     """Not those of a column that chooses rows, and in the averaged column's unit."""
     for where in ({"day": ("2020-03-10", "2020-05-20")}, {"age": (40, 52)}):
         found = analyzed(paid, Mean("score", where=where))
-        notes = {n.partition(":")[0]: n for n in told(found)}
+        (note,) = told(found)
         low, high = found["mean(score)"].ends or (np.nan, np.nan)
         assert low < found["mean(score)"].estimate < high < 21
-        assert f"would be about {low:.4g}, at the high ends {high:.4g}." in notes["score"]
-        assert notes[next(iter(where))].endswith("takes that for the truth.")
+        assert f"would be about {low:.4g}, at the high ends {high:.4g}, up to " in note
+        assert f"{next(iter(where))} (the widest is " in note
 
 
 def test_a_range_that_cuts_bins_has_no_bin_ends(paid: Release) -> None:
@@ -316,9 +323,13 @@ def test_a_range_that_cuts_bins_has_no_bin_ends(paid: Release) -> None:
 def test_every_group_has_its_own_bin_ends(paid: Release) -> None:
     found = analyzed(paid, By(Mean("score"), "sex"))
     (note,) = told(found)
+    far = {}
     for e in found:
         assert e.ends is not None
-        assert f"{e.name}: {e.ends[0]:.4g} and {e.ends[1]:.4g}" in note
+        far[e] = max(e.estimate - e.ends[0], e.ends[1] - e.estimate) / e.half_width()
+    most = max(found, key=lambda e: far[e])
+    assert most.ends is not None
+    assert f"{most.name} would be about {most.ends[0]:.4g}, at the high ends" in note
 
 
 def test_the_spread_of_a_mean_is_that_of_uniform_means_of_its_bins(
@@ -337,6 +348,38 @@ def test_the_spread_of_a_mean_is_that_of_uniform_means_of_its_bins(
         shares = np.bincount(binned.codes(table), minlength=len(widths)) / table.num_rows
         by_hand = np.sqrt(((shares * widths) ** 2).sum() / 12)
         assert found == pytest.approx(by_hand, rel=0.1)
+
+
+def test_intervals_of_quantiles_have_whole_bins(made: Release, frame: pd.DataFrame) -> None:
+    """They hold the real quantile, wherever the values of a bin lie, and have no mark for wide bins."""
+    for p in (0.3, 0.6):
+        (e,) = found = analyzed(made, Quantile("age", p))
+        assert not e.flagged
+        assert (e.coarse, e.binned) == ((), ())
+        low, high = e.conf_int()
+        assert (low % 6, high % 6) == (0, 5), "ages from 18, in bins of six years"
+        assert low <= np.quantile(frame.age, p) <= high
+        assert any("So intervals contain whole bins." in n for n in found.notes)
+    own = 6 * (e.estimate // 6)
+    assert (e.pvalue(own), e.pvalue(own + 5)) == (1.0, 1.0), "as near as the bin that it is in"
+    assert e.pvalue(own - 6) == e.pvalue(own - 1) < 1.0
+    assert found.contrast({e.name: -2.0}).conf_int() == (-2 * high, -2 * low)
+    ages = analyzed(made, By(Quantile("age"), "ill"))
+    assert {edge for e in ages for edge in e.conf_int()} <= {*range(18, 90, 6), *range(23, 90, 6)}
+    assert not any(e.coarse for e in ages)
+    assert ages.contrast(dict(zip(ages.names, (1, -1), strict=True))).coarse == ("age",)
+    cut = analyzed(made, Quantile("age", where={"age": (20, 40)}))
+    assert cut.estimates[0].bins is None
+    assert cut.estimates[0].coarse == ("age",)
+
+
+def test_a_bin_that_ends_at_zero_ends_there() -> None:
+    """The greatest value of [-1, 0) is the one before 0, which nobody wrote."""
+    x = pd.DataFrame({"x": np.random.default_rng(0).uniform(-2, 2, ROWS)})
+    of = release(x, Schema([Real("x", -2, 2, bins=4)]), [("x",)])
+    found = analyzed(of, Quantile("x", 0.4))
+    assert found.estimates[0].conf_int() == (-1, 0)
+    assert str(found).splitlines()[3].split()[4:6] == ["-1", "0"]
 
 
 def test_dates_are_told_as_dates() -> None:
@@ -367,7 +410,7 @@ def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Rele
         made, lambda frame: {"a": (frame.age.mean(), 0.01), "b": ((frame.age > 65).mean(), 0.01)}
     )
     (note,) = told(found)
-    assert note.startswith("age: the release knows the bin of a value and nothing finer")
+    assert note.startswith("age (the widest is 18 to 23, 7 % of the column's range): the release")
     assert binned(found) == {"a": ("age",)}  # 66 begins a bin
 
 
@@ -399,7 +442,7 @@ def test_logarithms_of_bins_that_are_fine_on_the_line_itself() -> None:
     for fit in fits:
         found = analyzed(of, fit)
         (note,) = told(found)
-        assert note.startswith("pay: ")
+        assert note.startswith("pay (")
         assert set(binned(found)) == set(found.names)
 
 
@@ -425,7 +468,7 @@ def test_it_is_seen_in_every_form(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made.save("r.margrave")
-    words = [
+    call = [
         "analyze",
         "mean",
         "r.margrave",
@@ -437,14 +480,13 @@ def test_it_is_seen_in_every_form(
         "--seed",
         "1",
     ]
-    assert run([*words, "--plot", "p.html"]) == 0
-    assert "visits: the release knows the bin of a value" in " ".join(
-        capsys.readouterr().out.split()
-    )
-    assert "visits: the release knows the bin of a value" in (tmp_path / "p.html").read_text()
-    assert run([*words, "--json"]) == 0
+    assert run([*call, "--plot", "p.html"]) == 0
+    words = "75 % of the column's range): the release knows the bin of a value"
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert words in unescape((tmp_path / "p.html").read_text())
+    assert run([*call, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert plain["notes"][1].startswith("visits: the release knows the bin of a value")
+    assert any(n.startswith("visits (the widest is 5 to 20, ") for n in plain["notes"])
     (estimate,) = plain["estimates"]
     assert (estimate["binned"], estimate["coarse"], estimate["flagged"]) == (
         ["visits"],

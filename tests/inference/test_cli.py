@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from margrave.cli.estimate_table import COLUMNS, show_estimates
 from margrave.cli.main import run
-from margrave.cli.output import console
 from margrave.errors import InputError
 from margrave.inference import (
     OLS,
@@ -28,6 +26,7 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.names import check_names
+from margrave.inference.printed import lines_of
 from margrave.models import FAMILIES
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Integer, Real, Schema
@@ -221,7 +220,7 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
     for wrong, words in [
         (
             "median x",
-            "'median x' is not an analysis. Did you mean 'mean'? It begins with one of mean,",
+            "'median x' is not an analysis. Write 'quantile COLUMN 0.5'. It begins with one of mean,",
         ),
         ("mean x --m 5", "has --m, which is for all analyses"),
         ("mean x --plot p.svg", "has --plot"),
@@ -236,35 +235,42 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
         assert said.out == ""
 
 
-@pytest.mark.parametrize("width", [120, 80, 50, 30, 10])
-def test_no_number_is_cut_in_any_terminal(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """A cut number looks like another one: 40 data sets were 4."""
-    monkeypatch.setenv("COLUMNS", str(width))
+@pytest.mark.parametrize("width", [120, 80, 60, 30, 10])
+def test_no_number_and_no_name_is_cut_in_any_terminal(width: int) -> None:
+    """A cut number looks like another one. A name that is too long has a line of its own."""
+    long = "mean(length of stay) | ward at admission = Intensive care, second floor"
     estimates = [
-        Estimate(
-            "a coefficient of some length", -1.2345e-5, 3.4567e-7, 39.123, 1e-7, 2e-7, 40, 40, 1.0
-        ),
+        Estimate(long, -1.2345e-5, 3.4567e-7, 39.123, 1e-7, 2e-7, 40, 40, 1.0),
         Estimate("b", 0.5, 0.01, 3.5, 0.004, 0.02, 38, 40, 1.0),
     ]
-    show_estimates(console(), estimates, 0.95)
-    out = capsys.readouterr().out
-    lines, words = out.splitlines(), " ".join(out.split())
-    lacking = (
-        words.split("No room for ")[1].split(". All")[0].split(", ")
-        if "No room for" in words
-        else []
-    )
-    assert len(lacking) == {120: 0, 80: 1, 50: 4, 30: 4, 10: 4}[width]
-    for e in estimates:
-        cells = dict(zip(COLUMNS, e.cells(0.95), strict=True))
-        at = next(line for line in lines if cells["low"] in line.split())
-        assert at.split()[-len(COLUMNS) + len(lacking) :] == [
-            v for c, v in cells.items() if c not in lacking
-        ]
-    name = "".join(" ".join(line[:14] for line in lines[1:]).split())
-    assert width >= 80 or name.startswith("acoefficientofsomelength")
+    lines = lines_of(estimates, 0.95, width)
+    last = lines.pop() if lines[-1].startswith("No room for: ") else ""
+    lacking = [c for c in Estimate.headings if c in last]
+    assert len(lacking) == {120: 0, 80: 0, 60: 2, 30: 4, 10: 4}[width]
+    shown = [c for c in Estimate.headings if c not in lacking]
+    assert lines[0].split() == " ".join(shown).split()
+    assert lines[1] == long
+    for e, line in zip(estimates, lines[2:], strict=True):
+        cells = dict(zip(Estimate.headings, e.cells(0.95), strict=True))
+        assert line.removeprefix("b").split() == " ".join(cells[c] for c in shown).split()
+        assert len(line) == len(lines[0])
+    assert lines[3].startswith("b ")
+    assert all(len(line) <= width for line in lines if line != long) or width < 60
+    whole = lines_of(estimates[:1], 0.95, width)
+    assert "data sets" not in whole[0], "all data sets gave it"
+
+
+def test_the_table_explains_its_headings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same lines on the command line and in Python; attributes have the names of statsmodels."""
+    shown = ok(capsys, "mean", "r.margrave", "x", *BRIEF)
+    found: Any = analyze(Release.load("r.margrave"), Mean("x"), 12, seed=1)  # type: ignore[arg-type]
+    head, line = (next(t for t in shown.splitlines() if w in t) for w in ("estimate", "mean(x)"))
+    assert head.split() == ["estimate", "std", "error", "low", "high", "p-value", "privacy"]
+    assert (head in str(found).splitlines(), line in str(found).splitlines()) == (True, True)
+    words = " ".join(shown.split())
+    assert "low, high: the 95 % interval; p-value: of the hypothesis that the value is 0;" in words
+    assert not {"params", "bse", "fmi", "used", "pvalues", "df"} & set(words.split())
+    assert found.summary().loc["mean(x)", "bse"] == found.bse["mean(x)"]
 
 
 def test_unstable_estimates_can_be_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

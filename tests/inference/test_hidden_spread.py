@@ -56,7 +56,8 @@ def test_noise_in_nearly_empty_bins_marks_means_and_slopes(fit: Any) -> None:
     assert all(e.mostly_noise == ("cost",) and e.flagged for e in found)
     noted = [c for c in found.caveats if c.kind == "mostly noise"]
     assert [c.names for c in noted] == [found.names]
-    assert "mostly noise, not reliable. The noise in the bins of cost" in noted[0].text
+    assert "mostly noise, which makes up 9" in noted[0].text
+    assert "of the variance, and not reliable. The noise in the bins of cost" in noted[0].text
     assert found.to_dict()["estimates"][0]["mostly_noise"] == ["cost"]
 
 

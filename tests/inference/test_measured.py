@@ -381,7 +381,7 @@ def test_it_is_seen_in_every_form(
     shown = " ".join(capsys.readouterr().out.split())
     assert "age [!]" in shown
     assert "[!] may be off by far more than its interval says" in shown
-    assert "p-values test that the value is 0." in shown
+    assert "p-value: of the hypothesis that the value is 0" in shown
     page = (tmp_path / "p.html").read_text()
     assert page.count("age [!]") == 2  # the plot and the table
     assert "[!]: see the notes" in page

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from margrave.bounds.weighted_sums import summed_column
 from margrave.domain import Domain
-from margrave.inference import OLS, Analysis, By, Mean, analyze
+from margrave.inference import OLS, Analysis, By, Mean, Quantile, analyze
 from margrave.marginal import LinearMap
 from margrave.marginal.counting import count_cliques
 from margrave.models import GraphicalFit
@@ -88,8 +89,9 @@ def test_a_column_in_sparse_marginals_alone_is_marked() -> None:
     assert cost.below_noise == (("cost",),)
     assert cost.flagged
     assert found.notes[0] == (
-        "[!] The noise exceeds the average cell in every measured marginal with cost: measure cost"
-        " in a marginal of its own (--workload), for a valid interval of mean(cost)."
+        "[!] The noise exceeds the average cell in every measured marginal with cost (noise of 32"
+        " average cells): measure cost in a marginal of its own (--workload), for a valid interval"
+        " of mean(cost)."
     )
     assert found.summary()["below_noise"].all()
     assert found.to_dict()["estimates"][0]["below_noise"] == [["cost"]]
@@ -128,6 +130,27 @@ def test_three_columns_of_dense_pairs_mark_a_part_of_the_rows() -> None:
     found = analyzed(of, OLS("cost ~ age", where={"region": ["r0", "r1"]}))
     assert set(found["age"].below_noise) == {("cost", "age", "region")}
     assert found["Intercept"].below_noise == ()
+
+
+def test_sums_of_a_column_hold_its_mean_and_nothing_else() -> None:
+    """A sum says little of single cells: quantiles stay marked, and means by group are not."""
+    counts = count_cliques(SCHEMA.encode(people(0)), [("cost", "region")])[("cost", "region")]
+    weights = np.arange(20)[None]
+    sums = Measurement(
+        ("cost", "region"), weights @ counts, 40.0, Fraction(1, 8),
+        LinearMap(matrices={"cost": weights}),
+    )  # fmt: skip
+    regions = (("region",), 5.0)
+    of = release(SPARSE, regions, AGE, extra=(sums,))
+    draws = of.draws(4, seed=1, method="bootstrap")
+    assert draws.sums == (("cost", ("cost", "region")),)
+    assert [c for c, _ in draws.cell_sizes] == [SPARSE[0], ("region",), ("age",)]
+    assert marked(analyze(draws, By(Mean("cost"), "region"))) == {}
+    assert marked(analyze(draws, Mean("cost"))) == {}
+    for other in (Quantile("cost"), Mean("cost", where={"ward": "w1"}), OLS("cost ~ region")):
+        assert marked(analyze(draws, other, on_unstable="drop")) != {}
+    prefixes = LinearMap.prefixes(SCHEMA.domain, ["cost"])
+    assert summed_column(measurement(("cost",), (20,), prefixes), SCHEMA.domain) is None
 
 
 def test_public_columns_of_the_records_have_no_noise() -> None:

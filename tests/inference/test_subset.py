@@ -123,7 +123,7 @@ def test_half_a_bin_has_a_note(draws: Draws) -> None:
     (note,) = (
         n for n in analyze(draws, Mean("ill", where={"age": (0, 2)})).notes if "nothing finer" in n
     )
-    assert note.startswith("age: ")
+    assert note.startswith("age (")
     assert not any(
         "nothing finer" in n for n in analyze(draws, Mean("ill", where={"age": (0, 3)})).notes
     )

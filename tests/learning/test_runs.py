@@ -290,7 +290,11 @@ def test_a_release_with_learned_columns(tmp_path: Path) -> None:
     again = Release.load(path)
     assert again.verify().holds
     assert again.transcript.to_dict() == release.transcript.to_dict()
-    means = {n["column"]: n for n in release.numbers().to_pylist() if n["statistic"] == "mean"}
+    means = {
+        n["column"]: n
+        for n in release.numbers(details=True).to_pylist()
+        if n["statistic"] == "mean"
+    }
     for name in ("price", "year"):
         values = rows[name].drop_null().to_numpy()
         low, high = means[name]["low"], means[name]["high"]
@@ -488,7 +492,9 @@ def test_the_mean_of_a_column_that_shows_one_value_is_not_reliable() -> None:
     rows = pa.table({"x": values, "y": [0, 1] * 2500})
     release = margrave.synthesize(rows, own, epsilon=0.5, delta=1e-9, mechanism="mst")
     (mean,) = (
-        n for n in release.numbers().to_pylist() if (n["column"], n["statistic"]) == ("x", "mean")
+        n
+        for n in release.numbers(details=True).to_pylist()
+        if (n["column"], n["statistic"]) == ("x", "mean")
     )
     assert not mean["reliable"]
     assert mean["high"] > 0

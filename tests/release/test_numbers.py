@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -124,7 +125,7 @@ def gate_misses(mechanism: Any, runs: int) -> dict[tuple[str, str], int]:
     for seed in range(runs):
         budget, noise = Budget.approx(1.0, 1e-9), SeededRandomness(seed)
         release = run_on(mechanism, table, AddRemoveRow(), budget, noise)
-        for n in release.numbers(level=0.9).to_pylist():
+        for n in release.numbers(level=0.9, details=True).to_pylist():
             truth = truths()[n["column"], n["statistic"]]
             counted[n["column"], n["statistic"]] += not n["low"] - 1e-9 <= truth <= n["high"] + 1e-9
     return counted
@@ -194,18 +195,22 @@ def test_a_mean_that_noise_in_a_long_tail_makes_useless_is_marked() -> None:
         return run_on(AIM(fit=fit), source, AddRemoveRow(), budget, randomness)
 
     release = released(GraphicalFit(empty_below=0.0))
-    found = {(n["column"], n["statistic"]): n for n in release.numbers().to_pylist()}
+    found = {(n["column"], n["statistic"]): n for n in release.numbers(details=True).to_pylist()}
     certified = release.certificate()["numbers"]
     shares = [n for key, n in found.items() if key[1].startswith("share of ")]
     assert certified == {
         "level": 0.95,
-        "rows": [n for n in release.numbers().to_pylist() if n not in shares],
+        "rows": [n for n in release.numbers(details=True).to_pylist() if n not in shares],
     }
     assert len(certified["rows"]) == 14
     real = table["amount"].to_numpy()
     mean = found["amount", "mean"]
     assert mean["synthetic"] > 1.5 * real.mean(), "the fault that has to be marked"
-    better = [n for n in released(GraphicalFit()).numbers().to_pylist() if n["column"] == "amount"]
+    better = [
+        n
+        for n in released(GraphicalFit()).numbers(details=True).to_pylist()
+        if n["column"] == "amount"
+    ]
     (without,) = (n for n in better if n["statistic"] == "mean")
     assert abs(without["synthetic"] - real.mean()) < 0.2 * real.mean()
     assert not without["reliable"]
@@ -317,17 +322,19 @@ def test_dates_are_in_words_and_have_no_total() -> None:
 
 def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
     release = fake_model.release()
-    frame = release.numbers()
+    short = ["column", "statistic", "estimate", "low", "high", "reliable"]
+    assert release.numbers().column_names == short
+    assert release.numbers(by="job").column_names == [*short[:2], "group", *short[2:]]
+    frame = release.numbers(details=True)
     assert frame.column_names == [
-        "column", "statistic", "estimate", "low", "high", "reliable", "noise", "bins",
-        "clipping", "synthetic", "text", "interval",
+        *short, "text", "interval", "noise", "bins", "clipping", "synthetic",
     ]  # fmt: skip
     assert frame.schema.field("low").type == pa.float64()
     assert frame.schema.field("reliable").type == pa.bool_()
     assert frame["statistic"].to_pylist()[:2] == ["share of 0", "share of 1"]
     json.dumps(frame.to_pylist(), allow_nan=False)
     narrow, wide = (
-        [n for n in release.numbers(level=level).to_pylist() if n["column"] != "job"]
+        [n for n in release.numbers(level=level, details=True).to_pylist() if n["column"] != "job"]
         for level in (0.5, 0.99)
     )
     assert len(narrow) == 7
@@ -336,6 +343,20 @@ def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
     )
     with pytest.raises(InputError):
         release.numbers(level=1.0)
+
+
+def test_a_printed_frame_shows_each_number_with_its_interval_and_verdict() -> None:
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        head, *lines = repr(fake_model.release().numbers(as_="pandas")).splitlines()
+    assert head.split() == ["column", "statistic", "estimate", "low", "high", "reliable"]
+    assert all(len(line) <= 80 and "..." not in line for line in lines)
+
+
+def test_a_bin_that_ends_at_zero_ends_there_in_words() -> None:
+    """The greatest value of [-0.6, 0) is the one before 0, which nobody wrote."""
+    schema = Schema([Real("x", -0.6, 0.6, bins=2)])
+    found = numbers(schema, exact(schema, {"x": [500.0, 0.0]}))
+    assert found["x", "q50"].interval == "-0.6 to 0"
 
 
 def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:

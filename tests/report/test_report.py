@@ -92,7 +92,7 @@ def numbers_release(counts: list[float], scale: float, model: list[float] | None
 def test_a_mean_that_is_not_reliable_is_said_in_words() -> None:
     release = numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0)
     words = " ".join(read(render(release)).text)
-    (mean,) = (n for n in release.numbers().to_pylist() if n["statistic"] == "mean")
+    (mean,) = (n for n in release.numbers(details=True).to_pylist() if n["statistic"] == "mean")
     low, high = mean["interval"].split(" to ")
     assert f"The mean of price is not reliable: between {low} and {high}." in words
     assert f"Mean {mean['text']} ({mean['interval']})" in words

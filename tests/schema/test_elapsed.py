@@ -170,7 +170,7 @@ def test_a_release_tells_the_mean_stay_and_keeps_it(tmp_path: Path) -> None:
     assert not pc.any(pc.less(made["went"], made["came"])).as_py()
     (spread,) = number_summaries(table, made, release.schema)
     assert abs(spread.synthetic.mean / spread.real.mean - 1) < 0.1
-    mean = release.numbers(columns=["went"], as_="arrow").to_pylist()[0]
+    mean = release.numbers(columns=["went"], details=True, as_="arrow").to_pylist()[0]
     assert (mean["statistic"], mean["text"].split()[1]) == ("mean", "minutes")
     analysis = margrave.analyze(release, Mean("went"), m=4, rows=2000, seed=1)
     assert abs(analysis.estimates[0].estimate / spread.real.mean - 1) < 0.2

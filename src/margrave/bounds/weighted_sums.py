@@ -107,6 +107,18 @@ def weighted_sums(
     )  # fmt: skip
 
 
+def summed_column(m: Measurement, domain: Domain) -> Attribute | None:
+    """Return the column of which an answer has weighted sums in place of its counts; None for any other answer.
+
+    Such an answer says little of single cells, and much of the mean and the total in each group.
+    """
+    for column, matrix in m.query.matrices.items():
+        few = np.linalg.matrix_rank(matrix.astype(np.float64)) < matrix.shape[1] - 1
+        if column in m.clique and few and _weighs_alone(m, column, domain):
+            return column
+    return None
+
+
 def _weighs_alone(m: Measurement, column: Attribute, domain: Domain) -> bool:
     """Return True if codes of the column alone have weights, and least squares does not use them already."""
     if set(m.query.matrices) & set(m.clique) != {column}:

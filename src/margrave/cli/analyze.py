@@ -28,11 +28,21 @@ from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.cli.usage import Commands, usage_words
 from margrave.errors import InputError, did_you_mean
+from margrave.inference.names import other_words
 from margrave.inference.results import check_plot
 from margrave.release.draws import METHODS
 
 
-@click.group("analyze", cls=Commands)
+class Analyses(Commands):
+    """The group of analyses, which knows other words for them."""
+
+    def other_form(self, word: str) -> str:
+        """Return the command, with its arguments, that another word stands for; "" for none."""
+        forms = other_words(word)
+        return "" if forms is None else forms[1]
+
+
+@click.group("analyze", cls=Analyses)
 def analyze_command() -> None:
     """Analyze the population behind a release: intervals that account for sampling and for the noise of privacy."""
 
@@ -263,10 +273,11 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisR
             f"{text!r} cannot be read ({error}).", remedy="Close its quotes."
         ) from None
     if not words or words[0] not in ESTIMANDS:
+        first, forms = text.partition(" ")[0], other_words(text.partition(" ")[0])
+        form = "" if forms is None else f"Write {forms[1].replace('RELEASE ', '')!r}. "
         raise InputError(
             f"{text!r} is not an analysis.",
-            remedy=f"{did_you_mean(text.partition(' ')[0], ESTIMANDS)}It begins with one of"
-            f" {', '.join(ESTIMANDS)}.",
+            remedy=f"{form or did_you_mean(first, ESTIMANDS)}It begins with one of {', '.join(ESTIMANDS)}.",
         )
     command = analyze_command.commands[words[0]]
     try:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, cast
 
-from margrave.cli.estimate_table import show_estimates
 from margrave.cli.output import console, escape
 from margrave.cli.where import conditions
 from margrave.errors import InputError
@@ -29,6 +28,7 @@ from margrave.inference import (
 )
 from margrave.inference.datasets import Source
 from margrave.inference.names import check_names
+from margrave.inference.printed import lines_of
 from margrave.progress import reporting
 from margrave.release import Release
 
@@ -180,10 +180,11 @@ def show(answer: AnalysisAnswer) -> None:
     found, out = answer.found, console()
     out.print(escape(found.words()))
     out.print(f"[dim]Data sets: {escape(found.method)}.[/]")
-    show_estimates(out, [*found, *answer.contrasts], found.level)
+    for line in lines_of([*found, *answer.contrasts], found.level, out.width):
+        out.print(escape(line), soft_wrap=True)  # no number and no name is cut
+    for line in found.footnotes:
+        out.print(f"[dim]{escape(line)}[/]")
     if answer.test is not None:
         out.print(escape(f"Test of {', '.join(answer.test.names)}: {answer.test}"))
-    for line in found.footnotes:
-        out.print(escape(line))
     for caveat in found.caveats:
         out.print(f"[{'bold' if caveat.decisive else 'dim'}]Note: {escape(str(caveat))}[/]")

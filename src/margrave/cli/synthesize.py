@@ -180,7 +180,7 @@ def synthesize_command(
         "--policy": policy,
         "--public": public,
     }
-    delta = stated_delta(delta, rows)
+    delta = stated_delta(delta, None)
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
     _check_named(outputs, rows)
     journal = _journal_of(journal, {**outputs, **inputs})
@@ -204,9 +204,9 @@ def synthesize_command(
         )  # the budget is not spent for rows that cannot be drawn
     budget = budget_for(schema, epsilon, delta)
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
-    check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
+    check_strength(budget, allow_large_delta=allow_large_delta)  # --rows are synthetic ones
     warn_weak(budget)
-    if needs := learning_warning(schema, budget, protected, None):  # --rows are synthetic ones
+    if needs := learning_warning(schema, budget, protected, None):
         echo(f"Note: {needs}", err=True)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)

@@ -12,6 +12,10 @@ from margrave.errors import InputError, did_you_mean
 class Commands(click.Group):
     """A group that proposes a command for a misspelt one."""
 
+    def other_form(self, word: str) -> str:
+        """Return the command, with its arguments, that another word stands for; "" for none."""
+        return ""
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -19,26 +23,13 @@ class Commands(click.Group):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
-            hint = _other_word(ctx.command_path, name, known) or did_you_mean(name, known)
+            form = self.other_form(name)
+            hint = f"Write {ctx.command_path} {form}. " if form else did_you_mean(name, known)
             raise InputError(
                 f"{name[:60]!r} is not a command of {ctx.command_path}.",
                 remedy=f"{hint}Its commands are: {', '.join(known)}.",
             )
         return super().resolve_command(ctx, args)
-
-
-def _other_word(path: str, name: str, known: list[str]) -> str:
-    """Return how the command is written that another word stands for; "" for a word without one."""
-    forms = {
-        "median": "quantile RELEASE COLUMN 0.5",
-        "average": "mean RELEASE COLUMN",
-        "sum": "total RELEASE COLUMN",
-        "share": "proportion RELEASE COLUMN VALUE",
-        "percentage": "proportion RELEASE COLUMN VALUE",
-        "regression": "ols RELEASE FORMULA",
-    }
-    form = forms.get(name.lower(), "")
-    return f"Write {path} {form}. " if form.partition(" ")[0] in known else ""
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -14,7 +15,7 @@ import pyarrow as pa
 from margrave._io import database_of, files_of, sheet_of
 from margrave.data import duckdb_reader
 from margrave.data.formats import FormattedFile
-from margrave.data.readers import File, open_file
+from margrave.data.readers import File, no_sheets, open_file
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import DataError, InputError
 from margrave.frames import names_of, reopened, run_engine
@@ -181,6 +182,8 @@ def _paths(source: str | PathLike[str], expected: Sequence[str]) -> BatchSource:
         return open_file(sheet[0], expected, sheet[1])
     if files == (path,):
         return open_file(path, expected)
+    if (named := re.fullmatch(r"(.+)\?sheet=.*", str(source))) is not None:
+        raise no_sheets(named[1])
     if not files:
         raise DataError(
             f"{path} is a folder without files." if path.is_dir() else f"No file matches {path}.",

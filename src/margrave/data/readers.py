@@ -106,6 +106,8 @@ def open_file(
         ) from None
     except ValueError:
         raise DataError("The path of the table is not a path.", remedy="Check it.") from None
+    if sheet is not None and magic.startswith((b"PAR1", b"ARROW1")):
+        raise no_sheets(path)
     if magic[:4] == b"PAR1":
         return _parquet(path)
     formatted = open_format(path, magic, sheet)
@@ -116,6 +118,14 @@ def open_file(
     if foreign is not None:
         raise foreign
     return _csv(path, expected, compressed=magic[:2] == GZIP)
+
+
+def no_sheets(path: str | PathLike[str]) -> DataError:
+    """Return the error for a sheet of a file that is not a workbook."""
+    return DataError(
+        f"{path} is not a workbook, so it has no sheets.",
+        remedy=f"Leave ?sheet= out: {path}. Workbooks end in .xlsx, .xlsm, .xlsb, .xls or .ods.",
+    )
 
 
 def _elsewhere(path: str) -> str:

@@ -66,7 +66,7 @@ def comparison_sides(
     read = real_table(real, schema)
     if rows is None and isinstance(synthetic, Release) and not synthetic.row_count_is_known:
         rows = read.rows()
-    return read, _synthetic_table(synthetic, read.schema, rows, seed)
+    return read, _with_rows(_synthetic_table(synthetic, read.schema, rows, seed))
 
 
 def real_table(real: Real, schema: object = None) -> Table:
@@ -103,6 +103,15 @@ def _synthetic_table(
     if isinstance(synthetic, Codes):
         return MemoryTable(schema, synthetic)
     return synthetic if is_table(synthetic) else read_synthetic(synthetic, schema)
+
+
+def _with_rows(synthetic: Table) -> Table:
+    if not synthetic.rows():
+        raise InputError(
+            "The synthetic table has no rows, so there is nothing to compare.",
+            remedy="Give the table that was drawn, or the .margrave release.",
+        )
+    return synthetic
 
 
 def is_table(value: object) -> TypeGuard[Table]:

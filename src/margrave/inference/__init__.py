@@ -18,6 +18,7 @@ try:
     )
     from margrave.inference.estimate import Caveat, Estimate
     from margrave.inference.fitted import Basis, Estimand, EstimateTerm, Fitted
+    from margrave.inference.names import other_words
     from margrave.inference.regression import OLS, Logistic
     from margrave.inference.results import Analysis
     from margrave.inference.run import analyze, analyze_posterior, analyze_several
@@ -32,15 +33,8 @@ except ModuleNotFoundError as error:
 
 def __getattr__(name: str) -> object:
     """Raise ``InputError`` for another word for an analysis, and ``AttributeError`` for any other name."""
-    forms = {
-        "Median": 'Quantile("stay", 0.5)',
-        "Average": 'Mean("stay")',
-        "Sum": 'Total("stay")',
-        "Share": 'Proportion("smokes", True)',
-        "Regression": 'OLS("stay ~ age")',
-    }
-    if name in forms:
-        raise InputError(f"There is no analysis {name}.", remedy=f"Use {forms[name]}.")
+    if (forms := other_words(name)) is not None:
+        raise InputError(f"There is no analysis {name}.", remedy=f"Use {forms[0]}.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -178,6 +178,18 @@ def date_text(day: float) -> str:
         return f"day {day:.4g}"
 
 
+def first_few(values: Any) -> str:
+    """Return values in one line, the first three of more than four.
+
+    >>> first_few("abcdef")
+    'a, b, c and 3 more'
+    """
+    texts = [str(v) for v in values]
+    few = texts if len(texts) <= 4 else texts[:3]
+    more = len(texts) - len(few)
+    return ", ".join(few) + (f" and {more:,} more" if more else "")
+
+
 def some(values: Any, between: str = ", ") -> str:
     """Return at most a dozen values in one line."""
     texts = [str(v) for v in values]

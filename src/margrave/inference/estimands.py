@@ -171,12 +171,11 @@ class Quantile(_OfNumbers):
         name = f"quantile({self.column}, {self.p:g})"
         caveat = (
             f"{name}: the combining rules take estimates to be normal. That of a quantile is far from it if the"
-            " column takes few values, in the tails, and in small tables. Within a bin of the schema values are"
-            " drawn evenly, so a quantile is known no better than its bin."
+            " column takes few values, in the tails, and in small tables."
         )
         return self._fitted(
             name, (self.column,), mid, ((high - low) / (2.0 * z)) ** 2,
-            days=is_date(frame[self.column]), notes=(*self.subset_notes, caveat), lies="within",
+            days=is_date(frame[self.column]), notes=(*self.subset_notes, caveat), lies="within", ends="bins",
         )  # fmt: skip
 
 
@@ -353,7 +352,7 @@ class By(Estimand):
         groups = (group,) if group in frame and levels_of(frame[group]) is None else ()
         basis = replace(
             basis, columns=columns, terms=terms, exposed=columns,
-            by_value=(*basis.by_value, *groups), ends=basis.ends and "shift",
+            by_value=(*basis.by_value, *groups), ends="shift" if basis.ends == "shares" else basis.ends,
         )  # fmt: skip
         return Fitted.of(names, estimates, matrix, partial=True, days=found[0][1].days, basis=basis)
 

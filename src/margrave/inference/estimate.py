@@ -47,6 +47,34 @@ class Caveat:
 
 
 @dataclass(frozen=True)
+class WholeBins:
+    """The bins of the column of a quantile, of which the interval contains whole ones.
+
+    A release knows how many records lie beyond each end of a bin, and not where they lie within it. A quantile
+    of evenly drawn values is in the same bin as that of the real ones.
+
+    Attributes:
+        column: The column.
+        low: The low ends of its bins, in the unit of the estimate.
+        high: The high ends.
+    """
+
+    column: str
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval with the whole of the bins that its ends lie in."""
+        below, above = (e for e in self.low if e <= low), (e for e in self.high if e >= high)
+        return max(below, default=low), min(above, default=high)
+
+    def times(self, weight: float) -> WholeBins:
+        """Return the bins of a multiple of the column."""
+        low, high = (tuple(weight * e for e in ends) for ends in (self.low, self.high))
+        return WholeBins(self.column, *((low, high) if weight > 0 else (high, low)))
+
+
+@dataclass(frozen=True)
 class Estimate:
     """An estimate of a population quantity, t distributed around the truth.
 
@@ -69,6 +97,7 @@ class Estimate:
         clipped: Columns whose values it uses may have been clipped to the schema's bounds.
         external: Its data sets were drawn elsewhere, so privacy's share of T is unknown.
         bounds: Least and greatest possible value, at which intervals end.
+        bins: Bins that intervals contain as a whole; None if they need not.
     """
 
     name: str
@@ -92,25 +121,19 @@ class Estimate:
     clipped: tuple[str, ...] = ()
     external: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
+    bins: WholeBins | None = None
 
-    #: The numbers of a printed estimate, by their names in `Analysis.summary`, with their meaning.
-    columns: ClassVar[Mapping[str, str]] = {
-        "params": "estimate",
-        "bse": "standard error",
-        "low": "low end of the interval",
-        "high": "high end of the interval",
-        "df": "degrees of freedom",
-        "pvalues": "p-value of the hypothesis that the value is 0",
-        "fmi": "share of the variance due to privacy",
-        "used": "data sets that it comes from",
-    }
+    #: The headings of a printed estimate.
+    headings: ClassVar[tuple[str, ...]] = (
+        "estimate", "std error", "low", "high", "p-value", "privacy", "data sets",
+    )  # fmt: skip
 
     def cells(self, level: float) -> tuple[str, ...]:
-        """Return its numbers as texts, in the order of ``columns``; a dash for an unknown one."""
-        share = percent(self.fmi_privacy, ".0f").replace(" ", "")
-        numbers = (*(f"{v:.4g}" for v in (self.estimate, self.bse, *self.conf_int(level))),
-                   f"{self.df:.3g}", f"{self.pvalue():.2g}", share)  # fmt: skip
-        used = str(self.used) if self.used == self.data_sets else f"{self.used}/{self.data_sets}"
+        """Return its numbers as texts, in the order of ``headings``; a dash for an unknown one."""
+        share = percent(self.fmi_privacy, ".0f")
+        numbers = (*(f"{v + 0.0:.4g}" for v in (self.estimate, self.bse, *self.conf_int(level))),
+                   f"{self.pvalue():.2g}", share)  # fmt: skip
+        used = f"{self.used} of {self.data_sets}"
         return (*("-" if text in ("nan", "unknown") else text for text in numbers), used)
 
     @property
@@ -152,19 +175,31 @@ class Estimate:
             return math.nan
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 
-    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
-        """Return ``estimate ± t_df((1 + level) / 2) sqrt(T)``, cut off at the ``bounds``."""
+    def half_width(self, level: float = 0.95) -> float:
+        """Return ``t_df((1 + level) / 2) sqrt(T)``, half the width of an interval without bounds and bins."""
         check_level(level)
+        return float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.bse
+
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+        """Return ``estimate ± half_width(level)``, moved out to the ends of ``bins``, cut off at the ``bounds``."""
+        half = self.half_width(level)
         if not self.has_interval:
             return math.nan, math.nan
-        half = float(special.stdtrit(self.df, (1.0 + level) / 2.0)) * self.bse
-        return max(self.estimate - half, self.bounds[0]), min(self.estimate + half, self.bounds[1])
+        low, high = self.estimate - half, self.estimate + half
+        if self.bins is not None:
+            low, high = self.bins.around(low, high)
+        return max(low, self.bounds[0]), min(high, self.bounds[1])
+
+    def distance(self, value: float) -> float:
+        """Return how far the estimate is from a value; from the bin of the value, if it has ``bins``."""
+        low, high = (value, value) if self.bins is None else self.bins.around(value, value)
+        return max(low - self.estimate, self.estimate - high, 0.0)
 
     def pvalue(self, null: float = 0.0) -> float:
         """Return the two-sided p-value of the hypothesis that the population's value is ``null``."""
         if not self.has_interval:
             return math.nan
-        return float(2.0 * special.stdtr(self.df, -abs(self.estimate - null) / self.bse))
+        return float(2.0 * special.stdtr(self.df, -self.distance(null) / self.bse))
 
     def to_dict(self, level: float = 0.95, null: float = 0.0) -> dict[str, Any]:
         """Return plain data, None for what is unknown."""

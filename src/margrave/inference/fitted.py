@@ -76,7 +76,8 @@ class Basis:
         kind: The kind of estimates, which decides how bins matter to them: a ``"quantity"`` each,
             ``"coefficients"`` of one regression, or results of any ``"function"``.
         ends: Whether the first column's bins bound the estimate: by moving one data set
-            (``"shift"``), or exactly, by the shares of the bins (``"shares"``).
+            (``"shift"``), or exactly, by the shares of the bins (``"shares"``); or whether the estimate is
+            in the bin of the real one (``"bins"``).
     """
 
     columns: Clique
@@ -88,7 +89,7 @@ class Basis:
     lies: Literal["", "within", "signed"] = ""
     notes: tuple[str, ...] = ()
     kind: Literal["quantity", "coefficients", "function"] = "function"
-    ends: Literal["", "shift", "shares"] = ""
+    ends: Literal["", "shift", "shares", "bins"] = ""
 
     @staticmethod
     def union(fitted: Sequence[Fitted]) -> Basis | None:

@@ -60,7 +60,7 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
     for i, (e, span) in enumerate(zip(estimates, spans, strict=True)):
         y = top + row * i + 8
         parts.append(f'<text class="e" x="{left - 14}" y="{y + 4}">{escape(_label(e))}</text>')
-        parts += _line(e, span, x, y)
+        parts += _line(e, level, span, x, y)
         parts.append(f'<text class="e s" x="{width}" y="{y + 4}">{_interval_text(e, span)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
@@ -69,13 +69,13 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
 
 
 def _line(
-    e: Estimate, span: tuple[float, float], x: Callable[[float], float], y: float
+    e: Estimate, level: float, span: tuple[float, float], x: Callable[[float], float], y: float
 ) -> list[str]:
     if not e.has_interval:
         return []
     found = []
     if math.isfinite(e.fmi_privacy):
-        part = math.sqrt(1.0 - e.fmi_privacy) * max(span[1] - e.estimate, e.estimate - span[0])
+        part = math.sqrt(1.0 - e.fmi_privacy) * e.half_width(level)
         start, end = x(max(e.estimate - part, span[0])), x(min(e.estimate + part, span[1]))
         found.append(
             f'<rect class="r" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10" rx="2">'
@@ -88,9 +88,7 @@ def _line(
 
 def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequence[str]) -> str:
     """Return the plot, the table and the notes as one page."""
-    heads = "".join(
-        f'<th title="{meaning}">{name}</th>' for name, meaning in Estimate.columns.items()
-    )
+    heads = "".join(f"<th>{name}</th>" for name in Estimate.headings)
     rows = "".join(_row(e, level) for e in estimates)
     texts = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (

@@ -17,6 +17,24 @@ from margrave.inference.probe import try_fit
 from margrave.schema import Schema
 
 
+def other_words(word: str) -> tuple[str, str] | None:
+    """Return the analysis that another word stands for, in Python and on the command line; None for none.
+
+    >>> other_words("Median")
+    ('Quantile("stay", 0.5)', 'quantile RELEASE COLUMN 0.5')
+    """
+    share = ('Proportion("smokes", True)', "proportion RELEASE COLUMN VALUE")
+    linear = ('OLS("stay ~ age")', "ols RELEASE FORMULA")
+    forms = {
+        "median": ('Quantile("stay", 0.5)', "quantile RELEASE COLUMN 0.5"),
+        "average": ('Mean("stay")', "mean RELEASE COLUMN"),
+        "sum": ('Total("stay")', "total RELEASE COLUMN"),
+        **dict.fromkeys(("share", "percentage"), share),
+        **dict.fromkeys(("regression", "linear"), linear),
+    }
+    return forms.get(word.lower())
+
+
 def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
     """Raise `InputError` for a name that an analysis cannot have. Looks at the schema alone.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from margrave.inference.combine import WaldTest, combine, total_covariance, wald
 from margrave.inference.estimate import FOOTNOTE, Caveat, Estimate
 from margrave.inference.forest import forest, page
 from margrave.inference.names import no_estimate, term_of
+from margrave.inference.printed import legend, lines_of
 from margrave.types import AnyArray, FloatArray
 
 #: Attributes of an estimate that name the columns of a caveat.
@@ -140,7 +142,9 @@ class Analysis:
             null: The value that p-values test.
 
         Returns:
-            The columns of `Estimate.columns` and the flags ``unmeasured``
+            As statsmodels names them, ``params`` (the estimate), ``bse`` (its standard error), the interval's
+            ``low`` and ``high``, ``df`` (degrees of freedom), ``pvalues``, ``fmi`` (the share of the variance
+            that privacy adds) and ``used`` (data sets that gave it). Then the flags ``unmeasured``
             (its columns were never measured together), ``below_noise`` (their cells are smaller than
             the noise), ``mostly_noise`` (the noise hides the spread of a column), ``coarse`` (bins are
             too wide for its interval), ``binned`` (it uses values within bins), ``clipped`` (values may
@@ -175,7 +179,7 @@ class Analysis:
         values = self._null_values(chosen, null)
         if len(at) == 1 and (self.covariances is None or method == "full"):
             one, value = self.estimates[at[0]], float(values[0])
-            statistic = (one.estimate - value) ** 2 / one.variance
+            statistic = one.distance(value) ** 2 / one.variance
             return WaldTest((one.name,), statistic, (1.0, one.df), one.pvalue(value), "full")
         points, covariances, center = self._together(at)
         center = center if self.corrected else None
@@ -218,6 +222,8 @@ class Analysis:
             flag: tuple(dict.fromkeys(column for e in parts for column in getattr(e, flag)))
             for flag in COLUMN_FLAGS
         }
+        within = [e.bins.column for e in parts if e.bins is not None]  # in no interval of a sum
+        flags["coarse"] = tuple(dict.fromkeys([*flags["coarse"], *within]))
         return replace(found, external=any(e.external for e in parts), **flags)
 
     @property
@@ -306,7 +312,7 @@ class Analysis:
         return f"Analysis({listed(self.names)}; {self.data_sets} data sets; print it for the table)"
 
     def _repr_html_(self) -> str:
-        rows = [("", *Estimate.columns), *((e.label, *e.cells(self.level)) for e in self)]
+        rows = [("", *Estimate.headings), *((e.label, *e.cells(self.level)) for e in self)]
         notes = (f"Data sets: {self.method}.", *self.footnotes, *self.notes)
         return f"{self.svg()}{html_card('', rows, notes, head=True)}"
 
@@ -320,17 +326,15 @@ class Analysis:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        table = self.summary().drop(columns=list(FLAGS)).set_axis([e.label for e in self])
-        formats = {"pvalues": "{:.3g}".format, "fmi": "{:.0%}".format, "df": "{:.1f}".format}
-        shown = table.to_string(formatters=formats, float_format="{:.5g}".format, na_rep="-")
-        lines = [self.words(), f"Data sets: {self.method}.", shown, *self.footnotes]
+        table = lines_of(self.estimates, self.level, shutil.get_terminal_size().columns)
+        lines = [self.words(), f"Data sets: {self.method}.", *table, *self.footnotes]
         return "\n".join([*lines, *(f"Note: {n}" for n in self.notes)])
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        """The lines under a printed table that explain its marks and p-values."""
-        pvalues = "p-values test that the value is 0."
-        return (*([FOOTNOTE] if any(e.flagged for e in self) else []), pvalues)
+        """The lines under a printed table that explain its headings and marks."""
+        marks = [FOOTNOTE] if any(e.flagged for e in self) else []
+        return (legend(self.estimates, self.level), *marks)
 
     def words(self, level: float | None = None) -> str:
         """Return in one line what the numbers were made from."""
@@ -362,7 +366,7 @@ def _times(e: Estimate, weight: float, name: str) -> Estimate:
     return replace(
         e, name=name, estimate=weight * e.estimate, variance=square * e.variance, within=square * e.within,
         between=square * e.between, bias=weight * e.bias, ends=None,
-        bounds=(min(ends), max(ends)),
+        bounds=(min(ends), max(ends)), bins=None if e.bins is None else e.bins.times(weight),
     )  # fmt: skip
 
 

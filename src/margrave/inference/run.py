@@ -13,7 +13,7 @@ from margrave._fields import check_level, is_number
 from margrave.error_sanitizer import short_errors
 from margrave.errors import InputError
 from margrave.inference.caveats import caveats_of, flagged
-from margrave.inference.caveats.bins import bounds_of
+from margrave.inference.caveats.bins import bins_of, bounds_of
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
@@ -311,7 +311,11 @@ def _analysis(
     bounds = settings.bounds
     if bounds is None and basis is not None:
         bounds = bounds_of(basis, draws, frames)
-    uncut = tuple(_estimate(j, n, replicates, draws, settings) for j, n in enumerate(names))
+    bins = bins_of(basis, draws, frames)
+    uncut = tuple(
+        replace(_estimate(j, n, replicates, draws, settings), bins=bins)
+        for j, n in enumerate(names)
+    )
     context = Context(
         within_bounds(uncut, bounds), uncut, basis, draws, trial, every, places, replicates, settings
     )  # fmt: skip

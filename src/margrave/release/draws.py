@@ -30,7 +30,7 @@ from margrave.release.diagnostics import (
 )
 from margrave.release.hidden_spread import hidden_spreads
 from margrave.release.sampling import check_memory, check_row_count, check_seed
-from margrave.release.small_cells import CellSize, cell_sizes
+from margrave.release.small_cells import CellSize, cell_sizes, sums_measured
 from margrave.schema import Categorical, Ordinal, Schema
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique
@@ -92,6 +92,7 @@ class Draws(Card):
         read: Sets of columns of public marginals.
         merged: By column the sets of codes that share one count in every marginal of several columns.
         cell_sizes: For each marginal, its columns and its average cell in noise scales.
+        sums: Each column whose weighted sums were measured, with the columns of these.
         hidden_spreads: Columns of numbers whose spread the noise hides.
         relation_notes: The notes on relations, which an analysis of known columns replaces by its own.
         runs: Number of independent runs, if each table is of one of them; the rule is then another (`combine`).
@@ -118,6 +119,7 @@ class Draws(Card):
         default_factory=dict, repr=False
     )
     cell_sizes: tuple[CellSize, ...] = field(default=(), repr=False)
+    sums: tuple[tuple[Attribute, Clique], ...] = field(default=(), repr=False)
     hidden_spreads: tuple[Attribute, ...] = field(default=(), repr=False)
     relation_notes: tuple[str, ...] = field(default=(), repr=False)
     runs: int = field(default=0, repr=False)
@@ -258,6 +260,7 @@ def draws_of(
         read=read_together(schema.domain, transcript, provenance),
         merged=merged_together(schema.domain, known),
         cell_sizes=cell_sizes(schema.domain, known),
+        sums=sums_measured(schema.domain, known),
         hidden_spreads=hidden_spreads(schema, known),
     )
 

@@ -96,16 +96,21 @@ class Estimates(Display):
         columns: Iterable[Attribute] | None = None,
         by: Attribute | Sequence[Attribute] | None = None,
         level: float = 0.95,
+        details: bool = False,
         as_: Kind | None = None,
     ) -> Any:
         """Return means, totals, quantiles and shares of columns, with intervals and verdicts.
 
-        Each row is a ``ColumnNumber``, which lists what the interval covers.
+        Each row is a ``ColumnNumber``, which lists what the interval covers. The columns are ``column``,
+        ``statistic``, ``group`` (only with ``by``), ``estimate``, ``low``, ``high`` and ``reliable``. Dates are
+        days since 1970.
 
         Args:
             columns: These columns only; by default all.
             by: One column whose values make groups, each with numbers of its own: ``by="ward"``.
             level: Probability with which each interval holds, on its own.
+            details: Also ``text`` and ``interval``, the same in words, and the parts of the interval: ``noise``,
+                ``bins``, ``clipping`` and ``synthetic``.
             as_: The kind of frame, as in ``sample``: "arrow" for a release that was loaded.
 
         Raises:
@@ -115,7 +120,7 @@ class Estimates(Display):
             None spent.
         """
         found = numbers_of(self.schema, self.transcript, self.model, level, columns, by)
-        table = numbers_table(found, grouped=by is not None)
+        table = numbers_table(found, grouped=by is not None, details=details)
         return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:

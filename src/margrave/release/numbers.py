@@ -25,14 +25,23 @@ from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
 
-def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool) -> pa.Table:
-    """Return numbers as a table with one row each; ``grouped`` ones have a column of their groups."""
-    texts = ("column", "statistic", "text", "interval", "group")
+def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool, details: bool) -> pa.Table:
+    """Return numbers as a table with one row each.
+
+    Args:
+        numbers: The numbers.
+        grouped: The numbers are of groups, and have a column of them.
+        details: Add the texts, and the parts of the interval.
+    """
+    texts = ("column", "statistic", "group", "text", "interval")
     types = dict.fromkeys(texts, pa.string()) | {"reliable": pa.bool_()}
+    short = ("column", "statistic", *(("group",) if grouped else ()), "estimate", "low", "high", "reliable")
+    names = dict.fromkeys(("text", "interval", *(f.name for f in fields(ColumnNumber))))
+    more = [name for name in names if name not in (*short, "group")]
     rows = list(numbers)
     return pa.table({
-        f.name: pa.array([getattr(n, f.name) for n in rows], types.get(f.name, pa.float64()))
-        for f in fields(ColumnNumber) if f.name != "group" or grouped
+        name: pa.array([getattr(n, name) for n in rows], types.get(name, pa.float64()))
+        for name in (*short, *(more if details else ()))
     })  # fmt: skip
 
 

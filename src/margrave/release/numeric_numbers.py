@@ -212,5 +212,7 @@ class NumericColumn:
             written = self.column.written(np.array([round(value)]), np.array([False]))[0].as_py()
             minutes = isinstance(self.column, Timestamp) and self.column.unit != "second"
             return written.isoformat(" ", timespec="minutes") if minutes else str(written)
+        if abs(value) < np.finfo(np.float64).tiny:  # the greatest value of a bin that ends at 0
+            value = 0.0
         shown = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
         return f"{shown} {self.column.unit}s" if isinstance(self.column, Elapsed) else shown

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from margrave.bounds.weighted_sums import summed_column
 from margrave.domain import Domain
 from margrave.release.diagnostics import with_followers
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Clique
+from margrave.types import Attribute, Clique
 
 #: The columns of a marginal, and the expected count of its cells over their noise scale.
 CellSize = tuple[Clique, float]
@@ -24,16 +25,35 @@ def cell_sizes(domain: Domain, transcript: Transcript) -> tuple[CellSize, ...]:
         transcript: Its row count is n. A public marginal has no noise.
 
     Returns:
-        For each marginal, its columns and n / (cells · scale).
+        For each marginal, its columns and n / (cells · scale). Weighted sums of a column have no cells.
 
     Privacy:
         None spent.
     """
     n, public = transcript.total(), ((r.clique, math.inf) for r in transcript.readings)
     measured = (
-        (m.clique, n / (_cells(domain, m) * _cell_scale(m))) for m in transcript.measurements
+        (m.clique, n / (_cells(domain, m) * _cell_scale(m)))
+        for m in transcript.measurements
+        if summed_column(m, domain) is None
     )
     return tuple((with_followers(domain, c), size) for c, size in (*measured, *public))
+
+
+def sums_measured(domain: Domain, transcript: Transcript) -> tuple[tuple[Attribute, Clique], ...]:
+    """Return each column with weighted sums, and the columns in whose cells they were measured, with its own.
+
+    Args:
+        domain: Its structural zeros add the columns that follow.
+        transcript: Sums by merged codes are left out.
+
+    Privacy:
+        None spent.
+    """
+    return tuple(
+        (column, with_followers(domain, m.clique))
+        for m in transcript.measurements
+        if not m.query.groups and (column := summed_column(m, domain)) is not None
+    )
 
 
 def pooled_size(sizes: Iterable[CellSize], columns: Clique) -> float:

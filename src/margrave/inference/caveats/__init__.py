@@ -52,9 +52,9 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     """Return the caveats of all checks, the decisive ones first."""
     # The checks, in the order in which their caveats are printed; decisive ones come first.
     checks = (
-        measured.check, merged_codes.check, small_cells.check, hidden_spread.check, positions.check,
-        clipping.check, beyond_learned.check, numbers.bias, bins.check,
-        *numbers.CHECKS,
+        measured.check, numbers.bias, clipping.check, beyond_learned.check, small_cells.check,
+        hidden_spread.check, merged_codes.check, positions.check,
+        *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))
     return tuple(sorted(found, key=lambda caveat: not caveat.decisive))

@@ -10,7 +10,6 @@ import numpy as np
 
 from margrave.inference.caveats.clipping import Excess, numeric_columns
 from margrave.inference.caveats.context import Context
-from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Names
 from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words
@@ -59,10 +58,10 @@ def check(context: Context) -> Iterator[Caveat]:
     """Yield the learned columns whose hidden values count."""
     for beyond in context.once(beyond_learned):
         if beyond.names:
-            chosen = tuple(sorted(beyond.names))
+            chosen = tuple(n for n in context.names if n in beyond.names)
             (words,) = beyond_bounds_words([beyond.column])
             text = (
-                f"{words} The interval of {some(chosen)} includes no such values: `margrave numbers` and"
+                f"{words} The interval of {context.about(chosen)} includes no such values: `margrave numbers` and"
                 " release.numbers() state one of the mean that does. Declare public bounds in the schema of the next"
                 " release."
             )

@@ -14,7 +14,7 @@ from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.columns import date_text, days_of, is_date, some
 from margrave.inference.datasets import DataSets, Frames
-from margrave.inference.estimate import Bounds, Caveat, Estimate
+from margrave.inference.estimate import Bounds, Caveat, Estimate, WholeBins
 from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import percent
@@ -45,6 +45,8 @@ class Binned:
     def of(column: Numeric, frames: Frames) -> Binned | None:
         """Return the column; None if every code is a single value."""
         (low, dates), (high, _) = (scaled(column, p, frames) for p in column.cells.extremes)
+        # The greatest value below 0 is the end of a bin that ends at 0.
+        low, high = (np.where(np.abs(e) < np.finfo(np.float64).tiny, 0.0, e) for e in (low, high))
         return Binned(column, low, high, dates) if (high > low).any() else None
 
     @property
@@ -156,7 +158,7 @@ def shifts(context: Context) -> tuple[tuple[Shifts, Names], ...]:
     """Return the binned columns that an analysis takes by value, with the estimates affected."""
     if context.basis is None or context.release is None:
         return ()
-    names = valued(context.basis, context.release.schema)
+    names = set(valued(context.basis, context.release.schema)) - context.in_whole_bins
     wide = [b for b in context.once(wide_columns) if b.column.name in names]
     found = [Shifts.of(b, context.trial) for b in wide]
     return tuple((s, s.affected(context)) for s in found)
@@ -181,6 +183,22 @@ def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
     return (0.0 if low >= 0 else None), (0.0 if high <= 0 else None)
 
 
+def bins_of(basis: Basis | None, draws: DataSets, frames: Frames) -> WholeBins | None:
+    """Return the bins of a quantile's column, of which its intervals contain whole ones.
+
+    A condition that cuts them takes a part of a bin's records, whose values are unknown. Then there are none.
+    """
+    if basis is None or basis.ends != "bins" or not isinstance(draws, Draws):
+        return None
+    column = draws.schema.column(basis.columns[0])
+    if not isinstance(column, NUMERIC_KINDS):
+        return None
+    binned, cut = Binned.of(column, frames), cuts_of(draws.schema, dict(basis.conditions))
+    if binned is None or any(c.column.name == column.name for c in cut):
+        return None
+    return WholeBins(column.name, tuple(binned.low.tolist()), tuple(binned.high.tolist()))
+
+
 def cuts(context: Context) -> tuple[Cut, ...]:
     """Return the conditions of an analysis that are finer than the bins of their columns."""
     basis, release = context.basis, context.release
@@ -195,7 +213,7 @@ def ends_of(context: Context) -> dict[str, tuple[float, float]]:
     Values that move within a bin enter or leave a range that cuts it, so that the ends bound nothing.
     """
     basis, release = context.basis, context.release
-    if basis is None or release is None or not basis.ends:
+    if basis is None or release is None or basis.ends in ("", "bins"):
         return {}
     if any(cut.column.name == basis.columns[0] for cut in context.once(cuts)):
         return {}
@@ -225,33 +243,44 @@ def check(context: Context) -> Iterator[Caveat]:
     if context.basis is not None and context.release is not None:
         for text in beyond_words(context.release.schema, dict(context.basis.conditions)):
             yield Caveat("range beyond the bounds", context.names, False, text)
-    for s, names in context.once(shifts):
-        about = [e for e in context.estimates if e.name in names]
-        if about:
-            averaged = context.basis is not None and s.name == context.basis.columns[0]
-            text = _text(s.binned, about, context.once(ends_of) if averaged else {})
-            yield Caveat("binned", tuple(e.name for e in about), False, text)
+    found = {s: names for s, names in context.once(shifts) if names}
+    about = [e for e in context.estimates if any(e.name in names for names in found.values())]
+    if about:
+        yield Caveat(
+            "binned", tuple(e.name for e in about), False, _text(context, list(found), about)
+        )
+    for column in sorted(context.in_whole_bins):
+        yield Caveat(
+            "whole bins", context.names, False,
+            f"{column}: the release knows the bin of a value, not its place there. So intervals contain whole bins.",
+        )  # fmt: skip
 
 
-def _text(
-    binned: Binned, about: Sequence[Estimate], ends: Mapping[str, tuple[float, float]]
-) -> str:
-    names = some([e.name for e in about])
+def _text(context: Context, columns: Sequence[Shifts], about: Sequence[Estimate]) -> str:
+    widest = some([f"{s.name} (the widest is {s.binned.widest})" for s in columns])
+    one, names = len(about) == 1, context.about([e.name for e in about])
     text = (
-        f"{binned.column.name}: the release knows the bin of a value and nothing finer (the widest is {binned.widest}),"
-        " and within a bin values are drawn evenly."
+        f"{widest}: the release knows the bin of a value and nothing finer, and within a bin values are drawn evenly."
+        f" The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth."
     )
-    one = len(about) == 1
-    text = f"{text} The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth"
-    pairs = {e.name: [binned.words(end) for end in ends[e.name]] for e in about if e.name in ends}
-    if not pairs:
-        return f"{text}."
-    if one:
-        low, high = pairs[about[0].name]
-        ends_words = f"it would be about {low}, at the high ends {high}"
-        return f"{text}: with all values at the low ends of their bins {ends_words}."
-    each = some([f"{name}: {low} and {high}" for name, (low, high) in pairs.items()], "; ")
-    return f"{text}. With all values at the low and at the high ends of their bins they would be about: {each}."
+    ends, level = context.once(ends_of), context.settings.level
+    own = [e for e in about if e.name in ends]
+    if not own:
+        return text
+
+    def half_widths(e: Estimate) -> float:
+        far = max(e.estimate - ends[e.name][0], ends[e.name][1] - e.estimate)
+        return far / e.half_width(level) if e.has_interval else 0.0
+
+    most, basis = max(own, key=half_widths), context.basis
+    binned = next(s.binned for s in columns if basis is not None and s.name == basis.columns[0])
+    low, high = map(binned.words, ends[most.name])
+    ratio = half_widths(most)
+    far = f", up to {ratio:.2g} times half the width of its interval away" if ratio else ""
+    return (
+        f"{text} With all values at the low ends of their bins {'it' if one else most.name} would be about {low}, at"
+        f" the high ends {high}{far}."
+    )
 
 
 def _ends_by_shares(binned: Binned, draws: Draws, bias_correct: bool) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.inference.caveats.context import Context
-from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat
-from margrave.inference.probe import Names
 from margrave.models.protocol import Model
 from margrave.ratios import percent
 from margrave.release.draws import Draws
@@ -26,6 +24,9 @@ from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import plain
 from margrave.types import FloatArray
+
+#: By estimate, how far it moves.
+Moves = Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +76,23 @@ class Excess:
         at = table.column_names.index(name)
         return table.set_column(at, name, self.column.written(np.where(empty, low, moved), empty))
 
-    def text(self, names: Sequence[str]) -> str:
-        """Return the caveat on the estimates named."""
+    def text(self, names: str, example: str = "") -> str:
+        """Return the caveat on the estimates named; ``example`` says how far one would be off."""
         end, beyond = ("last", "above") if self.top else ("first", "below")
         label = self.column.labels()[self.cell]
         return (
             f"{self.column.name}: {percent(self.share)} of the records are in its {end} cell, {label}, far more"
             f" than the cells beside it lead to expect. By the schema (outside = 'clip') values {beyond} it were"
-            f" counted there. If there were such, {some(names)} may be off by any amount, which no interval includes."
-            " Declare wider bounds in the schema of the next release."
+            f" counted there. If there were such, {names} may be off by any amount, which no interval includes."
+            f"{example} Declare wider bounds in the schema of the next release."
         )
 
 
-def excesses(context: Context) -> tuple[tuple[Excess, Names], ...]:
-    """Return the excesses, each with the estimates that values beyond it would change."""
+def excesses(context: Context) -> tuple[tuple[Excess, Moves], ...]:
+    """Return the excesses, each with the estimates that values beyond it would change, and by how much.
+
+    The change is infinite if the fit fails, and 0 if only the standard deviation changes.
+    """
     release, basis, trial = context.release, context.basis, context.trial
     if release is None:
         return ()
@@ -97,21 +101,38 @@ def excesses(context: Context) -> tuple[tuple[Excess, Names], ...]:
     exposed = [c for c in numeric_columns(context) if basis is None or c.name in basis.exposed]
     columns = [c for c in exposed if c.name not in learned]
 
-    def changed(excess: Excess) -> Names:
-        return trial.changed(lambda: trial.of(excess.beyond(trial.table)))
+    def moves(excess: Excess) -> Moves:
+        moved = trial.moves(lambda: trial.of(excess.beyond(trial.table)))
+        return {name: by for name, (by, spread) in moved.items() if by or spread}
 
     found = Excess.of(columns, release)
-    return tuple((e, frozenset() if basis is None else changed(e)) for e in found)
+    return tuple((e, {} if basis is None else moves(e)) for e in found)
 
 
 def check(context: Context) -> Iterator[Caveat]:
     """Yield the ends of columns that may hold clipped values."""
-    for excess, names in context.once(excesses):
+    for excess, moves in context.once(excesses):
         if context.basis is None:
-            yield Caveat("clipped", (), False, excess.text(["any result of this fit"]))
-        elif names:
-            chosen = tuple(sorted(names))
-            yield Caveat("clipped", chosen, True, excess.text(chosen))
+            yield Caveat("clipped", (), False, excess.text("any result of this fit"))
+        elif moves:
+            names = tuple(n for n in context.names if n in moves)
+            text = excess.text(context.about(names), _example(context, moves))
+            yield Caveat("clipped", names, True, text)
+
+
+def _example(context: Context, moves: Moves) -> str:
+    able = [
+        e for e in context.estimates if e.has_interval and 0 < abs(moves.get(e.name, 0)) < np.inf
+    ]
+    if not able:
+        return ""
+    level = context.settings.level
+    e = max(able, key=lambda e: abs(moves[e.name]) / e.half_width(level))
+    by = moves[e.name]
+    return (
+        f" If they lay as far beyond it as the range is wide, {e.name} would be {abs(by):.3g}"
+        f" {'more' if by > 0 else 'less'}, {abs(by) / e.half_width(level):.2g} times half the width of its interval."
+    )
 
 
 def _excess(column: Numeric, each: Sequence[FloatArray], top: bool) -> Excess | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from margrave.inference.columns import first_few
 from margrave.inference.datasets import DataSets
 from margrave.inference.estimate import Estimate
 from margrave.inference.fitted import Basis, EstimateTerm
@@ -63,10 +64,21 @@ class Context:
         """The names of the estimates."""
         return tuple(e.name for e in self.estimates)
 
+    def about(self, names: Sequence[str]) -> str:
+        """Return some of the estimates in words: all of them, or the first three and how many more."""
+        if len(names) == len(self.estimates) > 3:
+            return "all estimates"
+        return first_few(names)
+
     @property
     def release(self) -> Draws | None:
         """The data sets if a release drew them; other tables do not say what was measured."""
         return self.draws if isinstance(self.draws, Draws) else None
+
+    @property
+    def in_whole_bins(self) -> frozenset[str]:
+        """The columns whose bins the intervals contain as a whole."""
+        return frozenset(e.bins.column for e in self.estimates if e.bins is not None)
 
     @property
     def is_function(self) -> bool:
@@ -76,6 +88,17 @@ class Context:
     def term(self, name: str) -> EstimateTerm:
         """Return the columns that an estimate is about; none if unknown."""
         return _NO_TERM if self.basis is None else self.basis.terms.get(name, _NO_TERM)
+
+    def summed(self, name: str) -> str:
+        """Return the column whose mean or total an estimate is, if its sums were measured; "" otherwise.
+
+        The noise of single cells is not in such an estimate: a fit holds it to the sums.
+        """
+        if self.basis is None or self.release is None or self.basis.ends not in ("shift", "shares"):
+            return ""
+        own, used = self.basis.columns[0], set(self.term(name).columns)
+        measured = any(c == own and used <= set(clique) for c, clique in self.release.sums)
+        return own if measured else ""
 
     def once(self, compute: Callable[[Context], T]) -> T:
         """Return ``compute(self)``, computed once."""

@@ -10,9 +10,9 @@ import pyarrow as pa
 from margrave.inference.caveats.clipping import numeric_columns
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
-from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat
 from margrave.inference.probe import Trial
+from margrave.ratios import percent
 from margrave.release.hidden_spread import hidden_spread_words
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import plain
@@ -31,7 +31,8 @@ def mostly_noise(context: Context) -> dict[str, tuple[str, ...]]:
     for column in (c for c in numeric_columns(context) if c.name in names):
         spread = _farther_out(column, trial)
         for name in noisy & trial.changed(lambda: trial.of(spread)):  # noqa: B023
-            found[name] += (column.name,)
+            if context.summed(name) != column.name:
+                found[name] += (column.name,)
     return found
 
 
@@ -41,9 +42,12 @@ def check(context: Context) -> Iterator[Caveat]:
     for column in dict.fromkeys(c for own in by_name.values() for c in own):
         names = tuple(n for n, own in by_name.items() if column in own)
         assert release is not None
+        least = min(e.fmi_privacy for e in context.estimates if e.name in names)
         yield Caveat(
             "mostly noise", names, True,
-            f"{some(names)}: mostly noise, not reliable. {hidden_spread_words(release.schema, column)}",
+            f"{context.about(names)}: mostly noise, which makes up {percent(least, '.0f')}"
+            f"{' or more' if len(names) > 1 else ''} of the variance, and not reliable."
+            f" {hidden_spread_words(release.schema, column)}",
         )  # fmt: skip
 
 

@@ -153,7 +153,9 @@ def _assumed(context: Context, text: str, names: Sequence[str]) -> Caveat:
     if not names:
         text += " The estimates rest on that."
     else:
-        text += f" The result for {some(names)} is an assumption of the model, not evidence."
+        text += (
+            f" The result for {context.about(names)} is an assumption of the model, not evidence."
+        )
         if len(names) < len(context.names):
             text += " The other estimates are adjusted for it, and rest on it too."
     return Caveat("unmeasured", tuple(names), True, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 
 from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
-from margrave.inference.columns import some
+from margrave.inference.columns import first_few
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import Basis
 from margrave.release.conditions import Condition, codes_of, cut_of
-from margrave.release.diagnostics import merged_words
 from margrave.release.draws import MERGED, SHARED, Draws
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -60,8 +59,12 @@ class MergedColumn:
             self.separates(v or reference) if v or reference else self._splits((0,)) for v in levels
         )
 
-    def __str__(self) -> str:
-        return f"{MERGED}: {merged_words(self.schema, {self.column: self.sets})}. {SHARED}"
+    @property
+    def words(self) -> str:
+        """The column, with the first of its merged codes."""
+        labels = self.schema.column(self.column).labels()
+        sets = "; ".join(first_few(labels[c] for c in codes) for codes in self.sets)
+        return f"{self.column} ({sets})"
 
 
 def merged(context: Context) -> tuple[MergedColumn, ...]:
@@ -103,10 +106,27 @@ def by_merged_codes(context: Context) -> dict[str, tuple[Clique, ...]]:
 
 def check(context: Context) -> Iterator[Caveat]:
     """Yield which codes were merged, and which estimates separate them."""
-    for m in context.once(merged):
-        names = tuple(n for n in context.names if m.separated_by(context, n))
-        about = f" The result for {some(names)} is an assumption, not evidence." if names else ""
-        yield Caveat("merged codes", names, bool(names), f"{m}{about}")
+    found = {
+        m: tuple(n for n in context.names if m.separated_by(context, n))
+        for m in context.once(merged)
+    }
+    apart = {m: names for m, names in found.items() if names}
+    if apart:
+        every = tuple(n for n in context.names if any(n in names for names in apart.values()))
+        each = "; ".join(f"by {m.column}, {context.about(n)}" for m, n in apart.items())
+        about = (
+            f"The result for {context.about(every)} is an assumption, not evidence."
+            if len(set(apart.values())) == 1
+            else f"An assumption, not evidence, are the results for these: {each}."
+        )
+        text = f"{_merged_words(apart)} {about}"
+        yield Caveat("merged codes", every, True, text)
+    if whole := [m for m in found if m not in apart]:
+        yield Caveat("merged codes", (), False, _merged_words(whole))
+
+
+def _merged_words(columns: Iterable[MergedColumn]) -> str:
+    return f"{MERGED}: {', '.join(m.words for m in columns)}. {SHARED}"
 
 
 def _variance_lost(draws: Draws, column: Attribute) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,12 +11,13 @@ import pandas as pd
 from scipy import special
 
 from margrave.inference.caveats.context import Context
-from margrave.inference.columns import date_text, some
-from margrave.inference.datasets import ROWS, total_of
+from margrave.inference.columns import date_text, first_few
+from margrave.inference.datasets import ROWS, are_runs, total_of
 from margrave.inference.estimate import MAX_BIAS, Caveat, Estimate
 from margrave.inference.fitted import Fitted
 from margrave.inference.probe import try_fit
 from margrave.inference.replicates import Status
+from margrave.release.draws import DEFAULT_DRAWS
 
 #: Texts of failures and of warnings that are quoted.
 MAX_QUOTED = 3
@@ -27,9 +29,18 @@ def bias(context: Context) -> Iterator[Caveat]:
     if names:
         yield Caveat(
             "bias", names, True,
-            f"{', '.join(names)}: the bias that refits of the release show is more than {MAX_BIAS:g} standard errors"
-            " without it. The noise hides too much of this for any interval from this release to be trusted.",
+            f"{context.about(names)}: the bias that refits of the release show is more than {MAX_BIAS:g} standard"
+            f" errors without it ({_most_biased(context)}). The noise hides too much of this for any interval from"
+            " this release to be trusted.",
         )  # fmt: skip
+
+
+def _most_biased(context: Context) -> str:
+    def std_errors(e: Estimate) -> float:
+        return abs(e.bias) / math.sqrt(max(e.variance - e.bias**2 * e.corrected, 1e-300))
+
+    most = max((e for e in context.estimates if e.biased), key=std_errors)
+    return f"{most.name}: {most.bias:.3g}, {std_errors(most):.2g} standard errors"
 
 
 def failures(context: Context) -> Iterator[Caveat]:
@@ -60,12 +71,19 @@ def set_aside(context: Context) -> Iterator[Caveat]:
         f" {settings.max_std_error:g}). An empty cell often is the cause. {end}{hint}",
     }  # fmt: skip
     for kind, text in texts.items():
-        for name, column in zip(context.names, (status == kind).T, strict=True):
+        found = status == kind
+        groups: dict[tuple[int, int], list[str]] = {}
+        for name, column in zip(context.names, found.T, strict=True):
             if column.any():
-                of = f"{column.sum()} of {len(context.draws)} data sets"
-                first = context.places[int(column.argmax())] + 1
-                text_of = f"{name}: {text.format(of=of, first=first)}"
-                yield Caveat(kind.name.lower(), (name,), False, text_of)
+                count, first = int(column.sum()), context.places[int(column.argmax())] + 1
+                alike = (0, 0) if kind == Status.UNDETERMINED else (count, first)
+                groups.setdefault(alike, []).append(name)
+        for (_, first), names in groups.items():
+            counts = {int(found[:, context.names.index(n)].sum()) for n in names}
+            of = f"{max(counts)} of {len(context.draws)} data sets"
+            of = of if len(counts) == 1 else f"up to {of}"
+            text_of = f"{context.about(names)}: {text.format(of=of, first=first)}"
+            yield Caveat(kind.name.lower(), tuple(names), False, text_of)
 
 
 def no_variance(context: Context) -> Iterator[Caveat]:
@@ -83,12 +101,23 @@ def no_variance(context: Context) -> Iterator[Caveat]:
         (flat, "every data set gave the same value and no variance, so there is no interval."),
         (
             tuple(e.name for e in context.estimates if e.has_interval and e.df < min_useful_df),
-            f"fewer than {min_useful_df:g} degrees of freedom make the interval very wide. Draw more data sets, or"
-            " more records in each.",
+            f"fewer than {min_useful_df:g} degrees of freedom make the interval very wide. {_more_data_sets(context)}",
         ),
     ):  # fmt: skip
         if names:
-            yield Caveat("no variance", names, False, f"{', '.join(names)}: {text}")
+            yield Caveat("no variance", names, False, f"{context.about(names)}: {text}")
+
+
+def _more_data_sets(context: Context) -> str:
+    m = len(context.draws)
+    if are_runs(context.draws):
+        return f"The release has {m} runs; make the next one of more."
+    few = m < DEFAULT_DRAWS
+    return (
+        f"Draw more than {m} data sets, {DEFAULT_DRAWS} by default."
+        if few
+        else "Draw more data sets."
+    )
 
 
 def wrong_variance(context: Context) -> Iterator[Caveat]:
@@ -145,8 +174,8 @@ def _alike(context: Context) -> Iterator[Caveat]:
         other = " (Or the fit returns variances that are too large.)" if context.is_function else ""
         yield Caveat(
             "external", names, False,
-            f"{some(names)}: the tables differ as little as samples of one distribution do, which do not vary with the"
-            " noise, and the intervals are too narrow. Analyze the release itself, or tables of release.draws."
+            f"{context.about(names)}: the tables differ as little as samples of one distribution do, which do not vary"
+            " with the noise, and the intervals are too narrow. Analyze the release itself, or tables of release.draws."
             f"{other}",
         )  # fmt: skip
 
@@ -160,14 +189,18 @@ def _tail(ratio: float, m: int) -> float:
 def at_bounds(context: Context) -> Iterator[Caveat]:
     """Yield estimates that were moved to a bound, and intervals that were cut off there."""
     both = [p for p in zip(context.uncut, context.estimates, strict=True) if p[1].has_interval]
-    for before, e in both:
-        if before.estimate != e.estimate:
-            text = f"{e.name} came out at {before.estimate:.3g}, which is impossible, and is given as {e.estimate:g}."
-            yield Caveat("bounds", (e.name,), False, text)
+    moved = [(b, e) for b, e in both if b.estimate != e.estimate]
+    if moved:
+        each = [
+            f"{e.name} came out at {b.estimate:.3g}, and is given as {e.estimate:g}"
+            for b, e in moved
+        ]
+        names = tuple(e.name for _, e in moved)
+        yield Caveat("bounds", names, False, f"Impossible: {first_few(each)}.")
     level = context.settings.level
     cut = tuple(e.name for b, e in both if b.conf_int(level) != e.conf_int(level))
     if cut:
-        text = f"{some(cut)}: the interval is cut off at what is possible."
+        text = f"{context.about(cut)}: the interval is cut off at what is possible."
         yield Caveat("bounds", cut, False, text)
 
 
@@ -175,12 +208,12 @@ def dates(context: Context) -> Iterator[Caveat]:
     """Yield the dates of estimates that are days since 1970."""
     if not any(runs.results[i].days for runs in context.runs for i in context.places):
         return
+    each = []
     for e in (e for e in context.estimates if e.has_interval):
-        at, low, high = (
-            date_text(day) for day in (e.estimate, *e.conf_int(context.settings.level))
-        )
-        text = f"{e.name} is in days since 1970: {at}, with an interval of {low} to {high}."
-        yield Caveat("dates", (e.name,), False, text)
+        at, low, high = map(date_text, (e.estimate, *e.conf_int(context.settings.level)))
+        each.append(f"{e.name} is {at}, with an interval of {low} to {high}")
+    if each:
+        yield Caveat("dates", context.names, False, f"In days since 1970: {'; '.join(each)}.")
 
 
 def warned(context: Context) -> Iterator[Caveat]:
@@ -209,7 +242,7 @@ def sums(context: Context) -> Iterator[Caveat]:
     other_size = round(draws.total) != draws.rows
     names = _doubled(context, runs.results[0]) if uncertain or other_size else []
     if names:
-        text = f"{some(names)}: sums or counts, twice as large on twice the records."
+        text = f"{context.about(names)}: sums or counts, twice as large on twice the records."
         if other_size:
             text += f" They are of the {draws.rows:,} records of a data set, of about {draws.total:,.0f} real ones."
         if uncertain:
@@ -256,7 +289,6 @@ def of_draws(context: Context) -> Iterator[Caveat]:
             yield Caveat("data sets", (), False, text)
 
 
-CHECKS = (
-    failures, set_aside, no_variance, wrong_variance, at_bounds, dates, warned, own_notes, sums,
-    correction, of_draws,
-)  # fmt: skip
+#: Checks whose caveats change what a number says, and those of how it was made.
+OF_NUMBERS = (dates, failures, set_aside, no_variance, wrong_variance, sums, at_bounds)
+OF_METHODS = (warned, own_notes, correction, of_draws)

@@ -12,7 +12,6 @@ import numpy as np
 from margrave.inference.caveats.bins import Binned, wide_columns
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
-from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Trial
 from margrave.schema.parsing import plain
@@ -123,7 +122,7 @@ def positions(context: Context) -> tuple[Positions, ...]:
     """Return the positions of the binned columns that an analysis takes by value."""
     if context.basis is None or context.release is None:
         return ()
-    names = valued(context.basis, context.release.schema)
+    names = set(valued(context.basis, context.release.schema)) - context.in_whole_bins
     wide = [b for b in context.once(wide_columns) if b.column.name in names]
     return tuple(Positions.of(b, context.trial) for b in wide)
 
@@ -133,27 +132,48 @@ def coarse(context: Context) -> dict[str, tuple[str, ...]]:
     # Standard errors that positions may move an estimate without a mark. Means and totals depend on the
     # mean of each bin alone, and the bins of a smooth column have means near their middles.
     max_shift, max_shift_of_means = 0.5, 2.0
-    linear = context.basis is not None and bool(context.basis.ends)
+    linear = _is_linear(context)
     limit = max_shift_of_means if linear else max_shift
     found = {}
     for e in context.estimates:
         shifts = {p.column: p.shift(e, linear=linear) for p in context.once(positions)}
-        whole = math.hypot(*shifts.values())
+        whole = _shift(context, e, linear)
         found[e.name] = tuple(c for c, s in shifts.items() if whole > limit and s >= whole / 2)
     return found
 
 
 def check(context: Context) -> Iterator[Caveat]:
-    """Yield the columns whose bins are too wide for some estimates."""
-    columns: dict[str, list[str]] = {}
-    for name, own in context.once(coarse).items():
-        for column in own:
-            columns.setdefault(column, []).append(name)
-    for column, names in columns.items():
-        one = len(names) == 1
-        yield Caveat(
-            "coarse bins", tuple(names), True,
-            f"{column}: its bins are too wide for {some(names)}. The unknown positions of values within the bins may"
-            f" move {'it' if one else 'them'} beyond {'its interval' if one else 'their intervals'}. In the schema of"
-            " the next release, give finer edges where values concentrate, narrower public bounds, or learn = true.",
-        )  # fmt: skip
+    """Yield the columns whose bins are too wide for some estimates, and how far these may be off."""
+    by_name = context.once(coarse)
+    about = [e for e in context.estimates if by_name[e.name]]
+    if not about:
+        return
+    columns = [
+        p.column for p in context.once(positions) if any(p.column in by_name[e.name] for e in about)
+    ]
+    names = tuple(e.name for e in about)
+    linear = _is_linear(context)
+    level = context.settings.level
+    shifts = {e: 1.96 * _shift(context, e, linear) * e.bse for e in about}
+    most = max(about, key=lambda e: shifts[e] / e.half_width(level))
+    by, ratio = shifts[most], shifts[most] / most.half_width(level)
+    far = (
+        f"may move {'it' if len(about) == 1 else most.name} by about {by:.3g}, {ratio:.2g} times half the width of its"
+        " interval"
+        if np.isfinite(by)
+        else f"may leave {'it' if len(about) == 1 else most.name} without any value"
+    )
+    yield Caveat(
+        "coarse bins", names, True,
+        f"{' and '.join(columns)}: {'its' if len(columns) == 1 else 'their'} bins are too wide for"
+        f" {context.about(names)}. The unknown positions of values within the bins {far}. In the schema of the next"
+        " release, give finer edges where values concentrate, narrower public bounds, or learn = true.",
+    )  # fmt: skip
+
+
+def _is_linear(context: Context) -> bool:
+    return context.basis is not None and context.basis.ends in ("shift", "shares")
+
+
+def _shift(context: Context, e: Estimate, linear: bool) -> float:
+    return math.hypot(*(p.shift(e, linear=linear) for p in context.once(positions)))
