@@ -132,15 +132,26 @@ def sheet_of(table: Any) -> tuple[str, str] | None:
     return None if found is None else (found[1], unquote(found[2]))
 
 
+def spark_name_of(table: Any) -> str | None:
+    """Return the name of a table of Spark in its address; None for anything else.
+
+    >>> spark_name_of("spark:main.health.visits"), spark_name_of("visits.csv")
+    ('main.health.visits', None)
+    """
+    scheme = "spark:"
+    spark = isinstance(table, str) and table.startswith(scheme)
+    return table.removeprefix(scheme) if spark else None
+
+
 def part_of(table: Any) -> tuple[str, str] | None:
     """Return the file and the table or sheet of an address; None for anything else."""
     return database_of(table) or sheet_of(table)
 
 
 def name_of(table: str) -> str:
-    """Return the name of a file or folder without its endings, or of a database's table; "" if it is not one line.
+    """Return the name of a file or folder without its endings, or of a table; "" if it is not one line.
 
-    >>> name_of("data/visits.csv.gz"), name_of("duckdb:all.db?table=visits"), name_of("visits/*.csv")
+    >>> name_of("data/visits.csv.gz"), name_of("duckdb:all.db?table=visits"), name_of("spark:main.visits")
     ('visits', 'visits', 'visits')
     """
     database, sheet = database_of(table), sheet_of(table)
@@ -148,6 +159,8 @@ def name_of(table: str) -> str:
     if not path.exists() and glob.has_magic(path.name):
         path = path.parent
     name = database[1] if database else Path(path.name.removesuffix(".gz")).stem
+    if (address := spark_name_of(table)) is not None:
+        name = address.rpartition(".")[2].strip("`")
     return name if name.isprintable() and len(name) <= 200 else ""
 
 

@@ -51,9 +51,9 @@ def synthesize(
     All arguments are checked before the first question to the rows.
 
     Args:
-        table: A path, folder or pattern of files, ``duckdb:FILE?table=NAME``, a data frame, a ``Table``,
-            a ``margrave.data.StreamSource``, or a ``margrave.data.TableSource``, which names a table that a class of
-            another distribution opens.
+        table: A path, folder or pattern of files, ``duckdb:FILE?table=NAME``, ``spark:NAME``, a data frame, a
+            ``Table``, a ``margrave.data.StreamSource``, or a ``margrave.data.TableSource``, which names a table that a
+            class of another distribution opens.
         schema: The confirmed schema, or its file.
         epsilon: At most 10,000.
         delta: At most 0.01.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -164,7 +166,8 @@ class _NoFrame(Exception):
 def run_engine(work: Callable[[], T], frame: Any = None) -> T:
     """Return the result of work by an engine. Its own error may quote rows, so none is passed on."""
     try:
-        return work()
+        with unlogged():
+            return work()
     except (MargraveError, MemoryError):
         raise
     except DuplicateError:
@@ -182,6 +185,22 @@ def run_engine(work: Callable[[], T], frame: Any = None) -> T:
             )
         )
     raise failure
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep pyspark from logging its errors meanwhile: it prints their texts, which may quote rows."""
+    library = sys.modules.get("pyspark.logger")
+    names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+    loggers = [] if library is None else [library.PySparkLogger.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _duplicate(where: str) -> DataError:

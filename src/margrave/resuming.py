@@ -14,7 +14,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-from margrave._io import files_of, part_of, path_of
+from margrave._io import files_of, part_of, path_of, spark_name_of
 from margrave.data import TableSource
 from margrave.error_sanitizer import reveal_table
 from margrave.errors import LedgerError
@@ -79,6 +79,8 @@ def _place(table: Any) -> str | None:
         return f"{given.kind}:{given.location}"
     if path is None:
         return None
+    if (name := spark_name_of(given)) is not None:
+        return f"spark:{name}"
     part = part_of(table)
     places = [*map(os.path.realpath, files_of(table)), *([] if part is None else part[1:])]
     return "\n".join(places)

@@ -17,8 +17,7 @@ import pytest
 
 import margrave
 from margrave.data import BatchTable, read_table
-from margrave.data.spark_scans import SparkScans
-from margrave.errors import DataError, InputError
+from margrave.errors import DataError
 from margrave.marginal import closure
 from margrave.schema import Categorical, Date, Depends, Integer, Learn, Real, Schema, Timestamp
 from margrave.testing import check_table
@@ -210,15 +209,6 @@ def test_values_that_cannot_be_encoded_stay_out_of_every_log(
     spark.sparkContext.setLogLevel("ERROR")
     shown = capfd.readouterr()
     assert CANARY not in shown.err + shown.out
-
-
-def test_an_old_spark_is_refused(spark: Any) -> None:
-    class Old:
-        class sparkSession:
-            version = "3.5.1"
-
-    with pytest.raises(InputError, match="needs Spark 4"):
-        SparkScans(Old())
 
 
 def test_dates_and_moments_are_those_that_the_session_shows(spark: Any) -> None:

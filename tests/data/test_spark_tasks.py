@@ -13,7 +13,7 @@ import pytest
 from margrave.data import BatchTable, read_table
 from margrave.data.batch_codes import BatchFault, Reading, Totals
 from margrave.data.batch_scans import Scans
-from margrave.data.spark_scans import is_spark
+from margrave.data.spark_frames import spark_frame
 from margrave.data.tasks import absorb_messages, add_up, count_rows, number_persons
 from margrave.errors import DataError
 from margrave.marginal import closure
@@ -141,4 +141,4 @@ def test_a_person_that_cannot_be_hashed_is_a_fault_and_no_error() -> None:
 
 
 def test_only_frames_of_spark_are_its_own() -> None:
-    assert not is_spark(visits())
+    assert spark_frame(visits()) is None

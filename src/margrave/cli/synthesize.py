@@ -166,7 +166,8 @@ def synthesize_command(
     **parameters: Any,
 ) -> None:
     """Make a private synthetic copy of FILE: CSV, Parquet, Arrow, JSON Lines, a workbook, Stata, SPSS or SAS, a folder
-    or pattern of such files, WORKBOOK?sheet=NAME, or duckdb:FILE?table=NAME. Spends what epsilon and delta allow, once.
+    or pattern of such files, WORKBOOK?sheet=NAME, duckdb:FILE?table=NAME, or spark:CATALOG.SCHEMA.TABLE. Spends what
+    epsilon and delta allow, once.
 
     With a ledger, several runs can never exceed the data set's cap together. Answers are kept in a journal until all
     outputs are written: a run that was interrupted or failed goes on from it with --resume and all else as it was, and

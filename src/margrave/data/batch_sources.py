@@ -16,6 +16,8 @@ from margrave._io import database_of, files_of, sheet_of
 from margrave.data import duckdb_reader
 from margrave.data.formats import FormattedFile
 from margrave.data.readers import File, no_sheets, open_file
+from margrave.data.spark_frames import spark_frame
+from margrave.data.spark_scans import spark_batches
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import DataError, InputError
 from margrave.frames import names_of, reopened, run_engine
@@ -166,6 +168,8 @@ def open_source(source: Any, expected: Sequence[str] = ()) -> BatchSource | None
     """
     if isinstance(source, File | FormattedFile | Files | DatabaseTable | Query | StreamSource):
         return source
+    if (frame := spark_frame(source)) is not None:
+        return Query(frame, lambda c: spark_batches(frame, c))
     if isinstance(source, str | PathLike):
         database = database_of(source)
         return _paths(source, expected) if database is None else _database(*database)

@@ -20,7 +20,8 @@ from margrave.data.persons import Persons, warn_of_persons
 from margrave.data.raw_columns import RawColumns
 from margrave.data.readers import File
 from margrave.data.row_hash import RowKey
-from margrave.data.spark_scans import SparkScans, is_spark
+from margrave.data.spark_frames import spark_frame
+from margrave.data.spark_scans import SparkScans
 from margrave.data.table import MemoryTable, Table
 from margrave.domain import Codes, code_dtype
 from margrave.error_sanitizer import hide_rows, reveal_table
@@ -50,8 +51,8 @@ def read_table(
     source: Any, schema: Schema | str | Path, *, total: bool = False
 ) -> MemoryTable | BatchTable:
     """Return the table of files (a path, a folder or a pattern), of a DuckDB database
-    (``duckdb:FILE?table=NAME``), of a ``StreamSource``, or of a frame of pandas, Polars, PyArrow, DuckDB, Spark, Dask
-    or Ray. The schema may be a file too.
+    (``duckdb:FILE?table=NAME``), of Spark (``spark:NAME``), of a ``StreamSource``, or of a frame of pandas, Polars,
+    PyArrow, DuckDB, Spark, Dask or Ray. The schema may be a file too.
 
     A table that was read with this schema is returned as it is. Values are read by the schema's
     types, never by types seen in rows. With ``total``, no value raises an error or a warning: each
@@ -79,9 +80,9 @@ def read_table(
             )
         return source
     schema.check_apart(source)
-    if is_spark(source):
-        match_columns(names_of(source), _wanted(schema), schema.ignore)
-        return BatchTable.over(SparkScans(source), schema, total=total)
+    if (frame := spark_frame(source)) is not None:
+        match_columns(names_of(frame), _wanted(schema), schema.ignore)
+        return BatchTable.over(SparkScans(frame), schema, total=total)
     if (graph := graph_of(source)) is not None:
         match_columns(graph.columns, _wanted(schema), schema.ignore)
         return BatchTable.over(GraphScans(graph), schema, total=total)

@@ -129,9 +129,6 @@ def no_sheets(path: str | PathLike[str]) -> DataError:
 
 
 def _elsewhere(path: str) -> str:
-    if path.startswith("spark:"):
-        name = path.removeprefix("spark:")
-        return f'In Python give the DataFrame: margrave.synthesize(spark.table("{name}"), ...).'
     address = re.match(r"[a-z0-9]{2,}:/", path)
     return "margrave reads files: download it first." if address else "Check the path."
 

@@ -6,28 +6,26 @@ collected once. Spark's accumulators are not used: they count a retried task twi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from margrave.data.batch_codes import BatchFault, Reading, Totals
 from margrave.data.batch_scans import Scans
+from margrave.data.spark_frames import quoted, shown_columns
 from margrave.data.tasks import (
     Messages,
     absorb_messages,
     add_up,
     count_rows,
     number_persons,
+    pack_rows,
     run_job,
+    unpack_rows,
 )
 from margrave.error_sanitizer import hide_rows
-from margrave.errors import InputError
 from margrave.frames import run_engine
-
-
-def is_spark(frame: Any) -> bool:
-    """Return True for a DataFrame of Spark, also by Spark Connect."""
-    kind = type(frame)
-    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
 
 
 class SparkScans(Scans):
@@ -39,13 +37,12 @@ class SparkScans(Scans):
 
     def __init__(self, frame: Any) -> None:
         super().__init__(lambda columns: iter(()))
-        _check_version(frame)
         self._frame = frame
 
     @hide_rows
     def scan(self, columns: Sequence[str], reading: Reading, totals: Totals) -> BatchFault:
         """Add all rows to the totals, which Spark counts where they are."""
-        rows = run_engine(lambda: self._rows(columns), self._frame)
+        rows = run_engine(lambda: shown_columns(self._frame, columns), self._frame)
         if reading.bound is not None:
             rows = _by_person(rows, reading)
         makers = [consumer.maker() for consumer in totals.consumers]
@@ -56,27 +53,21 @@ class SparkScans(Scans):
         summed = counted.repartition("kind", "place", "chunk").mapInArrow(add_up, Messages.spark)
         return absorb_messages(run_job(summed.toArrow, "Spark"), totals)
 
-    def _rows(self, columns: Sequence[str]) -> Any:
-        """Return the columns, with moments as Spark shows them in the zone of its session."""
-        chosen = [self._frame[_quoted(name)] for name in columns]
-        moments = [kind for _, kind in self._frame.select(*chosen).dtypes]
-        local = [
-            c.cast("timestamp_ntz").alias(n) if kind == "timestamp" else c
-            for c, n, kind in zip(chosen, columns, moments, strict=True)
-        ]
-        return self._frame.select(*local)
+
+def spark_batches(frame: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a DataFrame, which reach the driver one partition at a time."""
+    packed = shown_columns(frame, columns).mapInArrow(pack_rows, Messages.rows)
+    parts = run_job(packed.toLocalIterator, "Spark")
+    while (part := run_job(lambda: next(parts, None), "Spark")) is not None:
+        yield from unpack_rows(part[0])
 
 
 def _by_person(rows: Any, reading: Reading) -> Any:
     """Return the rows so that those of one person lie in one partition: the limit counts within a task."""
-    fields = ", ".join(f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in rows.schema.fields)
+    fields = ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in rows.schema.fields)
     return rows.mapInArrow(
         number_persons(reading), f"{fields}, {Messages.person} bigint"
     ).repartition(Messages.person)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _parallelism(frame: Any) -> int | None:
@@ -85,12 +76,3 @@ def _parallelism(frame: Any) -> int | None:
         return int(frame.sparkSession.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no such object
         return None
-
-
-def _check_version(frame: Any) -> None:
-    version = str(frame.sparkSession.version)
-    if int(version.partition(".")[0]) < 4:
-        raise InputError(
-            f"This is Spark {version}, and margrave needs Spark 4 or later.",
-            remedy="Write the table as Parquet files, and give their folder.",
-        )

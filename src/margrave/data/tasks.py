@@ -7,7 +7,7 @@ errors of its workers, and their text may quote rows. It sends the number of a f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,10 @@ from margrave.data.batch_codes import BatchFault, Consumer, Found, Reading, Tota
 from margrave.data.batch_scans import tally_batches
 from margrave.data.persons import person_names
 from margrave.errors import DataError, InputError
-from margrave.frames import columns_of
+from margrave.frames import columns_of, unlogged
 from margrave.types import IntArray
 
+T = TypeVar("T")
 #: Turns the batches of a part of a table into others.
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -31,6 +32,8 @@ class Messages:
         [("kind", pa.int32()), ("place", pa.int32()), ("chunk", pa.int32()), ("data", pa.binary())]
     )
     fault, sums, listed = 0, 1, 2
+    #: Messages of rows.
+    rows = "data binary"
     #: The column of the person's hash, by which rows with a limit are distributed.
     person = "margrave_person"
 
@@ -146,6 +149,19 @@ def number_persons(reading: Reading) -> Task:
     return number
 
 
+def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield each batch as one message."""
+    for batch in batches:
+        data = pa.array([_bytes(pa.Table.from_batches([batch]))], pa.binary())
+        yield pa.RecordBatch.from_arrays([data], names=["data"])
+
+
+def unpack_rows(data: bytes) -> list[pa.RecordBatch]:
+    """Return the rows of a message."""
+    rows: pa.Table = pa.ipc.open_stream(data).read_all()
+    return list(rows.to_batches())
+
+
 def _bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -153,18 +169,26 @@ def _bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def run_job(job: Callable[[], pa.Table], engine: str) -> pa.Table:
+def run_job(job: Callable[[], T], engine: str) -> T:
     """Run a job of an engine. Its errors may quote rows, so none is passed on."""
     lacking = False
     try:
-        return job()
+        with unlogged():
+            return job()
     except Exception as error:
-        lacking = "No module named" in str(error)
+        signs = (
+            "No module named",
+            "must be installed",
+            "PYTHON_VERSION_MISMATCH",
+            "Cannot run program",
+        )
+        lacking = any(sign in str(error) for sign in signs)
     if lacking:
         raise InputError(
-            f"The workers of {engine} lack margrave or a library of it.",
+            f"The workers of {engine} lack margrave or a library of it, or have another version of Python.",
             remedy="Install margrave, in this version, where they run.",
         )
     raise DataError(
-        f"{engine} could not read the table.", remedy=f"Count its rows in {engine} first."
+        f"{engine} could not read the table.",
+        remedy=f"Read all its rows and columns in {engine} first, which says why.",
     )

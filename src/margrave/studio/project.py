@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from margrave._io import spark_name_of
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.journal import holds_run, read_header
 from margrave.accounting.ledger_state import DatasetState
@@ -93,6 +94,11 @@ class Project:
             raise InputError("No table is named.", remedy="Name a file, or pick one below.")
         if text.startswith("duckdb:"):
             return text
+        if spark_name_of(text) is not None:
+            raise InputError(
+                "The studio opens files and tables of DuckDB, not tables of Spark.",
+                remedy="Use the command line: margrave synthesize spark:NAME.",
+            )
         try:
             return str(self.root / Path(text).expanduser())
         except RuntimeError:

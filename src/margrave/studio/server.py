@@ -121,7 +121,7 @@ def _prepare() -> None:
 def _begin_with(project: Project, table: str | None) -> None:
     if table is None:
         return
-    named = table if table.startswith("duckdb:") else str(project.root / table)
+    named = project.path_of(table)
     if project.settings.table not in ("", named):
         raise InputError(
             f"The folder {project.folder} holds the project of {project.settings.table}.",
