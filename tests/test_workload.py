@@ -186,3 +186,14 @@ def test_families_too_large_to_list_are_refused_by_name() -> None:
             family(wide, k)
     assert len(Workload.around(wide, "c7").cliques) == 199 * 198 / 2
     assert len(Workload.all_kway(wide, 2).cliques) == 19_900
+
+
+def test_a_workload_is_checked_on_a_domain_once() -> None:
+    domain, other = Domain.of({"a": 2, "b": 3}), Domain.of({"a": 2})
+    stated = Workload({("b", "a"): 2.0}, ("mean b by a",), (("a", "b"),))
+    checked = Workload.of(domain, stated)
+    assert Workload.of(domain, stated) is checked
+    assert dict(checked.weights) == {("a", "b"): 2.0}
+    assert (checked.purposes, checked.first) == (stated.purposes, stated.first)
+    with pytest.raises(InputError, match="'b'"):
+        Workload.of(other, stated)

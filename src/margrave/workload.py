@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -70,14 +70,14 @@ class Workload:
         does not have, a column named twice in one clique, and weights that are not positive
         numbers.
         """
-        named = (cliques.purposes, cliques.first) if isinstance(cliques, Workload) else ((), ())
-        given = cliques.weights if isinstance(cliques, Workload) else cliques
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if isinstance(cliques, Workload):
+            return _on(domain, cliques)
+        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
             raise InputError(
-                f"A workload cannot be made of a {type(given).__name__}.",
+                f"A workload cannot be made of a {type(cliques).__name__}.",
                 remedy='Give a list of marginals, such as [("age", "sex")], or a mapping to their weights.',
             )
-        pairs = given.items() if isinstance(given, Mapping) else ((c, 1.0) for c in given)
+        pairs = cliques.items() if isinstance(cliques, Mapping) else ((c, 1.0) for c in cliques)
         weights: dict[Clique, float] = {}
         for attributes, weight in pairs:
             columns = _columns(attributes)
@@ -85,7 +85,7 @@ class Workload:
             _check_distinct(columns)
             _check_weight(clique, weight)
             weights[clique] = weights.get(clique, 0.0) + float(weight)
-        return Workload(weights, *named)
+        return Workload(weights)
 
     @staticmethod
     def of_lines(domain: Domain, lines: Iterable[str]) -> Workload:
@@ -242,6 +242,11 @@ class AllKWay:
 @lru_cache(maxsize=1)  # a plan and a run ask for the same one again and again
 def _all_combinations(attributes: tuple[Attribute, ...], k: int) -> Workload:
     return Workload(dict.fromkeys(combinations(attributes, k), 1.0))
+
+
+@lru_cache(maxsize=1)  # likewise: a workload is checked on a domain once
+def _on(domain: Domain, workload: Workload) -> Workload:
+    return replace(workload, weights=Workload.of(domain, workload.weights).weights)
 
 
 def _columns(attributes: object) -> Clique:

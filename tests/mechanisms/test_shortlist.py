@@ -6,10 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.domain import Domain
 from margrave.mechanisms import AIM, AIMMixture
+from margrave.mechanisms.parts.candidates import Scoring
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.shortlist import Shortlist
 from margrave.models import GraphicalFit
@@ -72,14 +74,12 @@ def test_scores_of_pairs_cost_a_fiftieth_after_the_columns() -> None:
 
 
 def test_few_candidates_are_all_scored_as_in_the_paper() -> None:
-    of_15, of_16, of_27 = (
-        len(Workload.all_kway(Domain.of({f"c{i}": 2 for i in range(p)}), 3).closure())
-        for p in (15, 16, 27)
-    )
-    assert AIM()._scored_a_round(of_15) == AIM()._scored_a_round(of_16) == 0
-    assert AIM()._scored_a_round(of_27) == 64
-    assert AIM.as_published()._scored_a_round(of_27) == AIM(shortlist=0)._scored_a_round(of_27) == 0
-    assert AIMMixture()._scored_a_round(of_27) == 0
+    of_15, of_16, of_27 = (Domain.of({f"c{i}": 2 for i in range(p)}) for p in (15, 16, 27))
+    assert AIM().scoring(of_15).per_round == AIM().scoring(of_16).per_round == 0
+    assert AIM().scoring(of_27).per_round == 64
+    assert AIM.as_published().scoring(of_27).per_round == 0
+    assert AIM(shortlist=0).scoring(of_27).per_round == 0
+    assert AIMMixture().scoring(of_27).per_round == 0
     assert not any(isinstance(e, ScoreMeasurement) for e in made(AIM()).transcript)
 
 
@@ -126,10 +126,9 @@ def test_candidates_beyond_the_cells_are_left_out_by_rank() -> None:
     assert set(picked(shortlist)) <= set(kept)
 
 
-def test_wide_marginals_are_counted_in_a_second_scan() -> None:
-    class Little(AIM):
-        max_counted_cells = 6 * 3 + 15 * 9 + 4 * 27
-
+def test_wide_marginals_are_counted_in_a_second_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = 6 * 3 + 15 * 9 + 4 * 27
+    monkeypatch.setattr(Scoring, "max_counted_cells", cells)
     spy = SpyTable(TABLE)
     randomness = SeededRandomness(1)
     with protect(
@@ -137,6 +136,6 @@ def test_wide_marginals_are_counted_in_a_second_scan() -> None:
     ) as private:
         gate: Any = WatchedGate(private)
         spy.gate = gate
-        Little(shortlist=5, column_error=None).run(gate, rng=np.random.default_rng(0))
+        AIM(shortlist=5, column_error=None).run(gate, rng=np.random.default_rng(0))
     assert spy.scans == 2
-    assert sum(map(DOMAIN.cells, spy.counted)) <= Little.max_counted_cells
+    assert sum(map(DOMAIN.cells, spy.counted)) <= cells

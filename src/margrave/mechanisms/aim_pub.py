@@ -11,6 +11,7 @@ import numpy as np
 from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.common import PlannedMeasurement, Progress, one_way, option
+from margrave.mechanisms.parts.annealing import AnnealedBudget
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
@@ -95,34 +96,31 @@ class AIMPub(ReadsPublic):
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         measure_total(private)
-        rho = private.remaining / self._first_budget(domain)
-        memory = SelectionLog(max_hindsight_cells)
-        first = Gaussian.scale_for(self.alpha * rho, private.unit)
-        private.measure(starts, Gaussian(rho=self.alpha * rho * len(starts)))
-        readings = PublicReadings.of(public, capacity, closure, private.transcript, first)
+        rho, memory = (
+            private.remaining / self._first_budget(domain),
+            SelectionLog(max_hindsight_cells),
+        )
+        budget = AnnealedBudget(private, rho, self.alpha)
+        private.measure(starts, Gaussian(rho=budget.measuring * len(starts)))
+        readings = PublicReadings.of(public, capacity, closure, private.transcript, budget.scale)
         state = readings.choose(private.transcript, relevance, rng)
         model = self.fit.model(state)
-        while private.remaining > 0:
-            if private.remaining <= 2 * rho:
-                rho = private.remaining
-            spent = float(1 - (private.remaining - rho) / private.rho)
+        while budget.another_round():
+            spent, scale = budget.spent_after, budget.scale
             share, keep = sqrt(spent), readings.keeping(spent)
             candidates = readings.candidates(askable, private.transcript.cliques, share, keep)
-            scale = Gaussian.scale_for(self.alpha * rho, private.unit)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = projected_error(estimates, scale, domain)
             weights = {r: relevance[r] for r in candidates}
-            for_choosing = (1 - self.alpha) * rho
-            chosen = select_marginal(private, estimates, weights, noise, rho=for_choosing)
-            private.measure([chosen], Gaussian(rho=self.alpha * rho))
+            chosen = select_marginal(private, estimates, weights, noise, rho=budget.selecting)
+            private.measure([chosen], Gaussian(rho=budget.measuring))
             memory.note(estimates, private.transcript)
             known = readings.revise(private.transcript, share, keep)
             state = self.fit.update(state, private.transcript + known, rng=rng)
             model = self.fit.model(state)
             learned = np.abs(model.project(chosen).values - estimates[chosen]).sum()
-            if learned <= noise[chosen]:
-                rho *= 4
-            progress("measuring", float(1 - private.remaining / private.rho))
+            budget.anneal(float(learned), noise[chosen])
+            progress("measuring", budget.spent)
         last = self.fit(domain, private.transcript + readings.evidence, rng=rng)
         return self.release(private, last, memory, readings=readings.evidence)
 

@@ -19,15 +19,11 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.network_families import (
-    all_families,
-    family_cells,
-    fitting_families,
-)
+from margrave.mechanisms.parts.choice import measure_worst
+from margrave.mechanisms.parts.network_families import GrowingNetwork, all_families, family_cells
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
-from margrave.privacy.scores import Score
+from margrave.privacy import Dependence, Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, Generator
 
@@ -42,21 +38,16 @@ class PrivBayes(Mechanism):
         gap          ||M_XP(D) − M_XP(p)||_1: the error of the estimate p from all answers so far
         dependence   ||M_XP(D) − M_X(D) ⊗ M_P(D) / n||_1: the paper's, 2n times its R
 
-    P is as large as ``theta`` allows: the mean count in a cell of (X, P) is at least theta times the
-    mean size of its noise, by a row count that is public or measured. With "gap" a marginal is
-    measured as soon as it is selected; with "dependence" all of them after the last selection.
-    If no column can have parents, the next one is drawn uniformly, and has none. Its share of the
-    budget measures the columns that are in no family, or else families again.
-
-    The number of candidates is bounded by public numbers. A family (X, P) has at most
-    ``max_cells`` cells and ``max_parents`` parents, fewer if there would be more than
-    50,000 families in all: 4 for up to 23 columns, 3 to 33, 2 to 66, and 1 beyond.
+    P is maximal such that the mean count in a cell of (X, P) is at least theta times the mean size of
+    its noise, within public limits on families (``parts.network_families``). With "gap" a marginal is
+    measured as soon as it is selected; with "dependence" all of them after the last selection. A column
+    that cannot have parents is drawn uniformly, and its share measures the columns that are in no family, or
+    else families again.
 
     Args:
         network_share: Beta: the share of the budget that selects, after the one-way marginals.
-        theta: The usefulness that a marginal needs.
-        one_way_share: The share of the budget that measures all one-way marginals first. 0 is the
-            paper's form.
+        theta: The usefulness that a marginal needs, by a row count that is public or measured.
+        one_way_share: The share that measures all one-way marginals first. 0 is the paper's form.
         max_parents: The most parents of a column.
         score: "gap" or "dependence".
         max_model_mb: Only families that keep the model within it are candidates.
@@ -89,7 +80,7 @@ class PrivBayes(Mechanism):
 
     name = "privbayes"
     use = "a quick release: each column with its parents in a network"
-    #: Cells of the marginal of a family at most.
+    #: Cells of a family at most. Numbers of families bound the parents too: 4 for up to 23 columns, 1 beyond 66.
     max_cells: ClassVar[int] = 1 << 14
 
     def reads(self, domain: Domain) -> list[Clique]:
@@ -98,22 +89,14 @@ class PrivBayes(Mechanism):
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, or the number of records if it is private, and the families."""
-        first, left = total_steps(domain, rho, unit), after_total(rho, unit)
-        if self.one_way_share:
-            share = rho * self.one_way_share
-            first, left = (
-                [PlannedMeasurement.of("every column", one_way(domain), share / len(domain), unit)],
-                rho - share,
-            )
-        each = left * (1 - self.network_share) / len(domain)
-        scale = Gaussian.scale_for(each, unit)
+        d, first, left = len(domain), total_steps(domain, rho, unit), after_total(rho, unit)
+        if share := rho * self.one_way_share:
+            first = [PlannedMeasurement.of("every column", one_way(domain), share / d, unit)]
+            left = rho - share
+        scale = Gaussian.scale_for(left * (1 - self.network_share) / d, unit)
+        what, adaptive = "columns with their parents", self.score == "gap"
         families = PlannedMeasurement(
-            "columns with their parents",
-            self.reads(domain),
-            len(domain),
-            scale,
-            adaptive=self.score == "gap",
-            at_most=True,
+            what, self.reads(domain), d, scale, adaptive=adaptive, at_most=True
         )
         return [*first, families]
 
@@ -138,40 +121,39 @@ class PrivBayes(Mechanism):
         useful = family_cells(
             domain,
             self.theta,
-            (1 - self.network_share) * private.remaining,
+            (1 - self.network_share) * private.remaining,  # epsilon_2
             private.transcript.total(),
             private.unit,
             nested=not at_once,
         )
         cells = min(useful, self.max_cells)
         rho = private.remaining / max(1, d - 1)
-        scale = Gaussian.scale_for((1 - self.network_share) * rho, private.unit)
+        selecting, measuring = self.network_share * rho, (1 - self.network_share) * rho
+        scale = Gaussian.scale_for(measuring, private.unit)
         state = self.fit.init(domain, rng=rng)
         left = self.fit.distinguished(domain, private.transcript)
-        capacity = Capacity(self.fit, left, self.max_model_mb)
-        placed, network = [domain.attributes[int(rng.integers(d))]], list[Clique]()
-        for t in range(d - 1):
-            families = fitting_families(domain, capacity, placed, network, self.max_parents, cells)
-            if not families:  # the next column has no parents
-                waiting = [a for a in domain if a not in placed]
-                placed.append(waiting[int(rng.integers(len(waiting)))])
+        capacity, start = Capacity(self.fit, left, self.max_model_mb), int(rng.integers(d))
+        network = GrowingNetwork(capacity, self.max_parents, cells, [domain.attributes[start]])
+        for t in range(d - 1):  # GreedyBayes
+            families = network.candidates(domain)
+            if not families:
+                network.add_alone(domain, rng)
                 continue
-            score: Score = Dependence(families)
             if at_once:
                 state = self.fit.update(state, private.transcript, rng=rng)
                 estimates = self.fit.model(state).answer(list(families), rng=rng, scale=scale)
-                ones, zeros = dict.fromkeys(families, 1.0), dict.fromkeys(families, 0.0)
-                score = MarginalGap(estimates, weights=ones, penalties=zeros)
-            chosen = private.select(list(families), score, rho=self.network_share * rho)
-            if at_once:
-                private.measure([chosen], Gaussian(rho=(1 - self.network_share) * rho))
-                memory.note(estimates, private.transcript)
-            network.append(chosen)
-            placed += families[chosen]
+                none = dict.fromkeys(families, 0.0)
+                (chosen,) = measure_worst(
+                    private, estimates, none, memory, selecting=selecting, measuring=measuring
+                )
+            else:
+                chosen = private.select(list(families), Dependence(families), rho=selecting)
+            network.add(chosen)
             progress("choosing parents", (t + 1) / d)
-        alone = [(a,) for a in domain if not any(a in family for family in network)]
-        again = alone or network[: d - 1 - len(network)]  # what unmade selections would have cost
-        if rest := again if at_once else [*maximal(network), *alone]:
+        alone = network.outside(domain)
+        again = alone or network.families[: d - 1 - len(network.families)]  # unmade selections
+        # NoisyConditionals
+        if rest := again if at_once else [*maximal(network.families), *alone]:
             private.measure(rest, Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)

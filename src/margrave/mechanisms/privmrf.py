@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
-
-import numpy as np
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
@@ -23,12 +20,13 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.parts import markov_graph as graphs
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.noisy_scores import noisy_dependences, noisy_scores
+from margrave.mechanisms.parts.choice import measure_worst
+from margrave.mechanisms.parts.noisy_scores import measure_largest, noisy_dependences
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, MarginalGap, Private
+from margrave.privacy import Gaussian, Private
 from margrave.release import Release
-from margrave.types import Clique, FloatArray, Generator
+from margrave.types import Clique, Generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +120,8 @@ class PrivMRF(Mechanism):
         useful = graphs.small_marginals(domain, graph, cells, self.ways)
         first = graphs.first_marginals(domain, graph, dependences, useful)
         count = min(self._selected(domain), len(set(useful).difference(first)))
-        each = rho * (1 - self.graph_share - self.selection_share) / (len(first) + count)
-        private.measure(first, Gaussian(rho=each * len(first) if count else private.remaining))
+        measuring = rho * (1 - self.graph_share - self.selection_share) / (len(first) + count)
+        private.measure(first, Gaussian(rho=measuring * len(first) if count else private.remaining))
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         rounds = min(max(len(domain) // 2, 1), self.max_rounds, count)
         for t in range(rounds):
@@ -134,16 +132,19 @@ class PrivMRF(Mechanism):
                 break
             m = min(count * (t + 1) // rounds - count * t // rounds, len(candidates))
             estimates = self.fit.model(state).answer(candidates, rng=rng, scale=scale)
-            selecting = rho * self.selection_share / count
-            self._select_and_measure(private, estimates, m, selecting, each, memory)
+            price = {"selecting": rho * self.selection_share / count, "measuring": measuring}
+            if self.noisy_scores:  # the paper's form
+                measure_largest(private, estimates, m, **price)
+            else:
+                none = dict.fromkeys(candidates, 0.0)
+                measure_worst(private, estimates, none, memory, count=m, **price)
             state = self.fit.update(state, private.transcript, rng=rng)
             progress("measuring", (t + 1) / rounds)
         if private.remaining > 0:  # too few candidates
             again = len(first) + count - len(private.transcript.measurements)
             private.measure(first[:again], Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
-        last = self.fit(domain, private.transcript, rng=rng)
-        return self.release(private, last, memory)
+        return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)
 
     def _selected(self, domain: Domain) -> int:
         return int(self.selected_per_column * len(domain))
@@ -152,25 +153,3 @@ class PrivMRF(Mechanism):
         """Return the largest noise scale of a marginal: as if each column had one first."""
         measuring = after_total(rho, unit) * (1 - self.graph_share - self.selection_share)
         return Gaussian.scale_for(measuring / (len(domain) + self._selected(domain)), unit)
-
-    def _select_and_measure(
-        self,
-        private: Private,
-        estimates: Mapping[Clique, FloatArray],
-        m: int,
-        selecting: Fraction,
-        measuring: Fraction,
-        memory: SelectionLog,
-    ) -> None:
-        """Measure the m worst estimates: by noisy scores of all, or selected one after the other."""
-        left = list(estimates)
-        gap = MarginalGap(estimates, dict.fromkeys(left, 1.0), dict.fromkeys(left, 0.0))
-        if self.noisy_scores:
-            order = np.argsort(-noisy_scores(private, left, gap, selecting * m), kind="stable")
-            private.measure([left[i] for i in order[:m]], Gaussian(rho=measuring * m))
-            return
-        for _ in range(m):
-            chosen = private.select(left, gap, rho=selecting)
-            private.measure([chosen], Gaussian(rho=measuring))
-            memory.note(estimates, private.transcript)
-            left.remove(chosen)

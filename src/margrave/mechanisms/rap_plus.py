@@ -12,11 +12,11 @@ from margrave.domain import Domain
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
-from margrave.mechanisms.parts.choice import select_marginal
+from margrave.mechanisms.parts.choice import measure_worst
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.mechanisms.parts.thresholds import RandomThresholds, measure_thresholds
-from margrave.models import AnnealedFit, Answerer, Fit
+from margrave.models import AnnealedFit, Fit
 from margrave.models.entries import EntryKind
 from margrave.models.mixture.model import numbers_of
 from margrave.privacy import Gaussian, Private
@@ -130,14 +130,19 @@ class RAPPlus(Mechanism):
         domain, rng, progress = self.begin(private, rng, progress)
         measure_total(private)
         for_marginals, for_thresholds = self.budgets(domain, private.remaining)
-        thresholds, memory = self.thresholds(domain), SelectionLog()
+        marginals, thresholds = self.marginals(domain), self.thresholds(domain)
+        memory = SelectionLog()
         rounds, epochs = self.rounds(domain), self.epochs if thresholds.cliques else 0
         drawn = [thresholds.draw(self.candidates, rng) for _ in range(epochs)]
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         for t in range(rounds + epochs):
             model = self.fit.model(state)
             if t < rounds:
-                self._marginal(private, model, for_marginals / rounds, memory)
+                rho = for_marginals / rounds / 2
+                left = [r for r in marginals if r not in private.transcript.cliques]
+                estimates, scale = model.answer(left), Gaussian.scale_for(rho, private.unit)
+                noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
+                measure_worst(private, estimates, noise, memory, selecting=rho, measuring=rho)
             else:
                 rho = for_thresholds / epochs
                 measure_thresholds(private, model, drawn[t - rounds], self.per_epoch, rho)
@@ -145,15 +150,3 @@ class RAPPlus(Mechanism):
             state = self.fit.update(state, private.transcript, rng=rng, done=done)
             progress("measuring", done)
         return self.release(private, self.fit.finish(state, private.transcript, rng=rng), memory)
-
-    def _marginal(
-        self, private: Private, model: Answerer, rho: Fraction, memory: SelectionLog
-    ) -> None:
-        domain, scale = private.domain, Gaussian.scale_for(rho / 2, private.unit)
-        left = [r for r in self.marginals(domain) if r not in private.transcript.cliques]
-        estimates = model.answer(left)
-        noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
-        ones = dict.fromkeys(left, 1.0)
-        chosen = select_marginal(private, estimates, ones, noise, rho=rho / 2)
-        private.measure([chosen], Gaussian(rho=rho / 2))
-        memory.note(estimates, private.transcript)

@@ -1,11 +1,12 @@
-"""The score of a selection among marginals: by the plain or the generalized exponential mechanism."""
+"""Selections among marginals by their errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
 
-from margrave.privacy import MarginalGap, Private, RelativeGap
+from margrave.mechanisms.parts.selection_log import SelectionLog
+from margrave.privacy import Gaussian, MarginalGap, Private, RelativeGap
 from margrave.types import Clique, FloatArray
 
 
@@ -39,3 +40,40 @@ def select_marginal(
         return private.select(candidates, MarginalGap(estimates, weights, penalties), rho=rho)
     margin = RelativeGap.margin_for(len(candidates), rho, private.unit)
     return private.select(candidates, RelativeGap(estimates, weights, penalties, margin), rho=rho)
+
+
+def measure_worst(
+    private: Private,
+    estimates: Mapping[Clique, FloatArray],
+    penalties: Mapping[Clique, float],
+    memory: SelectionLog,
+    *,
+    count: int = 1,
+    selecting: Fraction,
+    measuring: Fraction,
+) -> list[Clique]:
+    """Select marginals by their error less their penalty, one after the other, and measure each.
+
+    Args:
+        private: The gate.
+        estimates: The candidates, with an estimate of each.
+        penalties: The records that count against each.
+        memory: Keeps what the marginals were selected by.
+        count: The number of marginals.
+        selecting: The price of each selection.
+        measuring: The price of each measurement.
+
+    Returns:
+        The marginals, in the order of their selection.
+
+    Privacy:
+        ``count`` times ``selecting + measuring`` (zCDP).
+    """
+    left, chosen = list(estimates), list[Clique]()
+    gap = MarginalGap(estimates, dict.fromkeys(left, 1.0), penalties)
+    for _ in range(count):
+        chosen.append(private.select(left, gap, rho=selecting))
+        private.measure(chosen[-1:], Gaussian(rho=measuring))
+        memory.note(estimates, private.transcript)
+        left.remove(chosen[-1])
+    return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import takewhile
 from math import comb
@@ -12,7 +13,7 @@ from margrave.domain import Domain
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.privacy import Gaussian
-from margrave.types import Attribute, Clique
+from margrave.types import Attribute, Clique, Generator
 
 
 def most_parents(domain: Domain, max_parents: int) -> int:
@@ -89,24 +90,50 @@ def family_cells(
     return useful_cells(theta, rho / len(domain), records, unit)
 
 
-def fitting_families(
-    domain: Domain,
-    capacity: Capacity,
-    placed: Sequence[Attribute],
-    network: Sequence[Clique],
-    max_parents: int,
-    cells: float,
-) -> dict[Clique, Clique]:
-    """Return the maximal families that the model has room for, each with its column.
+@dataclass
+class GrowingNetwork:
+    """A Bayesian network to which columns are added one after the other.
 
-    If none of them fits into the model, it returns those with fewer parents.
+    Args:
+        capacity: The room of the model, on the network's domain.
+        max_parents: The most parents of a column.
+        cells: The most cells of a family.
+        placed: The columns so far.
+        families: The families so far.
     """
-    for k in range(most_parents(domain, max_parents), 0, -1):
-        families = maximal_families(domain, placed, k, cells)
-        measured = [*((a,) for a in domain), *network]
-        if fitting := capacity.within(list(families), measured):
-            return {r: families[r] for r in fitting}
-    return {}
+
+    capacity: Capacity
+    max_parents: int
+    cells: float
+    placed: list[Attribute]
+    families: list[Clique] = field(default_factory=list)
+
+    def candidates(self, domain: Domain) -> dict[Clique, Clique]:
+        """Return the maximal families that the model has room for, each with its column.
+
+        If none of them fits into the model, it returns those with fewer parents.
+        """
+        measured = [*((a,) for a in domain), *self.families]
+        for k in range(most_parents(domain, self.max_parents), 0, -1):
+            families = maximal_families(domain, self.placed, k, self.cells)
+            if fitting := self.capacity.within(list(families), measured):
+                return {r: families[r] for r in fitting}
+        return {}
+
+    def add(self, family: Clique) -> None:
+        """Add a column with its parents, which are placed already."""
+        self.families.append(family)
+        self.placed += [a for a in family if a not in self.placed]
+
+    def add_alone(self, domain: Domain, rng: Generator) -> None:
+        """Add a column without parents, drawn uniformly."""
+        waiting = [a for a in domain if a not in self.placed]
+        self.placed.append(waiting[int(rng.integers(len(waiting)))])
+
+    def outside(self, domain: Domain) -> list[Clique]:
+        """Return the columns that are in no family, each by itself."""
+        inside = {a for family in self.families for a in family}
+        return [(a,) for a in domain if a not in inside]
 
 
 def maximal_families(

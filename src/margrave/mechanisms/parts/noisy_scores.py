@@ -1,9 +1,11 @@
-"""Noisy scores of marginals, as numbers."""
+"""Noisy scores of marginals, as numbers, and the measurement of those with the largest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+
+import numpy as np
 
 from margrave.mechanisms.common import two_way
 from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
@@ -31,3 +33,24 @@ def noisy_dependences(private: Private, rho: Fraction) -> dict[Clique, float]:
     pairs, twice = two_way(private.domain), 2.0 * private.transcript.total()
     values = noisy_scores(private, pairs, Dependence(), rho) / twice
     return dict(zip(pairs, values.tolist(), strict=True))
+
+
+def measure_largest(
+    private: Private,
+    estimates: Mapping[Clique, FloatArray],
+    count: int,
+    *,
+    selecting: Fraction,
+    measuring: Fraction,
+) -> None:
+    """Measure the scores of all estimates, then the marginals with the largest errors.
+
+    **Privacy:** ``count`` times ``selecting + measuring`` (zCDP).
+    """
+    candidates = list(estimates)
+    gap = MarginalGap(
+        estimates, dict.fromkeys(candidates, 1.0), penalties=dict.fromkeys(candidates, 0.0)
+    )
+    scores = noisy_scores(private, candidates, gap, selecting * count)
+    order = np.argsort(-scores, kind="stable")
+    private.measure([candidates[i] for i in order[:count]], Gaussian(rho=measuring * count))

@@ -1,0 +1,154 @@
+"""The candidates that a round scores: all, or those of a shortlist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from margrave.accounting import Unit
+from margrave.domain import Domain
+from margrave.mechanisms.common import Mechanism, SelectionLoad
+from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.shortlist import Shortlist
+from margrave.models import Answerer, projected_error
+from margrave.privacy import Private
+from margrave.types import Clique, FloatArray, Generator
+from margrave.workload import Workload
+
+
+@dataclass(frozen=True)
+class EveryCandidate:
+    """All candidates, as in the paper of AIM.
+
+    Args:
+        candidates: The candidates.
+    """
+
+    candidates: Collection[Clique]
+
+    def pick(
+        self,
+        capacity: Capacity,
+        measured: Collection[Clique],
+        share: float,
+        scale: float,
+        rng: Generator,
+    ) -> list[Clique]:
+        """Return those that keep the model within a share of its size or do not enlarge it."""
+        return capacity.within(self.candidates, measured, share)
+
+    def note(
+        self,
+        estimates: Mapping[Clique, FloatArray],
+        noise: Mapping[Clique, float],
+        scale: float,
+        selected: Clique,
+        learned: float,
+    ) -> None:
+        """Do nothing: no score ranks a later round."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The number of candidates that a round scores, and the marginals that a run counts for them.
+
+    Args:
+        workload: The workload, whose closure are the candidates.
+        domain: The domain.
+        shortlist: The number of candidates that a round scores, and 0 for all. None means 64 if there are more
+            than ``scored_at_most``, and else all.
+        scored_at_most: The number of candidates up to which all are scored by default.
+    """
+
+    workload: Workload
+    domain: Domain
+    shortlist: int | None
+    scored_at_most: float
+
+    #: Cells of marginals that are counted for a run with a shortlist, beside columns and pairs.
+    max_counted_cells: ClassVar[int] = 1 << 25
+
+    @property
+    def per_round(self) -> int:
+        """The number of candidates that a round scores; 0 for all."""
+        candidates = len(self.workload.closure())
+        if self.shortlist is None:
+            return 64 if candidates > self.scored_at_most else 0
+        return self.shortlist if self.shortlist < candidates else 0
+
+    @property
+    def counts_all(self) -> bool:
+        """True if all candidates are counted when a run begins."""
+        cells = map(self.domain.cells, self.workload.closure())
+        return not self.per_round or sum(cells) <= self.max_counted_cells
+
+    def counted_first(self) -> Collection[Clique]:
+        """Return all candidates, or columns, pairs and purposes if a shortlist leaves others out."""
+        candidates = self.workload.closure()
+        if self.counts_all:
+            return candidates
+        return [*self.workload.first, *(r for r in candidates if len(r) <= 2)]
+
+    def counted_cells(self) -> int | None:
+        """Return the cells that a shortlist leaves to be counted at most; None for all."""
+        if self.counts_all:
+            return None
+        return max(self.max_counted_cells, sum(map(self.domain.cells, self.counted_first())))
+
+    def begin(
+        self,
+        private: Private,
+        weights: Mapping[Clique, float],
+        model: Answerer,
+        left: Domain,
+        scale: float,
+    ) -> EveryCandidate | Shortlist:
+        """Return the candidates of a run. A shortlist measures the scores of pairs, and counts its candidates.
+
+        Args:
+            private: The gate.
+            weights: The candidates with their weights.
+            model: The model of the columns.
+            left: The codes that the model distinguishes.
+            scale: The noise scale of the first round.
+
+        Privacy:
+            ``Shortlist.score_share`` of what remains with a shortlist, and else none.
+        """
+        if not self.per_round:
+            return EveryCandidate(list(weights))
+        columns = model.answer([r for r in weights if len(r) == 1])
+        errors = projected_error(columns, scale, left)
+        shortlist = Shortlist(private.domain, weights, columns, errors, self.per_round)
+        shortlist.measure(private)
+        if not self.counts_all:
+            # Later rounds have less noise: a quarter of it is that of two doublings.
+            private.prepare(shortlist.limit(self.max_counted_cells, scale / 4))
+        return shortlist
+
+
+class ScoresCandidates(Mechanism):
+    """The common part of AIM and AIM-mixture: what a shortlist leaves to be scored and counted."""
+
+    shortlist: int | None = None
+    #: The number of candidates up to which all are scored by default.
+    scored_at_most: ClassVar[float] = 3000
+
+    def scoring(self, domain: Domain) -> Scoring:
+        """Return what rounds score, and what is counted for them."""
+        return Scoring(self.workload_on(domain), domain, self.shortlist, self.scored_at_most)
+
+    def counted_first(self, domain: Domain) -> Collection[Clique]:
+        """Return all candidates, or columns, pairs and purposes if a shortlist leaves others out."""
+        return self.scoring(domain).counted_first()
+
+    def counted_cells(self, domain: Domain) -> int | None:
+        """Return the cells that a shortlist leaves to be counted at most; None for all."""
+        return self.scoring(domain).counted_cells()
+
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return the rounds, and the candidates that each scores."""
+        load = super().selection(domain, rho, records, unit)
+        return replace(load, candidates=self.scoring(domain).per_round or load.candidates)
