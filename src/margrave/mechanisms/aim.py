@@ -99,7 +99,7 @@ class AIM(ScoresCandidates):
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Run Algorithm 4. Numbers are its lines; Section 4 names 7, 13, 14 and 17, the others follow from them."""
+        """Run Algorithm 4. Numbers are its lines: the paper's text names 7, 12 to 14 and 17, the others follow."""
         domain, rng, progress = self.begin(private, rng, progress)
         workload, memory = self.workload_on(domain), SelectionLog()
         state, model, rho = self.opening(domain).measure(private, rng, progress)  # 7: Algorithm 2
