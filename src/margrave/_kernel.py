@@ -6,17 +6,23 @@ cache folder if that folder is read-only. Without any writable folder each proce
 Much of the time is spent before there is machine code. It grows with the statements of a loop, and each of
 NumPy's functions or slices adds many. So loops index numbers, and their callers allocate arrays. A literal such as
 0 is a type of its own as an argument of another compiled function: ``np.int64(0)`` avoids a second compilation.
+
+A few calls on small tables take less time in the interpreter than the compiler, or loading what it made:
+``run_or_compile`` is for those.
 """
 
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
-from typing import Any
+from functools import cache, wraps
+from types import FunctionType
+from typing import Any, ClassVar
 
 import numba
+import numpy as np
 from numba.core.caching import FunctionCache
 
 from margrave._compiling import announce
@@ -78,3 +84,40 @@ def kernel(function: Any = None, *, fast: bool = False, **options: Any) -> Any:
         cache: Any = _Cache
         compiled._cache = cache(function)
     return compiled
+
+
+class _Interpreted:
+    """The steps that each loop has taken in the interpreter, in this process."""
+
+    #: A tenth of a second, about: less than it takes to compile a short loop.
+    MAX: ClassVar[int] = 200_000
+
+    taken: ClassVar[Counter[Any]] = Counter()
+
+
+@cache
+def _plain(loop: Any) -> Callable[..., Any]:
+    """Return a loop as a function of the interpreter, which calls other loops in the interpreter too."""
+    scope = dict(loop.py_func.__globals__)
+    for name in loop.py_func.__code__.co_names:
+        if hasattr(scope.get(name), "py_func"):
+            scope[name] = _plain(scope[name])
+    return FunctionType(loop.py_func.__code__, scope)
+
+
+def run_or_compile(loop: Any, steps: int, *arguments: Any) -> Any:
+    """Call a loop, in the interpreter as long as its calls in this process take few steps together.
+
+    Both ways give the same result to the last bit: the loop is not ``fast``, and takes functions such as the
+    exponential from ``math``.
+
+    Args:
+        loop: A function that was decorated with ``kernel``, without default arguments.
+        steps: About how many half microseconds the call takes in the interpreter.
+        arguments: Arguments of the loop.
+    """
+    if _Interpreted.taken[loop] + steps > _Interpreted.MAX:
+        return loop(*arguments)
+    _Interpreted.taken[loop] += steps
+    with np.errstate(over="ignore"):  # of products modulo 2^64
+        return _plain(loop)(*arguments)

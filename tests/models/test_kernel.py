@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 
 from margrave import _kernel
 from margrave._compiling import watching
-from margrave._kernel import kernel
+from margrave._kernel import kernel, run_or_compile
+from margrave.models.graphical.elimination import eliminate, sizes_with
+from margrave.models.sampling import deal
+from tests.support.strategies import domain_of, some_cliques
 
 
 def doubled(values):  # type: ignore[no-untyped-def]
@@ -50,3 +54,43 @@ def test_loops_of_models_are_announced_before_they_are_compiled(
             loop(np.arange(3, dtype=np.int32 if announced else np.int64))
             loop(np.arange(3, dtype=np.int32 if announced else np.int64))
         assert len(calls) == announced
+
+
+def in_the_interpreter(monkeypatch: pytest.MonkeyPatch, *, steps: int) -> None:
+    monkeypatch.setattr(_kernel._Interpreted, "MAX", steps)
+    monkeypatch.setattr(_kernel._Interpreted, "taken", Counter())
+
+
+def test_a_loop_is_compiled_once_its_calls_took_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_the_interpreter(monkeypatch, steps=10)
+    loop = kernel(doubled)
+    for calls, compiled in ((1, 0), (2, 0), (3, 1)):
+        assert run_or_compile(loop, 5, np.arange(3)).tolist() == [0, 2, 4]
+        assert len(loop.signatures) == compiled, calls
+
+
+def test_the_interpreter_and_compiled_loops_agree_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def results() -> list[object]:
+        rng, found = np.random.default_rng(7), list[object]()
+        for columns in (3, 6, 12):
+            domain = domain_of(rng.integers(2, 30, columns).tolist())
+            cliques = some_cliques(domain, rng, columns, 3)
+            found += eliminate(domain, cliques)
+            for before in ([], cliques[:2], cliques):
+                found.append(sizes_with(domain, before, some_cliques(domain, rng, 20, 3)).tobytes())
+            table = rng.random((columns, 5)) * (rng.random((columns, 5)) > 0.3)
+            found.append(deal(rng.integers(0, columns, 500), table, rng).tobytes())
+        return found
+
+    in_the_interpreter(monkeypatch, steps=10**12)
+    plain = results()
+    in_the_interpreter(monkeypatch, steps=0)
+    assert results() == plain
+
+
+def test_a_tree_larger_than_any_double_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_the_interpreter(monkeypatch, steps=10**12)
+    domain = domain_of([2**60] * 18)
+    assert sizes_with(domain, [], [domain.attributes])[0] > 1e300

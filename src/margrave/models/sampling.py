@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from margrave._kernel import kernel
+from margrave._kernel import kernel, run_or_compile
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError
 from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
@@ -78,7 +78,9 @@ def deal(
     column = np.empty(len(groups), dtype=np.uint32)
     order = rng.permutation(len(groups)) if order is None else order
     starts = np.concatenate([[0], np.cumsum(counts)])
-    _deal(
+    run_or_compile(
+        _deal,
+        len(groups) + table.size,
         _grouped(groups, order, len(table)),
         starts,
         np.ascontiguousarray(table),

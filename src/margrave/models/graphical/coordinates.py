@@ -104,7 +104,7 @@ class Coordinates:
         )
 
 
-@kernel(fast=True)
+@kernel(fast=True, error_model="numpy")
 def reflect(reflections, values, room):  # type: ignore[no-untyped-def]
     """Reflect tables in place along their axes; each row is the table's start and cells, the axis' size and stride.
 

@@ -7,13 +7,14 @@ The smaller tree is used. All of it depends on the cliques and sizes only, which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from margrave._kernel import kernel
+from margrave._kernel import kernel, run_or_compile
 from margrave.domain import Domain
 from margrave.types import Clique, FloatArray, IntArray
 
@@ -71,6 +72,11 @@ def _cost(v, joined, log_sizes, rule, near):  # type: ignore[no-untyped-def]
     return fill + 1e-3 * weight if rule == 1 else weight
 
 
+@kernel(forceinline=True)
+def _exponential(x):  # type: ignore[no-untyped-def]
+    return math.exp(min(x, 709.0))  # beyond, it is an error in the interpreter
+
+
 @kernel
 def _eliminate(joined, log_sizes, rule, left, cost, order, cells, following, room):  # type: ignore[no-untyped-def]
     """Eliminate the attributes of ``left`` greedily; return the cells of all maximal cliques.
@@ -120,7 +126,7 @@ def _eliminate(joined, log_sizes, rule, left, cost, order, cells, following, roo
                 following[v] = best
         waiting[kept], waits = best, kept + 1
         if not absorbed:
-            cells[best] = np.exp(weight)
+            cells[best] = _exponential(weight)
         order[placed] = best
         placed += 1
         following[best], degrees[best] = -1, degree
@@ -234,12 +240,12 @@ def _sizes_with(  # type: ignore[no-untyped-def]
             sizes[c] = with_edge[first, second]
             continue
         if forest and high - low == 2 and part[first] != part[second]:
-            sizes[c] = np.exp(log_sizes[first] + log_sizes[second])
+            sizes[c] = _exponential(log_sizes[first] + log_sizes[second])
             for p in range(len(within)):
                 sizes[c] += before[1, p]
             for v in (first, second):
                 if costs[0, v] == log_sizes[v]:  # it has no neighbors
-                    sizes[c] -= np.exp(log_sizes[v])
+                    sizes[c] -= _exponential(log_sizes[v])
             continue
         for rule in range(RULES):
             size = 0.0
@@ -323,8 +329,11 @@ class Sizes:
         left, (cost, cells) = np.stack([self.every, self.every]), np.empty((2, n))
         following, room = np.empty(n, np.int64), np.empty((5, n), np.int64)
         total = float(
-            _eliminate(joined, self.log_sizes, rule, left, cost, order, cells, following, room)
-        )
+            run_or_compile(
+                _eliminate, n**3,
+                joined, self.log_sizes, rule, left, cost, order, cells, following, room,
+            )
+        )  # fmt: skip
         if not len(self.zeros):
             return total
         n_cliques, n_separators, total = _constrained(
@@ -395,7 +404,8 @@ def sizes_with(
     costs, before = np.empty((RULES, n)), np.empty((RULES, len(trees)))
     room, work = np.empty((5, n), np.int64), np.empty((n + 4, graph.shape[1]), np.uint64)
     found = np.empty(len(candidates))
-    _sizes_with(
+    run_or_compile(
+        _sizes_with, len(candidates) * n**3,
         graph, sizes, members, starts, part, within, costs, before,
         bool(trees.all() and sizes.min() > 0.0), np.empty(len(trees), np.uint8), work,
         cost, order, cells, following, room, np.zeros((n, n)), found,
