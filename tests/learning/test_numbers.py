@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,12 +59,12 @@ def years(rng: np.random.Generator) -> FloatArray:
     return np.asarray(rng.integers(1990, 2020, 60_000), dtype=np.float64)
 
 
-SHAPES: list[tuple[Callable[[np.random.Generator], FloatArray], str]] = [
+SHAPES: list[Any] = [
     (skewed, "integer"),
     (prices, "real"),
     (mostly_zero, "real"),
-    (both_signs, "integer"),
-    (years, "integer"),
+    pytest.param(both_signs, "integer", marks=pytest.mark.slow),
+    pytest.param(years, "integer", marks=pytest.mark.slow),
 ]
 
 
@@ -128,6 +129,42 @@ def test_kinds_are_declared_as_themselves() -> None:
     assert real.decimals is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("timestamp", 86400.0), ("timestamp", 3600.0), ("date", 1.0)]
+)
+def test_learned_dates_and_times_end_near_the_values(kind: str, unit: float) -> None:
+    start = 19_723 * 86400.0 if kind == "timestamp" else 19_723.0  # the first of January 2024
+    for seed in range(12):
+        values = start + np.floor(365 * unit * np.random.default_rng(seed).random(20_000))
+        found = some(learned(values, Learn("x", kind), seed, Fraction(1, 500)))
+        low, high = found.tree.edges[[0, -1]]
+        span = 365 * unit
+        assert abs(low - start) < 0.1 * span
+        assert abs(high - start - span) < 0.1 * span
+        places = (found.tree.edges[:-1] + found.tree.edges[1:]) / 2
+        mean = float(places @ found.masses / found.masses.sum())
+        assert abs(mean - values.mean()) < 0.02 * span
+
+
+def test_trimmed_cells_give_their_counts_to_the_end() -> None:
+    tree = CountTree(np.arange(257.0), UnitLine(0))
+    truth = np.zeros(256)
+    truth[100:140] = 500.0
+    rng = np.random.default_rng(0)
+    counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
+    noisy = [c + rng.normal(0, 60, len(c)) for c in counts]
+    masses = tree.estimate(noisy, [60.0] * len(noisy))[0]
+    own, kept, leaves = tree.trimmed(masses, noisy, [60.0] * len(noisy))
+    assert 96 <= own.edges[0] <= 102
+    assert 138 <= own.edges[-1] <= 144
+    assert kept.sum() == pytest.approx(masses.sum())
+    assert (leaves[0], leaves[-1]) == (own.edges[0], own.edges[-1])
+    nothing = [np.zeros(len(c)) for c in counts]
+    same, unchanged, _ = tree.trimmed(masses, nothing, [60.0] * len(noisy))
+    assert same is tree
+    assert unchanged is masses
+
+
 def test_public_bounds_clip_and_need_no_range() -> None:
     values = skewed(np.random.default_rng(3))
     column = Learn("x", "integer", low=0, high=1000)
@@ -147,9 +184,11 @@ def test_a_column_of_little_but_noise_is_not_learned() -> None:
 
 
 def test_all_of_the_budget_and_no_more() -> None:
-    for kind in ("real", "integer"):
-        noisy = SimulatedColumn(years(np.random.default_rng(1)), np.random.default_rng(0))
+    for kind in ("real", "integer", "timestamp"):
+        values = years(np.random.default_rng(1)) * (3600 if kind == "timestamp" else 1)
+        noisy = SimulatedColumn(values, np.random.default_rng(0))
         found = some(learn_number(Learn("x", kind), noisy, RHO))
+        assert kind != "timestamp" or [a.query.size for a in noisy.asked[1:3]] == [65, 65]
         assert sum(a.rho for a in noisy.asked) == RHO
         found.with_sum(noisy, Fraction(1, 100))
         assert isinstance(noisy.asked[-1].query, ClippedSum)

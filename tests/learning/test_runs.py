@@ -39,7 +39,7 @@ from margrave.privacy import Gaussian, Private, SeededRandomness, protect
 from margrave.profiling import draft_schema, taken_as_public
 from margrave.release import Release
 from margrave.run import Run
-from margrave.schema import Categorical, Impossible, Integer, Learn, Real, Schema
+from margrave.schema import Categorical, ColumnSource, Impossible, Integer, Learn, Real, Schema
 from margrave.schema.column_queries import ClippedSum, DecimalCells, LineCells
 from margrave.testing.replay import Recorder, ReplayRandomness, loss_replay
 from margrave.transcript import ColumnAnswer
@@ -177,6 +177,29 @@ def test_the_same_answers_give_the_same_schema_and_questions(unit: Unit) -> None
         replay.finish()
 
 
+def test_the_same_answers_give_the_same_zooms_on_dates() -> None:
+    def made(first: int, rows: int) -> MemoryTable:
+        days = np.random.default_rng(1).integers(first, first + 300, rows)
+        return read_table(
+            pa.table({"day": pa.array(days, pa.int32()).cast(pa.date32())}),
+            Schema([Learn("day", "date")]),
+        )
+
+    recorder = Recorder(SeededRandomness(3))
+    unit = AddRemoveRow()
+    with protect(made(19_000, 20_000), unit=unit, budget=BUDGET, randomness=recorder) as private:
+        learn(private)
+        first, asked = private.schema, len(private.transcript.entries)
+        zooms = [e.query.size for e in private.transcript if isinstance(e, ColumnAnswer)][1:3]
+    assert zooms[0] == zooms[1] == 65  # 64 cells and the missing values
+    for start, rows in ((19_000, 19_999), (2_000, 100)):
+        replay = ReplayRandomness(recorder.steps)
+        with protect(made(start, rows), unit=unit, budget=BUDGET, randomness=replay) as private:
+            learn(private)
+            assert (private.schema, len(private.transcript.entries)) == (first, asked)
+        replay.finish()
+
+
 def test_persons_are_cut_before_their_values_are_summed() -> None:
     own = Schema([Learn("x", "integer")], person="who")
     rows = read_table(pa.table({"x": [5] * 12, "who": [1, 2, 3] * 4}), own)
@@ -267,6 +290,28 @@ def test_only_the_known_queries_about_numbers_to_learn(private: Private) -> None
         with pytest.raises(InputError):
             private.measure_column(name, query, rho=Fraction(1, 10))
     assert private.remaining == private.rho
+
+
+def test_missing_codes_are_not_learned_as_values() -> None:
+    rng = np.random.default_rng(1)
+    days = np.where(rng.random(6000) < 0.3, -25_567, rng.integers(18_000, 18_300, 6000))
+    frame = pa.table({
+        "age": np.where(rng.random(6000) < 0.3, -9, rng.integers(40, 70, 6000)),
+        "sort": np.where(rng.random(6000) < 0.3, "99", "a"),
+        "day": pa.array(days, pa.int32()).cast(pa.date32()),
+    })  # fmt: skip
+    codes = ColumnSource(missing_codes=["-9", "99", "1900-01-01"])
+    kinds = {"age": "integer", "sort": "categorical", "day": "date"}
+    own = Schema([Learn(n, of) for n, of in kinds.items()], sources=dict.fromkeys(kinds, codes))
+    release = margrave.synthesize(frame, own, epsilon=3.0, delta=1e-9, seed=0, progress=False)
+    age, sort, day = release.schema.columns
+    assert age.low > 0
+    assert sort.labels() == ["a", "other", "(missing)"]
+    assert day.low.year > 1990
+    assert release.schema.sources["age"].missing_codes == codes.missing_codes
+    drawn = release.sample(6000, seed=0)
+    for name in kinds:
+        assert abs(drawn[name].null_count / 6000 - 0.3) < 0.05
 
 
 def test_a_table_without_values_cannot_be_learned() -> None:

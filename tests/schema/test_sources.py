@@ -220,7 +220,9 @@ def test_missing_codes_count_as_missing_whatever_the_policy() -> None:
     assert (read.column("seen.hour")[1::2] == 7).all()
     with pytest.raises(SchemaError, match="no missing state"):
         Schema([Integer("age", 0, 9)], sources={"age": codes})
-    with pytest.raises(SchemaError, match="no missing state"):
-        Schema([Learn("age", "integer")], sources={"age": codes})
+    open_columns = Schema([Learn("age", "integer")], sources={"age": codes})
+    assert Schema.from_toml(open_columns.to_toml()) == open_columns
+    with pytest.raises(SchemaError, match="its low is -9"):
+        Schema([Learn("age", "integer", low=-9)], sources={"age": codes})
     with pytest.raises(SchemaError, match="not a list of texts"):
         ColumnSource(missing_codes="-9")

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from margrave.data.row_hash import RowKey
 from margrave.domain import Codes
 from margrave.schema import Column, Schema
+from margrave.schema.elapsed import Elapsed
+from margrave.schema.missing_codes import without_missing_codes
 from margrave.types import AnyArray, FloatArray, IntArray
 
 
@@ -34,12 +36,15 @@ class RawColumns:
         found = schema.pieces_of(frame, [c.name for c in schema.to_learn])
         points, texts = {}, {}
         for column in schema.to_learn:
+            source, pieces = schema.sources.get(column.name), found[column.name]
+            if source is not None and column.of != Elapsed.kind:  # whose codes are of dates
+                pieces = [without_missing_codes(piece, source.missing_codes) for piece in pieces]
             if column.is_number:
-                read = [column.points(piece) for piece in found[column.name]]
+                read = [column.points(piece) for piece in pieces]
                 points[column.name] = np.concatenate([np.empty(0), *read])
             else:
                 texts[column.name] = pa.concat_arrays(
-                    [pa.nulls(0, pa.string()), *map(column.texts, found[column.name])]
+                    [pa.nulls(0, pa.string()), *map(column.texts, pieces)]
                 )
         return RawColumns(points, texts)
 

@@ -127,7 +127,6 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
         line = UnitLine(decimals_of(noisy.measure(DecimalCells(), rho * LearningShares.decimals)))
         left -= rho * LearningShares.decimals
     low, high = _bounds(column, line)
-    cut = 0.0
     if low is not None and high is not None:
         extent: Extent | None = given_extent(low, high)
     else:
@@ -137,9 +136,8 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
         return None
     extent = _representable(column, bounded(extent, low, high))
     widest = extent.low, extent.high
-    if (zoom := zoom_of(extent, line)) is not None:
-        extent, cut = zoom.applied(extent, noisy.measure(zoom.query, rho * LearningShares.zoom))
-        left -= rho * LearningShares.zoom
+    extent, cut, spent = _zoomed(column, extent, line, noisy, rho)
+    left -= spent
     tree = CountTree(grid_of(extent, line), line)
     answers = [noisy.measure(q, left / len(tree.levels)) for q in tree.queries()]
     sigmas = [a.scale for a in answers]
@@ -152,7 +150,28 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
     ]
     hidden = max(extent.hidden, *weights) if weights else extent.hidden
     mean = mean_of(tree, masses, sigmas, hidden, cut)
+    if column.is_moment:
+        tree, masses, leaves = tree.trimmed(masses, counts, sigmas)
     return LearnedNumber(column, tree, masses, leaves, mean, widest)
+
+
+def _zoomed(
+    column: Learn, extent: Extent, line: UnitLine, noisy: NoisyColumn, rho: Fraction
+) -> tuple[Extent, float, Fraction]:
+    """Return the range after its zooms, the bias of a mean that they may cause, and their price.
+
+    Dates and times are far from zero, where the cells of the first range are years wide. So they have a second zoom
+    if the first one leaves an eighth of the range or less.
+    """
+    cut, spent, whole = 0.0, Fraction(0), extent.high - extent.low
+    shares = (LearningShares.zoom, LearningShares.second_zoom)
+    for share in shares if column.is_moment else shares[:1]:
+        zoom = zoom_of(extent, line)
+        if zoom is None or (spent and extent.high - extent.low > whole / 8):
+            break
+        extent, own = zoom.applied(extent, noisy.measure(zoom.query, rho * share))
+        cut, spent = cut + own, spent + rho * share
+    return extent, cut, spent
 
 
 def _bounds(column: Learn, line: UnitLine) -> tuple[float | None, float | None]:

@@ -11,7 +11,7 @@ class LearningShares:
     Attributes:
         learning: Share of the whole budget for all columns to learn.
         sums: Share of that for clipped sums.
-        decimals, extent, zoom: Shares of a column's part for its unit, its range, and a zoom. Its
+        decimals, extent, zoom, second_zoom: Shares of a column's part for its unit, its range, and up to two zooms. Its
             tree gets the rest.
     """
 
@@ -20,6 +20,7 @@ class LearningShares:
     decimals: Fraction = Fraction(2, 25)
     extent: Fraction = Fraction(1, 4)
     zoom: Fraction = Fraction(1, 5)
+    second_zoom: Fraction = Fraction(1, 10)
 
 
 def column_share(rho: Fraction, columns: int) -> Fraction:

@@ -88,6 +88,52 @@ class CountTree:
         masses = self._fading(parents, values, variances)
         return masses, self._leaves(masses)
 
+    def trimmed(
+        self, masses: FloatArray, counts: list[FloatArray], sigmas: list[float]
+    ) -> tuple[CountTree, FloatArray, FloatArray]:
+        """Return the tree without the cells at both ends that hold nothing but noise, its counts, and its leaves.
+
+        The values at an end are taken to be spread evenly. Up to some place sums from the end inwards hold no more
+        than one deviation, and up to another no more than three. The range then ends half their distance before the
+        first place, but not before the last place where a sum is not positive. Counts of cells that are left out go to
+        the cells up to the second place, by width.
+
+        Args:
+            masses: The estimated count of every cell.
+            counts: The noisy counts of the nodes of every level.
+            sigmas: The noise scale of each level.
+        """
+        values, variances = self._upward(counts, sigmas)
+        first, inner_first = self._end(*self._sums_from_end(values, variances, top=False), 1)
+        last, inner_last = self._end(*self._sums_from_end(values, variances, top=True), -1)
+        if first >= last:
+            return self, masses, self._leaves(masses)
+        kept, widths = masses[first:last].copy(), np.diff(self.edges)[first:last]
+        for lost, near in (
+            (masses[:first], slice(0, max(inner_first - first, 1))),
+            (masses[last:], slice(min(inner_last, last - 1) - first, None)),
+        ):
+            near = slice(max(near.start, 0), near.stop)
+            kept[near] += lost.sum() * widths[near] / widths[near].sum()
+        tree = CountTree(self.edges[first : last + 1], self.line)
+        return tree, kept, tree._leaves(kept)
+
+    def _end(self, sums: FloatArray, deviations: FloatArray, side: int) -> tuple[int, int]:
+        """Return the places of the edge where the values end, and of the one where they are plain to see.
+
+        Args:
+            sums: The estimated count of the first k cells from an end, for every k.
+            deviations: Their deviations.
+            side: 1 for the lower end, -1 for the upper one.
+        """
+        none, near, far = (
+            int(np.flatnonzero(sums <= level * deviations)[-1]) for level in (0.0, 1.0, 3.0)
+        )
+        edges = side * self.edges[::side]
+        end = max(edges[near] - (edges[far] - edges[near]) / 2, edges[none])
+        place = int(np.searchsorted(edges, end, side="right")) - 1
+        return (place, far) if side == 1 else (self.cells - place, self.cells - far)
+
     def _fading(
         self, masses: FloatArray, values: list[FloatArray], variances: list[FloatArray]
     ) -> FloatArray:

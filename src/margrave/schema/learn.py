@@ -152,6 +152,11 @@ class Learn:
         return self.of != "categorical"
 
     @property
+    def is_moment(self) -> bool:
+        """True for a date or time."""
+        return self.of in ("date", "timestamp")
+
+    @property
     def is_whole(self) -> bool:
         """True if its points are whole numbers."""
         return self.of not in ("real", "categorical")

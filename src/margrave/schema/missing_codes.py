@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
@@ -38,6 +39,17 @@ def encode_with_missing_codes(
     return with_missing_code(
         encoded.codes, empty, encoded.outside, encoded.unreadable, column.size - 1
     )
+
+
+def without_missing_codes(values: pa.Array, missing_codes: Sequence[str]) -> pa.Array:
+    """Return values with nulls in place of missing-value codes.
+
+    >>> without_missing_codes(pa.array([3, -9, 9]), ["-9"]).to_pylist()
+    [3, None, 9]
+    """
+    if not missing_codes:
+        return values
+    return pc.if_else(pa.array(stand_for_missing(values, missing_codes)), None, values)
 
 
 def stand_for_missing(values: pa.Array, missing_codes: Sequence[str]) -> Mask:

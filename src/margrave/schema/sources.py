@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from margrave.errors import SchemaError
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, set_fields
-from margrave.schema.learn import Learn
 from margrave.schema.validators import column_error
 
 
@@ -109,11 +108,11 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 f"The sources name {name!r}, which is not a column with a ColumnSource.",
                 remedy=f"The columns are: {', '.join(known)}.",
             )
-        if source.missing_codes and (isinstance(known[name], Learn) or not known[name].missing):
+        if source.missing_codes and not known[name].missing:
             raise column_error(
                 name,
                 "it has missing_codes, and no missing state.",
-                "Write missing = true and public bounds or categories, or leave missing_codes out.",
+                "Write missing = true, or leave missing_codes out.",
             )
         check_bounds(known[name], source.missing_codes)
         keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]
