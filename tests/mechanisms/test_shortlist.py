@@ -83,6 +83,17 @@ def test_few_candidates_are_all_scored_as_in_the_paper() -> None:
     assert not any(isinstance(e, ScoreMeasurement) for e in made(AIM()).transcript)
 
 
+@pytest.mark.parametrize(("columns", "codes", "scored"), [(12, 17, 0), (13, 14, 0), (13, 16, 64)])
+def test_a_few_hundred_candidates_have_a_shortlist_if_they_are_large(
+    columns: int, codes: int, scored: int
+) -> None:
+    domain = Domain.of({f"c{i}": codes for i in range(columns)})
+    assert AIM().scoring(domain).per_round == scored
+    assert (
+        AIMMixture().scoring(domain).per_round == AIM.as_published().scoring(domain).per_round == 0
+    )
+
+
 def test_candidates_of_dependent_pairs_come_first() -> None:
     found = picked(of_errors({("a", "b"): 500.0, ("c", "d"): 300.0}))
     first = [r for r in found if {"a", "b"} <= set(r)]

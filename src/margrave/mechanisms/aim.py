@@ -76,7 +76,7 @@ class AIM(ScoresCandidates):
     )
     shortlist: int | None = option(
         None,
-        "Candidates that a round scores; 0: all. By default 64 of more than 3,000.",
+        "Candidates that a round scores; 0: all. By default 64 of more than 3,000, or of 300 large ones.",
         least=0,
     )
     generalized: bool = option(

@@ -71,6 +71,8 @@ class MergedCodesModel(Model):
         self._only = {
             a: only for a in groups if (only := _one_each(groups[a], shares[a])) is not None
         }
+        self._sizes = dict(zip(domain.attributes, domain.sizes, strict=True))
+        self._places: dict[tuple[Attribute, int], IntArray] = {}
 
     @property
     def total(self) -> float:
@@ -85,10 +87,17 @@ class MergedCodesModel(Model):
         values = multiply_along(values, clique, shared) if shared else values
         if not any(a in self._only for a in clique):
             return np.ascontiguousarray(values)
-        all_codes = np.zeros(self._domain.shape(clique))
-        places = (self._only.get(a, np.arange(self._domain.size(a))) for a in clique)
-        all_codes[np.ix_(*places)] = values
+        all_codes = np.zeros([self._sizes[a] for a in clique])
+        all_codes[tuple(self._along(a, len(clique) - i) for i, a in enumerate(clique))] = values
         return all_codes
+
+    def _along(self, attribute: Attribute, axes: int) -> IntArray:
+        """Return the codes of an attribute that have a share, along the first of some axes."""
+        found = self._places.get((attribute, axes))
+        if found is None:
+            codes = self._only.get(attribute, np.arange(self._sizes[attribute]))
+            found = self._places[attribute, axes] = codes.reshape(-1, *[1] * (axes - 1))
+        return found
 
     def answer(
         self,

@@ -35,7 +35,15 @@ def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool, details: bo
     """
     texts = ("column", "statistic", "group", "text", "interval")
     types = dict.fromkeys(texts, pa.string()) | {"reliable": pa.bool_()}
-    short = ("column", "statistic", *(("group",) if grouped else ()), "estimate", "low", "high", "reliable")
+    short = (
+        "column",
+        "statistic",
+        *(("group",) if grouped else ()),
+        "estimate",
+        "low",
+        "high",
+        "reliable",
+    )
     names = dict.fromkeys(("text", "interval", *(f.name for f in fields(ColumnNumber))))
     more = [name for name in names if name not in (*short, "group")]
     rows = list(numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from margrave.accounting import Unit
@@ -59,7 +60,8 @@ class Scoring:
         domain: The domain.
         shortlist: The number of candidates that a round scores, and 0 for all. None means 64 if there are more
             than ``scored_at_most``, and else all.
-        scored_at_most: The number of candidates up to which all are scored by default.
+        scored_at_most: The number of candidates up to which all are scored by default; a tenth of it if they have
+            more than ``many_cells`` together.
     """
 
     workload: Workload
@@ -69,20 +71,26 @@ class Scoring:
 
     #: Cells of marginals that are counted for a run with a shortlist, beside columns and pairs.
     max_counted_cells: ClassVar[int] = 1 << 25
+    #: Cells above which scoring a few hundred candidates takes most of a run's time.
+    many_cells: ClassVar[int] = 1_000_000
 
     @property
     def per_round(self) -> int:
         """The number of candidates that a round scores; 0 for all."""
         candidates = len(self.workload.closure())
         if self.shortlist is None:
-            return 64 if candidates > self.scored_at_most else 0
+            most = self.scored_at_most / (10 if self._cells > self.many_cells else 1)
+            return 64 if candidates > most else 0
         return self.shortlist if self.shortlist < candidates else 0
 
     @property
     def counts_all(self) -> bool:
         """True if all candidates are counted when a run begins."""
-        cells = map(self.domain.cells, self.workload.closure())
-        return not self.per_round or sum(cells) <= self.max_counted_cells
+        return not self.per_round or self._cells <= self.max_counted_cells
+
+    @cached_property
+    def _cells(self) -> int:
+        return sum(map(self.domain.cells, self.workload.closure()))
 
     def counted_first(self) -> Collection[Clique]:
         """Return all candidates, or columns, pairs and purposes if a shortlist leaves others out."""
