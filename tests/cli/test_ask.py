@@ -84,8 +84,8 @@ def test_an_empty_answer_leads_back_to_the_choice(table: Path) -> None:
     result, made = asked(table, "declare", "", "learn", "", "", "declare", "01/02/2018", "", "", "")
     assert made is not None, result.output
     assert len(made.to_learn) == 4
-    assert "Its lowest value (such as 12.5; empty: choose another answer)" in result.output
-    assert "Write 2018-12-31, say." in result.output
+    assert "Its lowest value (a number; empty: choose another answer)" in result.output
+    assert "Write a date, as 2018-12-31." in result.output
     assert "\\x0a" not in result.output
 
 
@@ -99,12 +99,53 @@ def test_times_are_asked_for_by_their_unit_and_hints_are_answers(tmp_path: Path)
     right = ("2018-01-01 00:00", "2018-12-31 23:59", "", "y", "", "")
     result, made = asked(path, *moments, *right, "", "", "", "out")
     assert made is not None, result.output
-    assert "such as 2018-12-31 23:59;" in result.output
+    assert "a time, as 2018-12-31 23:59;" in result.output
     assert "not a multiple of its unit, the minute" in result.output
     assert 'answer "declare", and name it when asked for values' in result.output
     assert "= true" not in result.output
     assert "May one name or describe a person?" in result.output
     assert "note" in made.ignore
+
+
+def test_answers_are_kept_where_they_end(table: Path) -> None:
+    result, made = asked(table, "out", "declare", "1", "5", "", "n", "", "Protocol", "learn")
+    assert made is not None
+    assert str(result.exception).startswith(
+        "The answers ended before the questions, after 3 of 5 columns."
+    )
+    assert made.ignore == ("cost",)
+    assert made.column("grade") == Integer("grade", 1, 5)
+    assert [c.name for c in made.to_learn] == ["ward", "day"]
+    text = table.with_name("visits.toml").read_text()
+    assert "bins = " not in text  # fewer values than bins
+    table.with_name("visits.toml").unlink()
+    result, made = asked(table)
+    assert (made, result.exit_code) == (None, 1)
+
+
+def test_what_is_stated_is_not_called_0_or_1(table: Path) -> None:
+    grade = ("declare", "a few", "1", "5", "", "n", "", "")
+    result, _ = asked(table, "", *grade, "", "", "")
+    assert (
+        "(0 or 1: ill; categorical: ward; date: day; integer: grade; real: cost)" in result.output
+    )
+    assert "Its lowest value (a whole number; empty" in result.output
+    assert "'a few' is not a value of this kind. Write a whole number." in result.output
+    assert "120" not in result.output
+
+
+def test_a_column_of_many_codes_is_asked_for_whose_row_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    holders = [54_321 + 7 * (i % 300) for i in range(700)]
+    pq.write_table(pa.table({"holder": holders, "ill": [0, 1] * 350}), path)
+    result, made = asked(path, "y", "")
+    assert made is not None, result.output
+    assert "LOOK AT THIS FIRST. Does 'holder' say whose row it is?" in result.output
+    assert (made.person, [c.name for c in made.columns]) == ("holder", ["ill"])
+    path.with_name("visits.toml").unlink()
+    _, made = asked(path, "", "", "")
+    assert made is not None
+    assert (made.person, [c.name for c in made.columns]) == (None, ["holder", "ill"])
 
 
 def test_leaving_all_out_is_refused(table: Path) -> None:

@@ -22,6 +22,7 @@ import margrave
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.accounting.budget import epsilon_for
 from margrave.cli.options import parse_workload
+from margrave.mechanisms import MECHANISMS
 from margrave.models import FAMILIES
 from margrave.planning import plan_of
 from margrave.privacy import protect
@@ -52,6 +53,17 @@ def test_the_readme_and_the_quick_start_run(
         exec(script, names)
     assert names["counts"].values.shape == (5, 2)
     assert names["release"].account.rho_spent == names["release"].account.rho_budget
+
+
+def test_the_pages_count_the_mechanisms_and_link_to_files_of_the_repository() -> None:
+    words = {28: "twenty-eight", 29: "twenty-nine"}
+    readme, index = ROOT / "README.md", ROOT / "docs" / "index.md"
+    assert f"{words[len(MECHANISMS) - 1]} others are built in" in readme.read_text("utf-8")
+    assert f"{words[len(MECHANISMS)]} mechanisms" in index.read_text("utf-8")
+    for page in (readme, index):
+        links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+        generated = {"research/leaderboard.md"}
+        assert [p for p in links if not (page.parent / p).exists() and p not in generated] == []
 
 
 def test_the_mechanism_of_the_guide_runs(monkeypatch: pytest.MonkeyPatch) -> None:

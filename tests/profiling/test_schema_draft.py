@@ -251,16 +251,16 @@ def test_a_number_far_from_all_else_is_asked_about() -> None:
     far = {
         "age": (
             ages + [-9] * 5 + [999] * 9,
-            '-9 and 999 lie far .*low = 0 and high = 100, missing = true and missing_codes = ."-9", "999".',
+            '-9 and 999 lie far .*low and high, missing = true and missing_codes = ."-9", "999".',
         ),
         "weight": (
             weights + [9999.0] * 14,
-            r"9999 lies far .*low = \d+\.0 and high = 1\d+\.0, missing",
+            "9999 lies far .*the bounds of the code book",
         ),
         "answer": ([1, 2, 3, 4, 5] * 200 + [9] * 14, "^9 lies far"),
         "seen": (
             days + [date(1900, 1, 1)] * 14,
-            "1900-01-01 lies far .*low = 2020-01-01 and high = 2022-12-31",
+            "1900-01-01 lies far .*the bounds of the code book",
         ),
     }
     for name, (values, told) in far.items():

@@ -99,6 +99,79 @@ def test_a_number_of_its_own_in_each_row_is_left_out_by_its_name() -> None:
     assert draft(table).person is None
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["patient_nbr", "case_no", "PATNR", "MemberNumber", "id_paciente", "acct_num", "Fallnummer"],
+)
+def test_names_of_numbers_of_persons(name: str) -> None:
+    """A patient has many rows; one of them is on 40."""
+    schema = draft(visits().rename_columns(["visit", name, "age"]))
+    assert schema.person == name
+
+
+def holders() -> pa.Table:
+    """Numbers of persons under a name that does not say so, beside incomes and codes of jobs."""
+    rng = np.random.default_rng(5)
+    numbers, rows = rng.integers(10**5, 10**7, 500), 1500
+    return pa.table(
+        {
+            "holder": numbers[rng.integers(0, 500, rows)],
+            "income": rng.integers(10**4, 10**5, 500)[rng.integers(0, 500, rows)],
+            "grant": np.where(rng.random(rows) < 0.5, 0, numbers[rng.integers(0, 500, rows)]),
+            "age": rng.integers(0, 99, rows),
+            "ill": [0, 1, 0] * (rows // 3),
+        }
+    )
+
+
+def test_codes_that_may_be_persons_are_asked_about_first(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyarrow.csv.write_csv(holders(), "t.csv")
+    question = "LOOK AT THIS FIRST. Does 'holder' say whose row it is?"
+    said = " ".join(ok(capsys, "schema", "draft", "t.csv", "-o", "t.toml").split())
+    assert (said.count(question), said.count("whose row it is")) == (1, 1)
+    assert f"# {question}" in (here / "t.toml").read_text()
+    assert draft_either_way(holders()).person is None
+    schema = Schema.load("t.toml")
+    (alarm,) = check_table("t.csv", schema).alarms
+    assert alarm.startswith("Column 'holder' is synthesized, and looks as if it said whose row")
+    assert not check_table("t.csv", replace(schema, accepted=["person: holder"])).alarms
+    words = ["synthesize", "t.csv", "--accept-draft", "--epsilon", "9", "--delta", "1e-6"]
+    assert run([*words, "-m", "independent", "-o", "rows.csv"]) == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith(f"NOT PRIVATE, for the custodian alone: {question}")
+
+
+def test_a_date_is_no_identifier(here: Path) -> None:
+    days = [date(2020, 1, 1 + i % 28) for i in range(28)]
+    texts = [*map(str, days), *(d.strftime("%d.%m.%Y") for d in days)]
+    table = pa.table({"admitted": texts * 20, "age": [1, 2] * 560})
+    assert not check_table(table, Schema([Integer("age", 0, 9)], ignore=["admitted"])).alarms
+
+
+def test_a_run_asks_for_codes_that_mean_missing_before_it_spends(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    glucose = [*range(60, 160)] * 5 + [-9] * 20
+    pyarrow.csv.write_csv(pa.table({"glucose": glucose, "ill": [0, 1] * 260}), "t.csv")
+    words = ["synthesize", "t.csv", "--accept-draft", "--epsilon", "9", "--delta", "1e-6"]
+    assert run([*words, "-m", "independent", "-o", "rows.csv"]) == 0
+    said = capsys.readouterr()
+    asked = said.err.partition("Taken as public")[0]
+    assert "Is a value of glucose a code for missing? Learning counts it as a value." in asked
+    assert "-9" not in asked
+    assert "margrave schema ask t.csv" in asked
+    assert "Learned bounds: glucose" in said.out
+    assert "these count as the nearer bound" in " ".join(said.out.split())
+
+
+def test_few_values_under_a_key_are_codes() -> None:
+    rng = np.random.default_rng(5)
+    table = pa.table({"source_id": rng.integers(1, 27, 900), "stays": rng.integers(1, 27, 900)})
+    assert [c.kind for c in draft_either_way(table).columns] == ["categorical", "integer"]
+
+
 # Headers.
 
 

@@ -65,6 +65,20 @@ def test_a_time_since_another_names_the_button_that_undoes_it(tmp_path: Path) ->
     assert "list it under the codes that mean missing" not in page
 
 
+def test_a_column_that_may_identify_persons_is_asked_about_first(tmp_path: Path) -> None:
+    holders = [54_321 + 7 * (i % 300) for i in range(700)]
+    pyarrow.csv.write_csv(
+        pa.table({"holder": holders, "ill": [0, 1] * 350}), tmp_path / "visits.csv"
+    )
+    studio = Studio(tmp_path)
+    studio.read()
+    page = unescape(studio.get("/columns").text)
+    asked = page.index("Does 'holder' say whose row it is?")
+    assert asked < page.index('<div class="cards">')
+    assert "[schema]" not in page
+    assert "Is this a header?" not in page
+
+
 def test_a_person_column_is_settled(studio: Studio) -> None:
     studio.read()
     studio.post("/columns", **STATED)

@@ -13,7 +13,7 @@ from margrave._card import counted
 from margrave.cli.options import overwrite_option
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, visible
-from margrave.errors import SchemaError
+from margrave.errors import InputError, SchemaError
 from margrave.profiling import (
     ConstraintQuestion,
     backward_rows,
@@ -28,6 +28,7 @@ from margrave.profiling.answers import (
     declared,
     doubts_header,
     example_of,
+    may_say_whose,
     schema_of_answers,
     ways_of,
     with_constraint,
@@ -56,7 +57,7 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file)
     drafted = with_questions(drafted, (), backward_rows(file, drafted))
-    made = ask(
+    made, ended = ask(
         drafted,
         constraint_questions(file, drafted),
         lambda: References(Path(output).parent, file),
@@ -65,12 +66,18 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
     echo(
         f"\nWrote a schema of {counted(len(made.columns), 'column')} to {output}. {taken_as_public(made)}"
     )
+    if ended:
+        raise InputError(
+            f"The answers ended before the questions, after {ended}. {output} has these answers; all else in it is as"
+            " drafted.",
+            remedy="Answer the questions in its comments there, or ask anew with --overwrite.",
+        )
 
 
 def ask(
     drafted: Schema, relations: Sequence[ConstraintQuestion], beside: Callable[[], References]
-) -> Schema:
-    """Return a draft with the answers of the person at the terminal.
+) -> tuple[Schema, str]:
+    """Return a draft with the answers of the person at the terminal, and where these ended; "" if all were given.
 
     Args:
         drafted: The draft.
@@ -78,6 +85,7 @@ def ask(
         beside: Returns the files beside the schema, which may list combinations.
 
     Raises:
+        Abort: The answers ended before the first column.
         DataError: The table has no header.
         SchemaError: All columns were left out.
     """
@@ -93,17 +101,38 @@ def ask(
     if doubts_header(drafted):
         echo("")
         has_header = _yes("Does the first line of the file name the columns?")
-    if has_header and person is not None:
-        echo("")
-        person = person if _yes(f"Does {person!r} say whose row it is?") else None
-    answers = dict[str, DraftAnswer]()
-    for column in drafted.columns if has_header else ():
-        answers[column.name] = _asked(column, drafted.remarks.get(column.name, ""))
+    answers, ended, person = dict[str, DraftAnswer](), "", drafted.person
+    try:
+        person = _person(drafted) if has_header else None
+        for column in drafted.columns if has_header else ():
+            if column.name != person:
+                answers[column.name] = _asked(column, drafted.remarks.get(column.name, ""))
+    except click.Abort:
+        if not answers:
+            raise
+        ended = f"{len(answers)} of {counted(len(drafted.columns), 'column')}"
     made = schema_of_answers(drafted, answers, person=person, has_header=has_header)
-    for relation in relations:
+    left = {n: r for n, r in drafted.remarks.items() if n not in answers} if ended else {}
+    made = replace(made, remarks=left)
+    for relation in () if ended else relations:
         if {c.name for c in made.columns}.issuperset(relation.columns):
-            made = _constrained(made, relation, beside)
-    return made
+            try:
+                made = _constrained(made, relation, beside)
+            except click.Abort:
+                return made, "those on the columns"
+    return made, ended
+
+
+def _person(drafted: Schema) -> str | None:
+    """Return the person ID column that the person at the terminal states."""
+    if drafted.person is not None:
+        echo("")
+        return drafted.person if _yes(f"Does {drafted.person!r} say whose row it is?") else None
+    for name in may_say_whose(drafted):
+        echo("")
+        if _yes(f"Does {name!r} say whose row it is?", default=False):
+            return name
+    return None
 
 
 def _constrained(
@@ -179,10 +208,9 @@ def _declared(column: Learn) -> DraftAnswer | None:
 
 def _bounds(column: Learn) -> DraftAnswer | None:
     """Return the lowest and the highest value of a column; None to choose another answer."""
-    units = f" in {column.unit}s since {column.since!r}" if column.since else ""
-    example = f"{units}, such as {example_of(column)}; empty: choose another answer"
+    example = f"in {column.unit}s since {column.since!r}" if column.since else example_of(column)
     while True:
-        low = _until_read(column, f"  Its lowest value ({example.removeprefix(', ').strip()})")
+        low = _until_read(column, f"  Its lowest value ({example}; empty: choose another answer)")
         high = low and _until_read(column, "  Its highest value (empty: choose another answer)")
         if not low or not high:
             return None

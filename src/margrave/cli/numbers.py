@@ -14,7 +14,7 @@ from margrave.cli.output import console, escape
 from margrave.errors import InputError
 from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
-from margrave.release.beyond_bounds import beyond_bounds_words
+from margrave.release.beyond_bounds import beyond_bounds_words, learned_bounds_words
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import category_words, clipping_words, headlines, numbers_of
 from margrave.schema import Categorical
@@ -93,7 +93,7 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         f"Means and most common categories with {percent(level, 'g')} intervals", ordered[:max_rows]
     )
     out = console()
-    for sentence in _category_words(release):
+    for sentence in (*learned_bounds_words(release.schema), *_category_words(release)):
         out.print(escape(sentence))
     if len(found) > max_rows:
         out.print(f"And {len(found) - max_rows:,} more columns.")

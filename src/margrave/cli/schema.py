@@ -31,6 +31,7 @@ from margrave.profiling import (
     taken_as_public,
     with_questions,
 )
+from margrave.profiling.short_questions import first_questions, short_questions
 from margrave.release import Release
 from margrave.schema import Preflight
 from margrave.schema.validation import LOOK
@@ -75,11 +76,11 @@ def draft_command(
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file, read=read)
+    first, said = first_questions(drafted), drafted.remarks[""].splitlines()[1:]
     questions, notes = constraint_questions(file, drafted), backward_rows(file, drafted)
     drafted = with_questions(drafted, questions, notes)
     if output is not None:
         drafted.save(output, overwrite=overwrite)
-    said = drafted.remarks[""].splitlines()[1:]
     if as_json:
         echo_json(
             {
@@ -87,19 +88,21 @@ def draft_command(
                 "draft": drafted.draft,
                 "to_learn": [column.name for column in drafted.to_learn],
                 "columns": len(drafted.columns),
-                "remarks": said,
+                "remarks": drafted.remarks[""].splitlines()[1:],
                 "toml": drafted.to_toml(),
             }
         )
     elif output is None:
         echo(drafted.to_toml(), nl=False)
-        for sentence in (s for s in said if s.startswith(LOOK)):
+        for sentence in first:
             echo(sentence, err=True)
     else:
         echo(f"Wrote a draft of {counted(len(drafted.columns), 'column')} to {output}.")
-        for sentence in said:
-            console().print(
-                escape(sentence), style="bold red" if sentence.startswith(LOOK) else None
+        for sentence in (*said, *notes, *([] if read else short_questions(drafted))):
+            console().print(escape(sentence), style="bold red" if sentence in first else None)
+        if questions:
+            echo(
+                f"Comments of {output} ask about {counted(len(questions), 'relation')} between columns."
             )
         if read:
             echo("Replace the keys that read lists by what is public, or by learn = true.")

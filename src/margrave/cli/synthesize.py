@@ -58,6 +58,8 @@ from margrave.profiling import (
     draft_schema,
     taken_as_public,
 )
+from margrave.profiling.relations import in_short
+from margrave.profiling.short_questions import first_questions, short_questions
 from margrave.progress import reporting
 from margrave.release import Release
 from margrave.release.sampling import check_memory, rows_if_unknown
@@ -277,18 +279,17 @@ def _schema_of(
             remedy="Give --schema instead of --accept-draft.",
         )
     drafted = draft_schema(file)
-    if asked := [name for name, remark in drafted.remarks.items() if name and remark]:
-        _for_custodian(
-            f"the draft has questions about {', '.join(asked)}. margrave schema draft writes them down, and a schema"
-            " that answers them makes a better release."
-        )
-    most = 5
-    for question in constraint_questions(file, drafted)[:most]:
-        _for_custodian(
-            f"{question.words} Is that always true? Then a schema can keep it so: margrave schema draft writes how."
-        )
-    for sentence in backward_rows(file, drafted):
+    relations = in_short(constraint_questions(file, drafted))
+    asked = [*first_questions(drafted), *short_questions(drafted), *backward_rows(file, drafted)]
+    if relations:
+        asked += [*relations, "Is that always true? Then a schema can keep it so."]
+    for sentence in asked:
         _for_custodian(sentence)
+    if asked:
+        _for_custodian(
+            f"margrave schema draft {file} -o FILE writes these questions with the values that they are about, and"
+            f" margrave schema ask {file} -o FILE asks them. A schema that answers them makes a better release."
+        )
     schema = drafted.confirmed()
     echo(taken_as_public(schema), err=True)
     return schema

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from margrave.errors import DataError, SchemaError
 from margrave.profiling.header_check import REMEDY
+from margrave.profiling.messages import Remark, whose_question
 from margrave.profiling.relations import ConstraintQuestion
 from margrave.profiling.time_pairs import apart, with_elapsed_after
 from margrave.schema.categorical import Categorical
@@ -221,7 +222,18 @@ def _own_parts(before: Column, column: Column, drafted: Schema) -> list[Column]:
 
 def doubts_header(drafted: Schema) -> bool:
     """Return True if a draft asks whether the first line of the file names the columns."""
-    return any(line.startswith(LOOK) for line in drafted.remarks.get("", "").splitlines())
+    return any(
+        line.startswith(f"{LOOK} {Remark.HEADER}")
+        for line in drafted.remarks.get("", "").splitlines()
+    )
+
+
+def may_say_whose(drafted: Schema) -> tuple[str, ...]:
+    """Return the columns of which a draft asks whether they say whose row it is, though no name says so."""
+    asked = drafted.remarks.get("", "").splitlines()
+    return tuple(
+        n for n in (*drafted.table_names, *drafted.ignore) if f"{LOOK} {whose_question(n)}" in asked
+    )
 
 
 def with_constraint(
@@ -254,14 +266,14 @@ def example_of(column: Learn) -> str:
 
     Example:
         >>> example_of(Learn("admitted", "timestamp", unit="minute")), example_of(Learn("age", "integer"))
-        ('2018-12-31 23:59', '120')
+        ('a time, as 2018-12-31 23:59', 'a whole number')
     """
     if column.of == Date.kind:
-        return "2018-12-31"
+        return "a date, as 2018-12-31"
     if column.of == Timestamp.kind:
         times = {"hour": "23:00", "minute": "23:59", "second": "23:59:59"}
-        return f"2018-12-31 {times[column.unit or 'second']}"
-    return "12.5" if column.of == Real.kind else "120"
+        return f"a time, as 2018-12-31 {times[column.unit or 'second']}"
+    return "a number" if column.of == Real.kind else "a whole number"
 
 
 def check_value(column: Learn, text: str) -> None:
@@ -287,7 +299,7 @@ def _read(text: str, kind: Callable[[str], T], example: str) -> T:
         return kind(text)
     except ValueError:
         raise _ReadError(
-            f"{text[:40]!r} is not a value of this kind.", remedy=f"Write {example}, say."
+            f"{text[:40]!r} is not a value of this kind.", remedy=f"Write {example}."
         ) from None
 
 

@@ -14,9 +14,10 @@ from margrave.data.loading import check_rows, columns_in
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import MargraveError
 from margrave.frames import each_column
+from margrave.profiling.answers import may_say_whose
 from margrave.profiling.draft import draft_schema
 from margrave.profiling.header_check import columns_named_like_values, question
-from margrave.profiling.identifiers import best_identifier, of_persons
+from margrave.profiling.identifiers import best_identifier, may_identify, of_persons
 from margrave.schema import (
     Categorical,
     Column,
@@ -31,7 +32,7 @@ from margrave.schema import (
 )
 from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import profile_column
-from margrave.schema.person_check import ignored_person
+from margrave.schema.person_check import overlooked_person
 
 
 @hide_rows
@@ -53,23 +54,28 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     names = list(schema.table_names)
     odd = columns_named_like_values(schema.columns)
     further = [Alarm("header", question(names, odd))] if odd else []
-    found = replace(found, drafted=() if found.rows > max_rows else _drafted(source, schema))
+    fresh = (
+        None if found.rows > max_rows or schema.draft else _fresh(source)
+    )  # a draft says so itself
+    found = replace(found, drafted=() if fresh is None else _drafted(fresh, schema))
     if schema.person is None:
-        further += _overlooked(source, schema)
+        further += _overlooked(source, schema, fresh)
     return replace(found, further=tuple(further))
 
 
-def _drafted(source: Any, schema: Schema) -> tuple[str, ...]:
-    if schema.draft:  # which says so itself
-        return ()
+def _fresh(source: Any) -> Schema | None:
     try:
-        fresh = {c.name: _declared(c) for c in draft_schema(source, read=True).columns}
+        return draft_schema(source, read=True)
     except MargraveError:  # there is nothing to draft
-        return ()
+        return None
+
+
+def _drafted(fresh: Schema, schema: Schema) -> tuple[str, ...]:
+    read = {c.name: _declared(c) for c in fresh.columns}
     return tuple(
         c.name
         for c in schema.columns
-        if (what := _declared(c)) is not None and what == fresh.get(c.name) != (Integer, 0, 1)
+        if (what := _declared(c)) is not None and what == read.get(c.name) != (Integer, 0, 1)
     )
 
 
@@ -79,16 +85,18 @@ def _declared(column: Column) -> object:
     return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
 
 
-def _overlooked(source: Any, schema: Schema) -> tuple[Alarm, ...]:
-    ignored = [n for n in columns_in(source) if n in schema.ignore]
-    if not ignored:
+def _overlooked(source: Any, schema: Schema, fresh: Schema | None) -> tuple[Alarm, ...]:
+    doubtful = set() if fresh is None else {fresh.person, *may_say_whose(fresh)}
+    doubtful &= {c.name for c in schema.to_learn} | ({fresh.person} if fresh is not None else set())
+    columns = [n for n in columns_in(source) if n in schema.ignore or n in doubtful]
+    if not columns:
         return ()
-    frame = source if open_source(source) is None else sampled_frame(source, ignored)
+    frame = source if open_source(source) is None else sampled_frame(source, columns)
     person = best_identifier(
         [
             e
-            for n, pieces in each_column(frame, ignored)
-            if of_persons(e := profile_column(n, pieces))
+            for n, pieces in each_column(frame, columns)
+            if of_persons(e := profile_column(n, pieces)) or (n in doubtful and may_identify(e))
         ]
     )
-    return () if person is None else (ignored_person(person),)
+    return () if person is None else (overlooked_person(person, person.name in schema.ignore),)

@@ -15,9 +15,9 @@ from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
 from margrave.frames import each_column, names_of
 from margrave.profiling.header_check import question, value_like_names
-from margrave.profiling.identifiers import best_identifier, identifies, of_persons
-from margrave.profiling.messages import Remark, worded
-from margrave.profiling.proposals import propose
+from margrave.profiling.identifiers import best_identifier, identifies, may_identify, of_persons
+from margrave.profiling.messages import Remark, whose_question, worded
+from margrave.profiling.proposals import names_codes, propose
 from margrave.profiling.read_values import propose_read
 from margrave.profiling.sentinels import without_words
 from margrave.profiling.texts import is_number, is_whole
@@ -48,6 +48,7 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     sources: dict[str, ColumnSource] = {}
     left_out = []
     persons: list[ColumnProfile] = []
+    unclear: list[str] = []
     names, values = names_of(frame), dict[str, Collection[str]]()
     for name, pieces in each_column(frame, names):
         evidence, words = without_words(profile_column(name, pieces), is_number)
@@ -57,6 +58,8 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             reason = Remark.ONE
         if reason in (Remark.PERSONS, Remark.UNIQUE) and of_persons(evidence):
             persons.append(evidence)
+        elif reason in (None, Remark.UNIQUE) and not names_codes(name) and may_identify(evidence):
+            unclear.append(name)
         if reason is None:
             if read:
                 column, sources[name], remark = propose_read(evidence)
@@ -76,11 +79,12 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     if person is not None:
         del left_out[ignore.index(person.name)]
         ignore.remove(person.name)
-        left_out.append(person_question(person))
     remarks[""] = "\n".join(
         [
             Remark.READ_HEAD if read else Remark.HEAD,
             *([f"{LOOK} {question(names, odd)}"] if odd else []),
+            *(f"{LOOK} {whose_question(name)}" for name in unclear if person is None),
+            *([] if person is None else [person_question(person)]),
             *left_out,
         ]
     )

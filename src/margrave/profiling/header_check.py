@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from margrave.errors import DataError
+from margrave.profiling.messages import Remark
 from margrave.schema.categorical import Categorical, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.parsing import MARKS
@@ -66,4 +67,4 @@ def value_like_places(names: Sequence[str], found: Sequence[str]) -> str:
 
 def question(names: Sequence[str], found: Sequence[str]) -> str:
     """Return the question about names that look like values."""
-    return f"Is this a header? It looks like a row: {value_like_places(names, found)}. {REMEDY}"
+    return f"{Remark.HEADER} It looks like a row: {value_like_places(names, found)}. {REMEDY}"

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
-from margrave.schema.person_names import names_a_key, names_persons
-from margrave.schema.text_patterns import date_format
+from margrave.schema.person_names import names_a_key, names_no_person, names_persons
+from margrave.schema.text_patterns import date_format, free_text, partly_dates
 
 
 def identifies(name: str, counts: Counter[str]) -> bool:
@@ -51,10 +51,32 @@ def measures(counts: Counter[str]) -> bool:
 def of_persons(evidence: ColumnProfile) -> bool:
     """Return True if a column looks like an identifier of persons of whom some have several rows."""
     texts = evidence.counts
-    if not texts or measures(texts) or date_format(texts) is not None:
+    if not texts or measures(texts) or date_format(texts) is not None or partly_dates(texts):
         return False
     named = names_persons(evidence.name) and len(texts) > max(MAX_LISTED_TEXTS, evidence.rows / 2)
     return evidence.rows > len(texts) and (named or identifies(evidence.name, texts))
+
+
+def may_identify(evidence: ColumnProfile) -> bool:
+    """Return True if very many values are on few rows each, as those of persons are, and its name is of nothing else.
+
+    A draft then asks, since values alone do not show which it is.
+    """
+    min_values, min_share = 100, 0.05
+    # Rows for each value; the most rows of a value as a multiple of these; and digits of a number.
+    min_repeats, max_heap, min_digits = 1.05, 50, 4
+    name, texts, rows = evidence.name, evidence.counts, evidence.rows
+    if len(texts) < max(min_values, min_share * rows) or rows < min_repeats * len(texts):
+        return False
+    if names_no_person(name) or texts.most_common(1)[0][1] > max_heap * rows / len(texts):
+        return False
+    whole = [re.fullmatch(r"(0|[1-9]\d*)(\.0+)?", t) is not None for t in texts]
+    if all(whole):
+        long = sum(len(t.partition(".")[0]) >= min_digits for t in texts)
+        return 2 * long > len(texts)
+    if any(whole) or date_format(texts) is not None or partly_dates(texts) or free_text(texts):
+        return False
+    return not all(re.fullmatch(r"[-+]?[\d.,]+([eE][-+]?\d+)?", t) for t in texts)
 
 
 def best_identifier(found: Sequence[ColumnProfile]) -> ColumnProfile | None:

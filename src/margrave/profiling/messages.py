@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from margrave.schema.categorical import OTHER
-from margrave.schema.toml_text import written
+from margrave.schema.toml_text import string, written
 
 
 class Remark(StrEnum):
     """Sentences of a draft: why a column is left out, and questions beside its bounds."""
 
+    HEADER = "Is this a header?"
     PERSONS = "many codes on a few rows each: identifiers, of persons perhaps"
     UNIQUE = "nearly every row has a text of its own: an identifier or free text"
     COMMAS = (
@@ -78,26 +79,38 @@ class Remark(StrEnum):
     )
 
 
-def far_off(marks: Sequence[str], bounds: str) -> str:
-    """Return the question on numbers or dates that look like missing-value codes; ``bounds`` are
-    the others'.
-    """
+def far_off(marks: Sequence[str]) -> str:
+    """Return the question on numbers or dates that look like missing-value codes."""
     one = len(marks) == 1
     return (
         f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
-        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then write {bounds}, missing = true and"
-        f" missing_codes = {written(marks)}; or leave such fields empty in the file and draft anew."
+        f" {'is it a mark' if one else 'are they marks'} for a missing value?"
     )
 
 
-def far_off_learned(marks: Sequence[str], bounds: str) -> str:
-    """Return the question on such numbers or dates in a column to learn."""
-    one = len(marks) == 1
+def far_off_read(marks: Sequence[str]) -> str:
+    """Return this question with its answers, for a column whose bounds were read off the rows."""
     return (
-        f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
-        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the file"
-        f" and draft anew; or declare it: in place of learn = true, write public bounds (such as {bounds}), missing ="
-        f" true and missing_codes = {written(marks)}."
+        f"{far_off(marks)} Then write the bounds of the code book as low and high, missing = true and missing_codes ="
+        f" {written(marks)}; or leave such fields empty in the file and draft anew."
+    )
+
+
+def far_off_learned(marks: Sequence[str]) -> str:
+    """Return this question with its answers, for a column to learn."""
+    return (
+        f"{far_off(marks)} Then leave such fields empty in the file and draft anew; or declare it: in place of learn ="
+        " true, write the bounds of the code book as low and high (never those of the rows), missing = true and"
+        f" missing_codes = {written(marks)}."
+    )
+
+
+def whose_question(name: str) -> str:
+    """Return the question about a column that may be a person ID column by its values, though not by its name."""
+    return (
+        f"Does {name!r} say whose row it is? It has very many values, each on few rows, as numbers of persons have. If"
+        f" so, write person = {string(name)} in [schema], and take its [[column]] out. Without a person ID column a run"
+        " protects single rows, and no persons who have several."
     )
 
 

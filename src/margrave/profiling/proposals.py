@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from datetime import date
 
 from margrave.profiling.messages import Remark, far_off_learned
-from margrave.profiling.rounding import day_bounds, real_bounds, whole_bounds
 from margrave.profiling.sentinels import marked
 from margrave.profiling.texts import dated_texts, is_number, is_whole, says_truth, spelling
 from margrave.schema.categorical import Boolean
@@ -38,25 +37,21 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     found = dated_texts(texts)
     if found is not None:
         form, asked = found.pattern or None, found.questions(evidence)
-        asked += marked(found.days, day_bounds, far_off_learned, date.fromordinal)
+        asked += marked(found.days, far_off_learned, date.fromordinal)
         if found.unit == "":
             return Learn(name, "date", format=form), asked.strip()
         return Learn(name, "timestamp", unit=found.unit, format=form), asked.strip()
-    if whole and names_codes(name):
+    if whole and (names_codes(name) or (names_a_list(name) and len(texts) <= Learn.max_categories)):
         return Learn(name, "categorical"), Remark.CODES
     if whole or all(map(is_number, texts)):
         numbers: Counter[float] = Counter()
         for written, count in texts.items():
             numbers[number(written)] += count
         if whole:
-            asked = (
-                Remark.FEW
-                if are_classes(numbers)
-                else marked(numbers, _whole, far_off_learned, _shown)
-            )
+            asked = Remark.FEW if are_classes(numbers) else marked(numbers, far_off_learned, _shown)
             return Learn(name, "integer"), asked.strip()
         asked = Remark.DECIMALS if evidence.written and dotted_thousands(texts) is None else ""
-        return Learn(name, "real"), (asked + marked(numbers, real_bounds, far_off_learned)).strip()
+        return Learn(name, "real"), (asked + marked(numbers, far_off_learned)).strip()
     asked = spelling(evidence, Learn.max_categories)
     asked += Remark.MARKS if evidence.marked else ""
     asked += Remark.SENTENCES if has_sentences(texts) else ""
@@ -78,6 +73,16 @@ def names_codes(name: str) -> bool:
     return re.search(rf"(^|[^a-z0-9]){words}($|[^a-z0-9])", plain) is not None
 
 
+def names_a_list(name: str) -> bool:
+    """Return True if a column's name ends as that of a key, whose few values are then codes.
+
+    >>> [n for n in ("admission_source_id", "PULocationID", "unit_key", "paid", "idle") if names_a_list(n)]
+    ['admission_source_id', 'PULocationID', 'unit_key']
+    """
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.search(r"[^a-z0-9](ids?|key|ref|kennung)$", plain) is not None
+
+
 def are_classes(numbers: Counter[float]) -> bool:
     """Return True for a few small whole numbers, which may be answers or classes.
 
@@ -91,10 +96,6 @@ def are_classes(numbers: Counter[float]) -> bool:
     return few and numbers.most_common(1)[0][0] != 0
 
 
-def _whole(low: float, high: float) -> str:
-    return whole_bounds(int(low), int(high))
-
-
 def _shown(value: float) -> str:
     return str(int(value))
 
@@ -103,7 +104,8 @@ def taken_as_public(schema: Schema) -> str:
     """Return what a draft of columns to learn takes as public, in a sentence."""
     names = defaultdict(list)
     for column in schema.columns:
-        kind = "0 or 1" if isinstance(column, Integer) else column.kind
+        truth = isinstance(column, Integer) and (column.low, column.high) == (0, 1)
+        kind = "0 or 1" if truth else column.kind
         names[kind].append(column.name)
     kinds = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in sorted(names.items()))
     ignored = f" Left out: {', '.join(schema.ignore)}." if schema.ignore else ""

@@ -11,12 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from margrave.profiling.bin_edges import growing_edges
-from margrave.profiling.messages import Remark, far_off
+from margrave.profiling.messages import Remark, far_off_read
 from margrave.profiling.rounding import (
-    day_bounds,
-    real_bounds,
     rounded_outwards,
-    whole_bounds,
     whole_months,
 )
 from margrave.profiling.sentinels import marked
@@ -76,7 +73,7 @@ def _integer(evidence: ColumnProfile) -> tuple[Column, str]:
     atoms = [] if few else _heaps(values, evidence.rows)
     edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
     column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
-    return column, _number_remark(evidence, atoms, edges) + marked(values, whole_bounds, far_off)
+    return column, _number_remark(evidence, atoms, edges) + marked(values, far_off_read)
 
 
 def _real(evidence: ColumnProfile) -> tuple[Column, str]:
@@ -104,12 +101,12 @@ def _real(evidence: ColumnProfile) -> tuple[Column, str]:
     )
     thousands = evidence.written and dotted_thousands(evidence.counts) is None
     remark = _number_remark(evidence, atoms, edges) + (Remark.DECIMALS if thousands else "")
-    return column, remark + marked(values, real_bounds, far_off)
+    return column, remark + marked(values, far_off_read)
 
 
 def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
     low, high = whole_months(min(found.moments), max(found.moments))
-    far = marked(found.days, day_bounds, far_off, date.fromordinal)
+    far = marked(found.days, far_off_read, date.fromordinal)
     remark = _missing_remark(evidence, f"Are low and high public?{found.questions(evidence)}") + far
     form, missing = found.pattern or None, evidence.missing
     if found.unit == "":

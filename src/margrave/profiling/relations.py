@@ -40,11 +40,13 @@ class ConstraintQuestion:
             second column that would.
         columns: Its columns, as the constraint would name them.
         words: The relation, in a sentence without a value of the rows.
+        absent: Of "allowed", the number of combinations that do not occur.
     """
 
     kind: str
     columns: tuple[str, ...]
     words: str
+    absent: int = 0
 
     #: Rows that would contradict a relation by chance, from which on it is worth a question.
     min_contradictions: ClassVar[float] = 20.0
@@ -114,8 +116,29 @@ def with_questions(
     schema: Schema, questions: Sequence[ConstraintQuestion], notes: Sequence[str] = ()
 ) -> Schema:
     """Return a draft with questions, and notes for the custodian, among the comments at its head."""
-    head = "\n".join([schema.remarks.get("", ""), *(q.remark for q in questions), *notes])
+    pairs = [q for q in questions if q.absent]
+    listed = (
+        [
+            f"{in_short(pairs)[0]} Can they not occur? Then add for each pair a [[constraint]] such as columns ="
+            f' {written(pairs[0].columns)} and allowed = "FILE.csv", a public list of the combinations that may occur.'
+        ]
+        if pairs
+        else []
+    )
+    others = (q.remark for q in questions if not q.absent)
+    head = "\n".join([schema.remarks.get("", ""), *notes, *others, *listed])
     return replace(schema, remarks={**schema.remarks, "": head.strip()})
+
+
+def in_short(questions: Sequence[ConstraintQuestion]) -> list[str]:
+    """Return the relations in few sentences: one for all pairs of which combinations do not occur."""
+    pairs = [f"{q.columns[0]!r} and {q.columns[1]!r} ({q.absent:,})" for q in questions if q.absent]
+    words = [q.words for q in questions if not q.absent]
+    if pairs:
+        words.append(
+            f"Some combinations never occur in these rows, though chance would give each many: of {', '.join(pairs)}."
+        )
+    return words
 
 
 def _has_points(column: Column) -> bool:
@@ -285,6 +308,7 @@ def _allowed(
             (a, b),
             f"In these rows {absent:,} combination{'' if absent == 1 else 's'} of {a!r} and {b!r} never"
             f" occur{'s' if absent == 1 else ''}, though by chance {min_rows:g} rows or more would have each.",
+            absent,
         )
         for absent, a, b in sorted(asked, reverse=True)
     ]

@@ -1,4 +1,4 @@
-"""Round bounds around values: for drafts, and for the questions that they ask.
+"""Round bounds around values, for drafts.
 
 **Privacy:** NOT private: the bounds depend on the rows.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from datetime import date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-
-from margrave.schema.line import BINS
 
 
 def rounded_outwards(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
@@ -31,19 +29,3 @@ def whole_months(low: datetime, high: datetime) -> tuple[date, date]:
     while last < date.max and (last + timedelta(days=1)).month == last.month:
         last += timedelta(days=1)
     return first, last
-
-
-def whole_bounds(low: int, high: int) -> str:
-    if high - low >= BINS:
-        low, high = (int(v) for v in rounded_outwards(Decimal(low), Decimal(high)))
-    return f"low = {low} and high = {high}"
-
-
-def real_bounds(low: float, high: float) -> str:
-    down, up = rounded_outwards(Decimal(repr(low)), Decimal(repr(high)))
-    return f"low = {float(down)} and high = {float(up)}"
-
-
-def day_bounds(low: int, high: int) -> str:
-    first, last = whole_months(*(datetime.fromordinal(day) for day in (low, high)))
-    return f"low = {first} and high = {last}"

@@ -75,20 +75,15 @@ def without_words(
 
 def marked(
     values: Mapping[Any, int],
-    bounds: Callable[[Any, Any], str],
-    words: Callable[[list[str], str], str],
+    words: Callable[[list[str]], str],
     text_of: Callable[[Any], Any] = text,
 ) -> str:
     """Return a question on numbers that look like missing-value codes; no text if there are none.
 
     Args:
         values: Numbers of rows by value.
-        bounds: Returns the bounds of the other values, from the least and the largest, as a schema states them.
-        words: Returns the question, from the marks and these bounds.
+        words: Returns the question, from the marks.
         text_of: Returns how a value is written.
     """
     marks = sentinels(values)
-    if not marks:
-        return ""
-    rest = [v for v in values if v not in marks]
-    return words([str(text_of(v)) for v in marks], bounds(min(rest), max(rest)))
+    return words([str(text_of(v)) for v in marks]) if marks else ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from margrave.schema import Column
+from margrave.schema import Column, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import UNITS, Numeric
+from margrave.schema.sources import ColumnSource
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,35 @@ def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
             f" mean's interval; the noise alone is {_length(parts.noise, unit)} on either side."
         )
     return found
+
+
+def learned_bounds_words(schema: Schema, names: Iterable[str] | None = None) -> list[str]:
+    """Return the learned bounds of the columns, and what became of values beyond them, in a sentence.
+
+    >>> from margrave.schema import ColumnSource, Integer
+    >>> columns = [Integer("age", 6, 92), Integer("stay", 1, 14)]
+    >>> (words,) = learned_bounds_words(Schema(columns, sources={"age": ColumnSource(of="learned")}))
+    >>> words.partition(". ")[0]
+    'Learned bounds: age 6 to 92'
+    """
+    most = 20
+    found = [
+        f"{c.name} {_bound(c.low)} to {_bound(c.high)}"
+        for c in (schema.columns if names is None else map(schema.column, names))
+        if isinstance(c, NUMERIC_KINDS)
+        and schema.sources.get(c.name, ColumnSource()).of == "learned"
+    ]
+    if not found:
+        return []
+    more = f"; and of {len(found) - most:,} more columns" if len(found) > most else ""
+    return [
+        f"Learned bounds: {'; '.join(found[:most])}{more}. Real values may lie beyond them: these count as the"
+        " nearer bound, and no synthetic value lies beyond."
+    ]
+
+
+def _bound(bound: Any) -> str:
+    return f"{bound:.6g}" if isinstance(bound, float) else str(bound)
 
 
 def _length(length: float, unit: str) -> str:

@@ -11,7 +11,7 @@ from margrave.account import Debit
 from margrave.attack_risk import attack_risk
 from margrave.ratios import percent, quotient
 from margrave.release import ColumnNumber, Release
-from margrave.release.beyond_bounds import beyond_bounds_words
+from margrave.release.beyond_bounds import beyond_bounds_words, learned_bounds_words
 from margrave.release.diagnostics import pair_evidence
 from margrave.release.numbers import headlines, numbers_of
 from margrave.report.charts import bars, heat, pair_map, risk
@@ -141,7 +141,10 @@ def _columns(
                 "chart": bars(view),
                 "note": f"{len(view.labels):,} values, {_note(release, view)}",
                 "mean": "" if mean is None else mean.words,
-                "hidden": beyond_bounds_words([release.schema.column(view.name)]),
+                "hidden": [
+                    *learned_bounds_words(release.schema, [view.name]),
+                    *beyond_bounds_words([release.schema.column(view.name)]),
+                ],
                 "doubts": uncertain(own),
                 "numbers": [n for n in own if n.low is not None and not n.is_of_category],
                 "counts": _counts(view),

@@ -66,8 +66,11 @@ def settle(column: Line, bound: Callable[[str, Any], Any]) -> None:
             raise validators.column_error(name, "edges do not increase.", "Sort them, each once.")
     if not edges:
         default = BINS if edges is None else 1
-        edges, bins = None, default if bins is None else bins
-        bins = validators.whole(name, "bins", bins, 1, validators.MAX_BINS)
+        few = edges is None and isinstance(low, int) and high - low < BINS
+        edges = None
+        if bins is not None or not few:  # a few whole numbers have a code each
+            bins = default if bins is None else bins
+            bins = validators.whole(name, "bins", bins, 1, validators.MAX_BINS)
     atoms = tuple(
         sorted({bound("atoms", a) for a in validators.listed(name, "atoms", column.atoms)})
     )

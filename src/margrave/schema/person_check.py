@@ -112,12 +112,17 @@ class PersonCheck:
         ]
 
 
-def ignored_person(person: ColumnProfile) -> Alarm:
-    """Return an alarm: an ignored column looks like a person ID column."""
+def overlooked_person(person: ColumnProfile, is_ignored: bool) -> Alarm:
+    """Return an alarm: a column that is ignored or synthesized looks like a person ID column."""
+    what, remedy = (
+        ("ignored", "take it out of ignore")
+        if is_ignored
+        else ("synthesized", "take its [[column]] out")
+    )
     return Alarm(
         f"person: {person.name}",
-        f"Column {person.name!r} is ignored, and looks as if it said whose row it is: {len(person.counts):,}"
-        f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so, take it"
-        f" out of ignore, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
+        f"Column {person.name!r} is {what}, and looks as if it said whose row it is: {len(person.counts):,}"
+        f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so,"
+        f" {remedy}, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
         " and no persons.",
     )
