@@ -290,6 +290,10 @@ TEXTS = {
         column(kind='"date"', low="2020-01-01", high="2020-02-01", format='"%d/%m"'),
         "format does not describe a date",
     ),
+    "a format with two days": (
+        column(kind='"date"', low="2020-01-01", high="2020-02-01", format='"%d/%m/%Y %d"'),
+        "format does not describe a date",
+    ),
     "time with a zone": (
         column(kind='"timestamp"', low="2020-01-01T00:00:00Z", high="2020-02-01"),
         "time zone",

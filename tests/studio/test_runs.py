@@ -97,7 +97,7 @@ def test_every_step_from_a_file_to_a_release(
 
     agreement = confirm.text.index("may be published.")
     assert agreement < confirm.text.index('id="check"'), "what is not private is not agreed to"
-    words = {"title": "Visits in May", "office": "Office of Visits", "data_set": "The visits"}
+    words = {"title": "Visits in May", "office": "Office of Visits", "dataset": "The visits"}
     form = {"number": "1", "agreed": "yes", **words}
     assert studio.post("/run", **{**form, "title": "a" * 201}).code == 422
     result = studio.post("/run", **form)

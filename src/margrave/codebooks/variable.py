@@ -21,7 +21,7 @@ from margrave.schema import (
     Real,
     Timestamp,
 )
-from margrave.schema.parsing import number, parse_moment, parser
+from margrave.schema.parsing import DateReader, number, parse_moment
 from margrave.schema.person_names import names_one_person
 
 
@@ -200,7 +200,7 @@ def _moment(written: Any, format: str | None) -> datetime | None:
     if isinstance(written, datetime):
         return written
     found = parse_moment(str(written))
-    return parser(format)(str(written)) if found is None and format else found
+    return DateReader(format)(str(written)) if found is None and format else found
 
 
 def _day(written: Any, format: str | None) -> date | None:

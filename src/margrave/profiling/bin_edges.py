@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 import numpy as np
 
+from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.schema.line import BINS
 
 
 def growing_edges(
-    values: Counter[float] | Counter[int],
+    values: DistinctNumbers,
     atoms: Collection[float],
     low: float,
     high: float,
@@ -24,9 +24,10 @@ def growing_edges(
 ) -> list[Decimal]:
     """Round edges that grow, at most one fewer than there are bins by default; none where equal bins will do.
 
-    >>> [int(e) for e in growing_edges(Counter({2**i: 1 for i in range(25)}), (), 0, 2e7, whole=True)][:6]
+    >>> rows = np.ones(25, dtype=np.int64)
+    >>> [int(e) for e in growing_edges(DistinctNumbers.of(2 ** np.arange(25), rows), (), 0, 2e7, whole=True)][:6]
     [2, 3, 5, 10, 20, 30]
-    >>> growing_edges(Counter(range(100)), (), 0, 100, whole=True)
+    >>> growing_edges(DistinctNumbers.of(np.arange(25), rows), (), 0, 25, whole=True)
     []
     """
     # Round numbers of each power of ten, finest first.
@@ -43,10 +44,10 @@ def growing_edges(
     min_values = 20
     # The share of the values below the first edge.
     first_share = 0.05
-    rest = sorted((v, n) for v, n in values.items() if v not in atoms)
-    if low < 0 or len(rest) < min_values:
+    rest = ~np.isin(values.points, list(atoms))
+    points, below = values.points[rest], np.cumsum(values.rows[rest])
+    if low < 0 or len(points) < min_values:
         return []
-    points, below = np.array([v for v, _ in rest]), np.cumsum([n for _, n in rest])
     median = float(points[np.searchsorted(below, below[-1] / 2)])
     if median - low >= max_bins * (high - low) / BINS:
         return []

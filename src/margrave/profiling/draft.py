@@ -20,7 +20,6 @@ from margrave.profiling.messages import Remark, whose_question, worded
 from margrave.profiling.proposals import names_codes, propose
 from margrave.profiling.read_values import propose_read
 from margrave.profiling.sentinels import without_words
-from margrave.profiling.texts import is_number, is_whole
 from margrave.profiling.time_pairs import elapsed_question, starts_by_name, with_elapsed_after
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
@@ -51,8 +50,8 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     unclear: list[str] = []
     names, values = names_of(frame), dict[str, Collection[str]]()
     for name, pieces in each_column(frame, names):
-        evidence, words = without_words(profile_column(name, pieces), is_number)
-        values[name] = evidence.counts.keys() & {name.strip()}
+        evidence, words = without_words(profile_column(name, pieces))
+        values[name] = {name.strip()} if name.strip() in evidence.counts else set()
         reason = reason_to_skip(evidence)
         if reason is None and not read and len(evidence.counts) == 1 and not evidence.missing:
             reason = Remark.ONE
@@ -126,14 +125,14 @@ def reason_to_skip(evidence: ColumnProfile) -> str | None:
         return "it is free text"
     if evidence.rows < 20 or len(texts) < 0.5 * evidence.rows:
         return None
-    whole = all(map(is_whole, texts))
+    whole = texts.are_whole
     if whole and len(texts) == evidence.rows:
-        values = [int(float(t)) for t in texts]
-        numbered = names_persons(evidence.name) or max(values) - min(values) < 2 * len(values)
+        width = texts.numbers.max() - texts.numbers.min()
+        numbered = names_persons(evidence.name) or width < 2 * len(texts)
         return "it numbers the rows" if numbered else None
     if whole and identifies(evidence.name, texts):
         return Remark.PERSONS
-    if whole or dates or all(map(is_number, texts)):
+    if whole or dates or texts.are_numbers:
         return None
     return Remark.MOSTLY if mostly_numbers(texts) else Remark.UNIQUE
 

@@ -12,6 +12,7 @@ from margrave.errors import DataError
 from margrave.profiling.messages import Remark
 from margrave.schema.categorical import Categorical, Ordinal
 from margrave.schema.column import Column
+from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.parsing import MARKS
 from margrave.schema.text_patterns import date_format
 
@@ -26,7 +27,7 @@ def reads_as_value(name: str) -> bool:
     """
     short = name.strip()
     number = re.fullmatch(r"[-+]?[.,]?\d[\d.,]*([eE][-+]?\d+)?\s?%?", short) is not None
-    return number or short.lower() in MARKS or date_format([short]) is not None
+    return number or short.lower() in MARKS or date_format(DistinctTexts.of([short])) is not None
 
 
 def value_like_names(values: Mapping[str, Collection[str]]) -> list[str]:

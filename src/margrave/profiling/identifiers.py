@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.person_names import names_a_key, names_no_person, names_persons
 from margrave.schema.text_patterns import date_format, free_text, partly_dates
 
 
-def identifies(name: str, counts: Counter[str]) -> bool:
+def identifies(name: str, counts: DistinctTexts) -> bool:
     """Return True if a column looks like a person ID column: many codes, most of them on few rows."""
     # Share of the rows beyond which distinct codes are identifiers; a fifth of it is enough for
     # long ones.
@@ -22,30 +23,29 @@ def identifies(name: str, counts: Counter[str]) -> bool:
     if len(counts) <= MAX_LISTED_TEXTS or measures(counts):
         return False
     share, named, key = len(counts) / counts.total(), names_persons(name), names_a_key(name)
-    if all(re.fullmatch(r"(0|[1-9]\d*)(\.0+)?", t) for t in counts):
+    if counts.all_match(r"(0|[1-9]\d*)(\.0+)?"):
         return key or (named and share > min_share / 2)
-    codes = [
-        t
-        for t in counts
-        if not re.search(r"\s", t) and (key or len(t) >= 5) and re.search(r"\d", t)
-    ]
-    digits = [sum(map(str.isdigit, t)) for t in codes]
-    coded = sum(key or d >= 4 or len(t) >= 8 for t, d in zip(codes, digits, strict=True))
-    long = sum(d >= 6 or len(t) >= 12 for t, d in zip(codes, digits, strict=True))
+    digits, lengths = counts.digits, counts.lengths
+    codes = counts.matches(r"\S*") & (key | (lengths >= 5)) & (digits > 0)
+    coded = int((codes & (key | (digits >= 4) | (lengths >= 8))).sum())
+    long = int((codes & ((digits >= 6) | (lengths >= 12))).sum())
     most = 0.9 * len(counts)
     return coded >= most and (
         key or named or share > min_share or (long >= most and share > min_share / 5)
     )
 
 
-def measures(counts: Counter[str]) -> bool:
+def measures(counts: DistinctTexts) -> bool:
     """Return True if all texts are numbers and some have decimals: amounts, not identifiers.
 
-    >>> measures(Counter(["57000.0", "135000.5"])), measures(Counter(["57000.0", "135000.0"]))
-    (True, False)
+    >>> samples = ["57000.0", "135000.5"], ["57000.0", "135000.0"]
+    >>> [measures(DistinctTexts.of(texts)) for texts in samples]
+    [True, False]
     """
-    numbers = [re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", t) for t in counts]
-    return all(numbers) and any(float(t) % 1 for t in counts)
+    if not counts.all_match(r"-?\d+(\.\d+)?([eE][-+]?\d+)?"):
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool((np.mod(counts.numbers, 1) != 0).any())
 
 
 def of_persons(evidence: ColumnProfile) -> bool:
@@ -68,15 +68,15 @@ def may_identify(evidence: ColumnProfile) -> bool:
     name, texts, rows = evidence.name, evidence.counts, evidence.rows
     if len(texts) < max(min_values, min_share * rows) or rows < min_repeats * len(texts):
         return False
-    if names_no_person(name) or texts.most_common(1)[0][1] > max_heap * rows / len(texts):
+    if names_no_person(name) or texts.rows.max() > max_heap * rows / len(texts):
         return False
-    whole = [re.fullmatch(r"(0|[1-9]\d*)(\.0+)?", t) is not None for t in texts]
-    if all(whole):
-        long = sum(len(t.partition(".")[0]) >= min_digits for t in texts)
+    whole = texts.matches(r"(0|[1-9]\d*)(\.0+)?")
+    if whole.all():
+        long = int(texts.matches(rf"\d{{{min_digits},}}(\.0+)?").sum())
         return 2 * long > len(texts)
-    if any(whole) or date_format(texts) is not None or partly_dates(texts) or free_text(texts):
+    if whole.any() or date_format(texts) is not None or partly_dates(texts) or free_text(texts):
         return False
-    return not all(re.fullmatch(r"[-+]?[\d.,]+([eE][-+]?\d+)?", t) for t in texts)
+    return not texts.all_match(r"[-+]?[\d.,]+([eE][-+]?\d+)?")
 
 
 def best_identifier(found: Sequence[ColumnProfile]) -> ColumnProfile | None:

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from datetime import date
+from collections import defaultdict
 
+import numpy as np
+
+from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.profiling.messages import Remark, far_off_learned
+from margrave.profiling.rounding import day_of
 from margrave.profiling.sentinels import marked
-from margrave.profiling.texts import dated_texts, is_number, is_whole, says_truth, spelling
+from margrave.profiling.texts import dated_texts, says_truth, spelling
 from margrave.schema.categorical import Boolean
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Integer
-from margrave.schema.parsing import number
 from margrave.schema.schema import Schema
 from margrave.schema.text_patterns import dotted_thousands, has_sentences
 
@@ -29,24 +31,22 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     so that a release states their mean.
     """
     name, texts = evidence.name, evidence.counts
-    whole = all(map(is_whole, texts))
+    whole = texts.are_whole
     if evidence.truth or says_truth(texts):
         return Boolean(name, missing=True), ""
-    if whole and set(map(number, texts)) == {0.0, 1.0}:
+    if whole and set(np.unique(texts.numbers).tolist()) == {0.0, 1.0}:
         return Integer(name, 0, 1, missing=True, outside="missing"), ""
     found = dated_texts(texts)
     if found is not None:
         form, asked = found.pattern or None, found.questions(evidence)
-        asked += marked(found.days, far_off_learned, date.fromordinal)
+        asked += marked(found.days, far_off_learned, day_of)
         if found.unit == "":
             return Learn(name, "date", format=form), asked.strip()
         return Learn(name, "timestamp", unit=found.unit, format=form), asked.strip()
     if whole and (names_codes(name) or (names_a_list(name) and len(texts) <= Learn.max_categories)):
         return Learn(name, "categorical"), Remark.CODES
-    if whole or all(map(is_number, texts)):
-        numbers: Counter[float] = Counter()
-        for written, count in texts.items():
-            numbers[number(written)] += count
+    if whole or texts.are_numbers:
+        numbers = DistinctNumbers.of(texts.numbers, texts.rows)
         if whole:
             asked = Remark.FEW if are_classes(numbers) else marked(numbers, far_off_learned, _shown)
             return Learn(name, "integer"), asked.strip()
@@ -83,17 +83,18 @@ def names_a_list(name: str) -> bool:
     return re.search(r"[^a-z0-9](ids?|key|ref|kennung)$", plain) is not None
 
 
-def are_classes(numbers: Counter[float]) -> bool:
+def are_classes(numbers: DistinctNumbers) -> bool:
     """Return True for a few small whole numbers, which may be answers or classes.
 
     If 0 is the commonest, they count something.
 
-    >>> are_classes(Counter([1, 2, 2, 3, 9])), are_classes(Counter([0, 0, 1, 2])), are_classes(Counter(range(1, 20)))
-    (True, False, False)
+    >>> samples = [1, 2, 2, 3, 9], [0, 0, 1, 2], range(1, 20)
+    >>> [are_classes(DistinctNumbers.of(np.array(n), np.ones(len(n), dtype=int))) for n in samples]
+    [True, False, False]
     """
     max_values, largest = 10, 20
-    few = len(numbers) <= max_values and all(abs(v) <= largest for v in numbers)
-    return few and numbers.most_common(1)[0][0] != 0
+    few = len(numbers) <= max_values and bool((np.abs(numbers.points) <= largest).all())
+    return few and numbers.commonest != 0
 
 
 def _shown(value: float) -> str:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from margrave.profiling.bin_edges import growing_edges
+from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.profiling.messages import Remark, far_off_read
 from margrave.profiling.rounding import (
+    day_of,
     rounded_outwards,
     whole_months,
 )
@@ -20,8 +21,6 @@ from margrave.profiling.sentinels import marked
 from margrave.profiling.texts import (
     DatedTexts,
     dated_texts,
-    is_number,
-    is_whole,
     says_truth,
     spelling,
 )
@@ -29,10 +28,11 @@ from margrave.schema.bins import EXACT
 from margrave.schema.categorical import OTHER, Boolean, Categorical
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile
+from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import Learn
 from margrave.schema.line import BINS
 from margrave.schema.numeric import UNITS, Date, Integer, Real, Timestamp
-from margrave.schema.parsing import at_midnight, number
+from margrave.schema.parsing import at_midnight
 from margrave.schema.sources import ColumnSource
 from margrave.schema.text_patterns import dotted_thousands
 
@@ -56,57 +56,66 @@ def _proposed(evidence: ColumnProfile) -> tuple[Column, str]:
     found = dated_texts(texts)
     if found is not None:
         return _dated(evidence, found)
-    if all(map(is_whole, texts)):
+    if texts.are_whole:
         return _integer(evidence)
-    if all(map(is_number, texts)):
+    if texts.are_numbers:
         return _real(evidence)
     return _categorical(evidence)
 
 
 def _integer(evidence: ColumnProfile) -> tuple[Column, str]:
-    values: Counter[int] = Counter()
-    for written, count in evidence.counts.items():
-        values[int(float(written))] += count
-    low, high = (int(v) for v in rounded_outwards(Decimal(min(values)), Decimal(max(values))))
-    few = max(values) - min(values) < BINS
-    low, high = (min(values), max(values)) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
-    atoms = [] if few else _heaps(values, evidence.rows)
+    values = DistinctNumbers.of(evidence.counts.numbers, evidence.counts.rows)
+    least, most = int(values.points[0]), int(values.points[-1])
+    low, high = (int(v) for v in rounded_outwards(Decimal(least), Decimal(most)))
+    few = most - least < BINS
+    low, high = (least, most) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
+    atoms = [] if few else [int(v) for v in _heaps(values)]
     edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
     column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
     return column, _number_remark(evidence, atoms, edges) + marked(values, far_off_read)
 
 
 def _real(evidence: ColumnProfile) -> tuple[Column, str]:
-    exact = [Decimal(t) for t in evidence.counts]
+    texts = evidence.counts
+    ends = (texts.numbers == texts.numbers.min()) | (texts.numbers == texts.numbers.max())
+    exact = [Decimal(t) for t in texts.keep(ends)]
     low, high = (float(v) for v in rounded_outwards(min(exact), max(exact)))
     if low == high:
         apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
         low, high = low - apart, high + apart
-    values: Counter[float] = Counter()
-    for written, count in evidence.counts.items():
-        values[number(written)] += count
-    atoms = _heaps(values, evidence.rows)
-    places = max(max(0, -int(v.normalize().as_tuple().exponent)) for v in exact)
-    fits = places <= 6 and max(abs(low), abs(high)) * 10**places < EXACT
+    values = DistinctNumbers.of(texts.numbers, texts.rows)
+    atoms = _heaps(values)
+    places = _decimals(texts)
+    fits = places is not None and max(abs(low), abs(high)) * 10**places < EXACT
     edges = [float(e) for e in growing_edges(values, atoms, low, high, whole=False)] or None
-    decimals = places if fits else None
     column = Real(
         evidence.name,
         low,
         high,
         edges=edges,
         atoms=atoms,
-        decimals=decimals,
+        decimals=places if fits else None,
         missing=evidence.missing,
     )
-    thousands = evidence.written and dotted_thousands(evidence.counts) is None
+    thousands = evidence.written and dotted_thousands(texts) is None
     remark = _number_remark(evidence, atoms, edges) + (Remark.DECIMALS if thousands else "")
     return column, remark + marked(values, far_off_read)
 
 
+def _decimals(texts: DistinctTexts) -> int | None:
+    """Return the most decimals of numbers, without zeros at their ends; None if there are more than six."""
+    powered = texts.matches(r".*[eE].*")
+    exact = [Decimal(t).normalize() for t in texts.keep(powered)]
+    places = max((-int(v.as_tuple().exponent) for v in exact), default=0)
+    plain = texts.keep(~powered)
+    found = (k for k in range(max(places, 0), 7) if plain.all_match(rf"[^.]*(\.\d{{0,{k}}}0*)?"))
+    return next(found, None)
+
+
 def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
-    low, high = whole_months(min(found.moments), max(found.moments))
-    far = marked(found.days, far_off_read, date.fromordinal)
+    times = found.moments.times
+    low, high = whole_months(times.min().astype(object), times.max().astype(object))
+    far = marked(found.days, far_off_read, day_of)
     remark = _missing_remark(evidence, f"Are low and high public?{found.questions(evidence)}") + far
     form, missing = found.pattern or None, evidence.missing
     if found.unit == "":
@@ -152,7 +161,8 @@ def _missing_remark(evidence: ColumnProfile, question: str = "") -> str:
     return " ".join(asked)
 
 
-def _heaps(values: Counter[Any], rows: int) -> list[Any]:
+def _heaps(values: DistinctNumbers) -> list[float]:
     # Share of the rows from which a number gets a cell of its own.
     min_share = 0.2
-    return sorted(v for v, n in values.items() if n > min_share * rows)[:5]
+    often: list[float] = values.points[values.rows > min_share * values.total].tolist()
+    return often[:5]

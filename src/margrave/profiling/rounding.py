@@ -29,3 +29,8 @@ def whole_months(low: datetime, high: datetime) -> tuple[date, date]:
     while last < date.max and (last + timedelta(days=1)).month == last.month:
         last += timedelta(days=1)
     return first, last
+
+
+def day_of(ordinal: float) -> date:
+    """Return the date of its ordinal number."""
+    return date.fromordinal(int(ordinal))

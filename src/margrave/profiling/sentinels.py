@@ -5,76 +5,71 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
+import numpy as np
+
+from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
 from margrave.schema.parsing import text
 from margrave.schema.text_patterns import MIN_NUMBER_SHARE
-
-V = TypeVar("V", int, float)
 
 #: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
 
 
-def sentinels(values: Mapping[V, int], min_rows: int = 3) -> list[V]:
-    """Return numbers that look like missing-value codes: frequent, and far from the others or alone
-    below zero.
+def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
+    """Return how many of the least and of the greatest numbers look like missing-value codes.
+
+    Such numbers are frequent, and far from the others or alone below zero.
     """
     # Share of the rows that a missing-value code is on at least.
     min_share = 0.001
     # Distance of a missing-value code from the other values, as a share of their range.
     min_gap = 0.5
-    order, enough = sorted(values), max(min_rows, min_share * sum(values.values()))
-    below = [v for v in order if v < 0]
-    alone = len(below) <= MAX_MISSING_CODES < len(order) - len(below) and all(
-        values[v] >= enough for v in below
-    )
-    rest = order[len(below) :] if alone else order
+    order, rows = values.points, values.rows
+    enough = max(min_rows, min_share * values.total)
+    below = int(np.searchsorted(order, 0.0))
+    alone = below <= MAX_MISSING_CODES < len(order) - below and bool((rows[:below] >= enough).all())
+    start, end = below if alone else 0, len(order)
     while (
-        len(rest) > MAX_MISSING_CODES
-        and rest[-1] - rest[-2] > min_gap * (rest[-2] - rest[0])
-        and values[rest[-1]] >= enough
+        end - start > MAX_MISSING_CODES
+        and order[end - 1] - order[end - 2] > min_gap * (order[end - 2] - order[start])
+        and rows[end - 1] >= enough
     ):
-        rest = rest[:-1]
+        end -= 1
     while (
-        len(rest) > MAX_MISSING_CODES
-        and rest[1] - rest[0] > min_gap * (rest[-1] - rest[1])
-        and values[rest[0]] >= enough
+        end - start > MAX_MISSING_CODES
+        and order[start + 1] - order[start] > min_gap * (order[end - 1] - order[start + 1])
+        and rows[start] >= enough
     ):
-        rest = rest[1:]
-    return [v for v in order if not rest[0] <= v <= rest[-1]] if rest else []
+        start += 1
+    return start, len(order) - end
 
 
-def without_words(
-    evidence: ColumnProfile, is_number: Callable[[str], bool], min_rows: int = 3
-) -> tuple[ColumnProfile, list[str]]:
+def without_words(evidence: ColumnProfile, min_rows: int = 3) -> tuple[ColumnProfile, list[str]]:
     """Return a column of numbers without its few repeated words, which count as missing; and these
     words.
     """
     texts = evidence.counts
-    words = [t for t, n in texts.most_common() if not re.search(r"\d", t) and n >= min_rows]
-    numbers = Counter({t: n for t, n in texts.items() if t not in words})
+    chosen = texts.rows >= min_rows
+    chosen[chosen] = texts.keep(chosen).digits == 0
+    if not 0 < chosen.sum() <= MAX_MISSING_CODES:
+        return evidence, []
+    words, numbers = texts.keep(chosen), texts.keep(~chosen)
     if (
-        not words
-        or len(words) > MAX_MISSING_CODES
-        or len(numbers) <= MAX_LISTED_TEXTS
+        len(numbers) <= MAX_LISTED_TEXTS
         or numbers.total() < MIN_NUMBER_SHARE * texts.total()
+        or not numbers.are_numbers
     ):
         return evidence, []
-    return (
-        (replace(evidence, counts=numbers, missing=True), words)
-        if all(map(is_number, numbers))
-        else (evidence, [])
-    )
+    return replace(evidence, counts=numbers, missing=True), [t for t, _ in words.most_common()]
 
 
 def marked(
-    values: Mapping[Any, int],
+    values: DistinctNumbers,
     words: Callable[[list[str]], str],
     text_of: Callable[[Any], Any] = text,
 ) -> str:
@@ -85,5 +80,7 @@ def marked(
         words: Returns the question, from the marks.
         text_of: Returns how a value is written.
     """
-    marks = sentinels(values)
+    low, high = sentinels(values)
+    order = values.points.tolist()
+    marks = order[:low] + order[len(order) - high :]
     return words([str(text_of(v)) for v in marks]) if marks else ""

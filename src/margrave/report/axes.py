@@ -13,6 +13,7 @@ import numpy as np
 
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Numeric
 from margrave.schema.parts import TimePart
 from margrave.types import FloatArray
@@ -52,6 +53,7 @@ class Axis:
         even: Whether all cells are bins of one width.
         temporal: Whether the values are dates or times.
         missing: Whether the last code of categories is the missing state, which is nobody's neighbor.
+        unit: What follows a number of the line: " days" for time elapsed.
     """
 
     labels: Sequence[str]
@@ -61,6 +63,7 @@ class Axis:
     even: bool = False
     temporal: bool = False
     missing: bool = False
+    unit: str = ""
 
     @staticmethod
     def of(column: Column) -> Axis:
@@ -80,7 +83,8 @@ class Axis:
         edges = np.diff(column.cells.edges)
         several = all(s.last > s.first for s in spans)
         even = several and len(spans) == len(edges) and bool(np.ptp(edges) <= 0.02 * edges.max())
-        return Axis(labels, True, spans, _form(column, temporal), even, temporal)
+        unit = f" {column.unit}s" if isinstance(column, Elapsed) else ""
+        return Axis(labels, True, spans, _form(column, temporal), even, temporal, unit=unit)
 
     def groups(self, max_bars: int, weights: FloatArray | None = None) -> list[Group]:
         """Return the bars: neighbors together on an ordered axis, else the largest and the sum of the others."""
@@ -103,7 +107,8 @@ class Axis:
         if len(codes) == 1:
             return first
         if self.spans:
-            return f"{self.form(self.spans[codes[0]].first)} to {self.form(self.spans[codes[-1]].last)}"
+            ends = self.spans[codes[0]].first, self.spans[codes[-1]].last
+            return f"{' to '.join(map(self.form, ends))}{self.unit}"
         return f"{first} \N{HORIZONTAL ELLIPSIS} {last}"
 
     def ticks(self, groups: Sequence[Group], width: float, margin: float = 0.0) -> list[Tick]:
@@ -114,7 +119,10 @@ class Axis:
             width: Width of all bars together.
             margin: Room to the left of the bars, into which the first text may reach.
         """
-        return _apart(self._ticks(groups), width / max(len(groups), 1), width, margin)
+        found = self._ticks(groups)
+        if self.unit:
+            found[-1] = Tick(found[-1].place, f"{found[-1].text}{self.unit}")
+        return _apart(found, width / max(len(groups), 1), width, margin)
 
     def _ticks(self, groups: Sequence[Group]) -> list[Tick]:
         if not self.spans:

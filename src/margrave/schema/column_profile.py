@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from margrave.schema.parsing import MARKS, distinct, plain
+from margrave.schema.distinct_texts import DistinctTexts
+from margrave.schema.parsing import MARKS, SPACES, distinct_texts, plain
 
 #: Up to this number, distinct texts are a list of categories.
 MAX_LISTED_TEXTS = 20
@@ -27,7 +28,7 @@ class ColumnProfile:
     """
 
     name: str
-    counts: Counter[str]
+    counts: DistinctTexts
     missing: bool
     truth: bool
     written: bool = True
@@ -41,23 +42,28 @@ class ColumnProfile:
 
 def profile_column(name: str, pieces: Iterable[pa.Array]) -> ColumnProfile:
     """Count the texts of a column."""
-    counts: Counter[str] = Counter()
-    missing, truth, written, marked = False, True, False, 0
+    texts = [pa.array([], pa.large_string())]
+    rows = [np.zeros(0, dtype=np.int64)]
+    truth, written = True, False
     for piece in pieces:
-        rows, texts = distinct(piece)
+        places, found = distinct_texts(piece)
         kind = plain(piece).type
         truth = truth and pa.types.is_boolean(kind)
         written = written or not (
             pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
         )
-        for text, count in zip(
-            texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True
-        ):
-            if not count:
-                continue
-            if text is None or text.strip().lower() in MARKS:
-                missing = True
-                marked += 0 if text is None else count
-            else:
-                counts[text.strip()] += count
-    return ColumnProfile(name, counts, missing, truth, written, marked)
+        texts.append(found)
+        rows.append(np.bincount(places, minlength=len(found)))
+    joined, counts = pc.utf8_trim(pa.concat_arrays(texts), SPACES), np.concatenate(rows)
+    empty = joined.is_null().to_numpy(zero_copy_only=False)
+    marks = pc.is_in(pc.ascii_lower(joined), pa.array(sorted(MARKS), pa.large_string()))
+    marked = marks.to_numpy(zero_copy_only=False)
+    held = (counts > 0) & ~empty & ~marked
+    return ColumnProfile(
+        name,
+        DistinctTexts.joined(joined.filter(pa.array(held)), counts[held]),
+        bool(counts[empty | marked].any()),
+        truth,
+        written,
+        int(counts[marked].sum()),
+    )

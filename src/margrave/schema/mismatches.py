@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
+from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.parsing import MARKS, ODD, distinct, plain
 from margrave.schema.spellings import folded
@@ -66,7 +67,7 @@ def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
     if isinstance(column, Categorical | Ordinal):
         return ALIKE if folded(text) in known else None
     if isinstance(column, Date | Timestamp):
-        return WAY if date_format([text]) is not None else None
+        return WAY if date_format(DistinctTexts.of([text])) is not None else None
     if not isinstance(column, Integer | Real | Coded):
         return None
     if NUMBER.fullmatch(text) and ("," in text or text.count(".") > 1):

@@ -5,7 +5,8 @@ Bins have equal width or given edges. ``atoms`` are point masses: values with a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -18,7 +19,8 @@ from margrave.schema import validators
 from margrave.schema.bins import EXACT, Binning
 from margrave.schema.column import Encoded
 from margrave.schema.line import cells_of, encoded_of, labels_of, sample_points, settle
-from margrave.schema.parsing import EPOCH, Mask, at_midnight, moments, numbers, parser, units_since
+from margrave.schema.parsing import EPOCH, DateReader, Mask, at_midnight, numbers, units_since
+from margrave.schema.text_moments import moments
 from margrave.types import FloatArray, IntArray
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
@@ -233,11 +235,11 @@ class Date:
         """Return the coordinate of every value, NaN if it cannot be read, and which values are
         empty.
         """
-        return moments(values, 86400, self._parser)
+        return moments(values, 86400, self._reader)
 
     @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format)
+    def _reader(self) -> DateReader:
+        return DateReader(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Return a day from the cell of every code."""
@@ -322,11 +324,11 @@ class Timestamp:
         """Return the coordinate of every value, NaN if it cannot be read, and which values are
         empty.
         """
-        return moments(values, self._seconds, self._parser)
+        return moments(values, self._seconds, self._reader)
 
     @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format)
+    def _reader(self) -> DateReader:
+        return DateReader(self.format)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Return a time from the cell of every code."""
@@ -381,7 +383,7 @@ def check_format(column: str, pattern: Any, example: datetime) -> None:
         return
     try:
         read = datetime.strptime(example.strftime(pattern), pattern)
-    except (ValueError, TypeError, OverflowError, UnicodeError):
+    except (ValueError, TypeError, OverflowError, UnicodeError, re.error):
         read = None
     if read is None or read.date() != example.date():
         raise validators.column_error(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -29,6 +30,11 @@ Mask = NDArray[np.bool_]
 EPOCH = datetime(1970, 1, 1)
 #: Missing-value codes that files use, in lower case.
 MARKS = frozenset({"na", "n/a", "nan", "null", "?", "<na>", "nat"})
+#: Characters that ``str.strip`` removes.
+SPACES = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+    "\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 #: Beginning of the dates and times that margrave writes.
 WRITTEN = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:)")
 #: Prefix for a value without a text (nested, or not valid Unicode). Bytes that are not a text
@@ -157,26 +163,75 @@ def distinct(
 
     The last text is None: empty.
     """
+    rows, texts = distinct_texts(array, marked=marked)
+    return rows, texts.to_numpy(zero_copy_only=False).tolist()
+
+
+def distinct_texts(array: pa.Array, *, marked: bool = False) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return what ``distinct`` does, with the texts as an Arrow array.
+
+    >>> rows, texts = distinct_texts(pa.array([3.0, 0.5, None, 3.0]))
+    >>> rows.tolist(), texts.to_pylist()
+    ([0, 1, 2, 0], ['3', '0.5', None])
+    """
     array = plain(array)
     try:
         coded = array.dictionary_encode()
         indices, values = coded.indices, coded.dictionary
     except (pa.ArrowException, NotImplementedError):  # nested values
         indices, values = pa.array(np.arange(len(array))), array
-    if pa.types.is_temporal(values.type) and not pa.types.is_interval(values.type):
+    texts = _texts(values)
+    texts = texts if marked else unmarked(texts)
+    rows = pc.fill_null(indices, len(texts)).to_numpy(zero_copy_only=False)
+    nothing = pa.nulls(1, pa.large_string())
+    return rows.astype(np.int64, copy=False), pa.concat_arrays([texts, nothing])
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Return the ``text`` of each value, at once for the kinds that Arrow writes alike."""
+    kind = values.type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         values = _temporal_text(values)
-    texts = [*(text(v) for v in _listed(values)), None]
-    if not marked:
-        texts = [None if t is None else t.removeprefix(MOMENT) for t in texts]
-    rows = pc.fill_null(indices, len(texts) - 1).to_numpy(zero_copy_only=False)
-    return rows.astype(np.int64, copy=False), texts
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid:  # not Unicode
+            return _texts_one_by_one(values)
+        blank = pc.equal(pc.binary_length(pc.utf8_trim(values, SPACES)), 0)
+        return pc.if_else(blank, None, values).cast(pa.large_string())
+    if pa.types.is_integer(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return _float_texts(values.cast(pa.float64()))
+    return _texts_one_by_one(values)
+
+
+def _texts_one_by_one(values: pa.Array) -> pa.Array:
+    return pa.array([text(v) for v in _listed(values)], pa.large_string())
+
+
+def _float_texts(values: pa.Array) -> pa.Array:
+    # Magnitudes that Arrow and Python write alike, without an exponent; whole ones are of any size.
+    least, beyond = 1e-3, 1e10
+    points = np.asarray(values.to_numpy(zero_copy_only=False))
+    size = np.abs(points)
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        whole = (size < 2**53) & (np.floor(points) == points)
+    short = ~whole & (size >= least) & (size < beyond)
+    texts = pc.if_else(pa.array(short), values, None).cast(pa.large_string())
+    as_whole = pa.array(np.where(whole, points, 0.0).astype(np.int64)).cast(pa.large_string())
+    texts = pc.if_else(pa.array(whole), as_whole, texts)
+    rest = ~whole & ~short
+    others = _texts_one_by_one(values.filter(pa.array(rest)))
+    return pc.replace_with_mask(texts, pa.array(rest), others) if rest.any() else texts
 
 
 def unmarked(array: pa.Array) -> pa.Array:
     """Return texts without the prefix ``MOMENT``."""
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return array
-    return pc.replace_substring_regex(array, "^" + MOMENT, "")
+    marked = pc.starts_with(array, MOMENT)
+    return pc.replace_substring_regex(array, "^" + MOMENT, "") if pc.any(marked).as_py() else array
 
 
 def _temporal_text(array: pa.Array) -> pa.Array:
@@ -235,39 +290,34 @@ def numbers(array: pa.Array) -> tuple[FloatArray, Mask]:
         values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         # Floats keep NaN for a value, integers get it for a null: both are empty.
         return values, np.isnan(values)
-    return _by_text(array, number)
+    rows, texts = distinct_texts(array)
+    bare = pc.utf8_trim(texts, SPACES)
+    return numbers_of(bare)[rows], are_empty(bare)[rows]
 
 
-def moments(
-    array: pa.Array, seconds: int, parse: Callable[[str], datetime | None]
-) -> tuple[FloatArray, Mask]:
-    """Return every row as a whole number of units (of so many seconds) since 1970, NaN where there
-    is no date.
+def numbers_of(texts: pa.Array) -> FloatArray:
+    """Return the ``number`` of texts without blanks around them: plain ones at once, others one by one.
 
-    ``parse`` reads a text. Values with a time zone are taken in UTC.
+    >>> numbers_of(pa.array(["1.5", "+2", "ten", None])).tolist()
+    [1.5, 2.0, nan, nan]
     """
-    array = plain(array)
-    kind = array.type
-    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-
-        def read(written: str | None) -> float:
-            if written is not None and written.startswith(MOMENT):
-                return units_since(parse_moment(written.removeprefix(MOMENT)), seconds)
-            return units_since(parse(written or ""), seconds)
-
-        return _by_text(array, read, marked=True)
-    ticks = _ticks(kind)
-    empty = array.is_null().to_numpy(zero_copy_only=False)
-    bits = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    raw = pc.fill_null(array.view(bits), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    whole = raw * 86400 // seconds if ticks == 0 else raw // (ticks * seconds)
-    return np.where(empty, np.nan, whole.astype(np.float64)), empty
+    form = r"\A-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?\z"
+    at_once = pc.fill_null(pc.match_substring_regex(texts, form), False)
+    try:
+        found = pc.if_else(at_once, texts, None).cast(pa.float64())
+    except pa.ArrowInvalid:  # one is too large
+        return np.array([number(t) for t in texts.to_pylist()], dtype=np.float64)
+    rest = pc.and_(pc.invert(at_once), texts.is_valid())
+    values = np.array(found.to_numpy(zero_copy_only=False))
+    others = texts.filter(rest).to_pylist()
+    values[rest.to_numpy(zero_copy_only=False)] = [number(t) for t in others]
+    return values
 
 
-def _ticks(kind: pa.DataType) -> int:
-    if pa.types.is_date32(kind):
-        return 0
-    return TICKS["ms" if pa.types.is_date64(kind) else kind.unit]
+def are_empty(texts: pa.Array) -> Mask:
+    """Return which texts without blanks around them are empty: nulls, and NaN in any case."""
+    nan = pc.equal(pc.ascii_lower(texts), "nan")
+    return np.asarray(pc.fill_null(nan, True).to_numpy(zero_copy_only=False))
 
 
 def in_utc(moment: datetime) -> datetime | None:
@@ -297,38 +347,38 @@ def parse_moment(written: str) -> datetime | None:
         return None
 
 
-def parser(pattern: str | None, *, output: bool = False) -> Callable[[str], datetime | None]:
-    """Return a reader of dates in a pattern; ISO 8601 by default."""
-    if pattern is None:
-        return parse_moment
+@dataclass(frozen=True)
+class DateReader:
+    """A reader of single dates and times in text.
 
-    def parse(written: str) -> datetime | None:
-        if (
-            output
-            and WRITTEN.match(written.strip())
-            and (found := parse_moment(written)) is not None
-        ):
+    Args:
+        pattern: Their format, for ``strptime``; None for ISO 8601.
+        output: Whether what margrave writes is read too.
+
+    Example:
+        >>> DateReader("%d/%m/%Y")("31/12/2023"), DateReader()("12/2023")
+        (datetime.datetime(2023, 12, 31, 0, 0), None)
+    """
+
+    pattern: str | None = None
+    output: bool = False
+
+    def __call__(self, written: str) -> datetime | None:
+        """Return the date or time; None if the text is not one."""
+        if self.pattern is None:
+            return parse_moment(written)
+        bare = written.strip()
+        if self.output and WRITTEN.match(bare) and (found := parse_moment(bare)) is not None:
             return found
         try:
-            return datetime.strptime(written.strip(), pattern)
+            return datetime.strptime(bare, self.pattern)
         except (ValueError, OverflowError):
             return None
-
-    return parse
 
 
 def at_midnight(day: date) -> datetime:
     """Return a date as a moment."""
     return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
-
-
-def _by_text(
-    array: pa.Array, read: Callable[[str | None], float], *, marked: bool = False
-) -> tuple[FloatArray, Mask]:
-    rows, texts = distinct(array, marked=marked)
-    values = np.array([read(t) for t in texts], dtype=np.float64)
-    empty = np.array([t is None or t.strip().lower() == "nan" for t in texts], dtype=np.bool_)
-    return values[rows], empty[rows]
 
 
 def arrow_of(values: Iterable[object]) -> pa.Array:

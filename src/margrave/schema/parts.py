@@ -19,7 +19,8 @@ from margrave.schema.categorical import Lookup, encode_texts, spelled
 from margrave.schema.column import Column, Encoded, set_fields, with_missing, with_missing_code
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Timestamp, check_format
-from margrave.schema.parsing import moments, parser
+from margrave.schema.parsing import DateReader
+from margrave.schema.text_moments import moments
 from margrave.types import IntArray
 
 
@@ -67,7 +68,7 @@ class TimePart:
 
     def encode(self, values: pa.Array) -> Encoded:
         """Return the code of the part of every date or time."""
-        seconds, empty = moments(values, 1, parser(self.format))
+        seconds, empty = moments(values, 1, DateReader(self.format))
         unreadable = np.isnan(seconds)
         codes = self.codes_at(np.where(unreadable, 0, seconds).astype(np.int64))
         nothing = np.zeros(len(codes), dtype=np.bool_)

@@ -122,7 +122,7 @@ def overlooked_person(person: ColumnProfile, is_ignored: bool) -> Alarm:
     return Alarm(
         f"person: {person.name}",
         f"Column {person.name!r} is {what}, and looks as if it said whose row it is: {len(person.counts):,}"
-        f" identifiers, one of them with {max(person.counts.values()):,} of the {person.rows:,} rows. If so,"
+        f" identifiers, one of them with {int(person.counts.rows.max()):,} of the {person.rows:,} rows. If so,"
         f" {remedy}, and write person = {string(person.name)} in [schema]: without it a run protects single rows,"
         " and no persons.",
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
-from datetime import datetime
 
 from margrave.schema.column import Column
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Date, Timestamp
-from margrave.schema.parsing import parser
+from margrave.schema.parsing import DateReader
 from margrave.schema.parts import TimePart, with_words
 
 
@@ -17,16 +15,16 @@ class _DateOut(Date):
     """A date column that reads what margrave writes as well as its format."""
 
     @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format, output=True)
+    def _reader(self) -> DateReader:
+        return DateReader(self.format, output=True)
 
 
 class _TimestampOut(Timestamp):
     """A column of times that reads what margrave writes as well as its format."""
 
     @property
-    def _parser(self) -> Callable[[str], datetime | None]:
-        return parser(self.format, output=True)
+    def _reader(self) -> DateReader:
+        return DateReader(self.format, output=True)
 
 
 class _ElapsedOut(Elapsed):

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import product
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS
-from margrave.schema.parsing import parse_moment, parser
+from margrave.schema.distinct_texts import DistinctTexts
+from margrave.schema.parsing import DateReader
 from margrave.schema.spellings import folded
 
 #: A number with a point or comma, for decimals or thousands.
@@ -20,14 +20,13 @@ NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|\d{1,3}(\.\d{3})+(,\d+)?|\d{1,3}(,\d{3
 MIN_NUMBER_SHARE = 0.9
 
 
-def date_format(texts: Collection[str]) -> str | None:
+def date_format(texts: DistinctTexts) -> str | None:
     """Return the format of all texts as dates or times: a pattern, "" for ISO 8601, None if there
     is none.
 
-    >>> date_format(["31/12/2023", "01/02/2023"]), date_format(["2023-12-31"]), date_format(["12/31/2023 05:00"])
-    ('%d/%m/%Y', '', '%m/%d/%Y %H:%M')
-    >>> date_format(["31/12/2023", "unknown"]) is None
-    True
+    >>> samples = ["31/12/2023", "01/02/2023"], ["2023-12-31"], ["12/31/2023 05:00"], ["31/12/2023", "unknown"]
+    >>> [date_format(DistinctTexts.of(texts)) for texts in samples]
+    ['%d/%m/%Y', '', '%m/%d/%Y %H:%M', None]
     """
     days = (
         "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
@@ -35,79 +34,75 @@ def date_format(texts: Collection[str]) -> str | None:
     )  # fmt: skip
     times = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
     iso = ""
-    if all(re.match(r"\d{4}-\d\d-\d\d", t) and parse_moment(t) is not None for t in texts):
+    if texts.all_match(r"\d{4}-\d\d-\d\d(?s:.*)") and texts.dates(iso) is not None:
         return iso
     first = next(iter(texts))
     likely = [
         f"{day}{time}"
         for day, time in product(days, times)
-        if parser(f"{day}{time}")(first) is not None
+        if DateReader(f"{day}{time}")(first) is not None
     ]
-    return next((p for p in likely if _dates(p, texts)), None)
+    return next((p for p in likely if _are_dates(p, texts)), None)
 
 
-def _dates(pattern: str, texts: Iterable[str]) -> bool:
-    compact = pattern.startswith("%Y%m%d")  # or a number of eight digits
-    read = parser(pattern)
-    return all(
-        (moment := read(t)) is not None
-        and (not compact or (len(t) >= 8 and 1900 <= moment.year < 2100))
-        for t in texts
-    )
+def _are_dates(pattern: str, texts: DistinctTexts) -> bool:
+    found = texts.dates(pattern)
+    if found is None or not pattern.startswith("%Y%m%d"):
+        return found is not None
+    years = found.times.astype("datetime64[Y]").astype(int) + 1970  # or a number of eight digits
+    return bool((texts.lengths >= 8).all() and (years >= 1900).all() and (years < 2100).all())
 
 
-def either_way(pattern: str, texts: Collection[str]) -> bool:
+def either_way(pattern: str, texts: DistinctTexts) -> bool:
     """Return True if day and month could be swapped in all of the texts."""
     # Orders of day and month that one text may fit both of. Most countries write the day first.
     otherwise = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
     swapped = next(
         (pattern.replace(a, b) for a, b in otherwise.items() if pattern.startswith(a)), None
     )
-    return swapped is not None and _dates(swapped, texts)
+    return swapped is not None and _are_dates(swapped, texts)
 
 
-def comma_numbers(texts: Iterable[str]) -> bool:
+def comma_numbers(texts: DistinctTexts) -> bool:
     """Return True if the texts are numbers with commas, for decimals or thousands."""
-    listed = list(texts)
-    return any("," in t for t in listed) and all(NUMBER.fullmatch(t) for t in listed)
+    return texts.all_match(NUMBER.pattern) and bool(texts.counts_of(",").any())
 
 
-def dotted_thousands(texts: Iterable[str]) -> bool | None:
+def dotted_thousands(texts: DistinctTexts) -> bool | None:
     """Return True if these are whole numbers with dots between thousands; None if they may be, or
     numbers of three decimals.
 
-    >>> dotted_thousands(["871", "12.345"]), dotted_thousands(["1.204.000"]), dotted_thousands(["3.250", "2.980"])
-    (True, True, None)
-    >>> dotted_thousands(["12.345", "0.871"]), dotted_thousands(["12.345", "12.5"]), dotted_thousands(["871", "1204"])
-    (False, False, False)
+    >>> samples = ["871", "12.345"], ["1.204.000"], ["3.250", "2.980"], ["12.345", "0.871"], ["871", "1204"]
+    >>> [dotted_thousands(DistinctTexts.of(texts)) for texts in samples]
+    [True, True, None, False, False]
     """
-    listed = list(texts)
-    dots = {t.count(".") for t in listed}
-    if dots <= {0} or not all(
-        re.fullmatch(r"[-+]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3})+)", t) for t in listed
-    ):
+    if not texts.all_match(r"[-+]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3})+)"):
         return False
-    return None if dots == {1} else True
+    dots = texts.counts_of(r"\.")
+    if not dots.any():
+        return False
+    return None if (dots == 1).all() else True
 
 
-def partly_dates(counts: Counter[str]) -> bool:
+def partly_dates(counts: DistinctTexts) -> bool:
     """Return True if most rows hold what looks like a date, however it is written.
 
-    >>> partly_dates(Counter(["31/12/2023", "2023-12-31", "unknown"])), partly_dates(Counter(["1.2", "10.11.12"]))
-    (True, False)
+    >>> samples = ["31/12/2023", "2023-12-31", "unknown"], ["1.2", "10.11.12"]
+    >>> [partly_dates(DistinctTexts.of(texts)) for texts in samples]
+    [True, False]
     """
     # A text like a date, with or without a time.
-    date = re.compile(
+    date = (
         r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[- ]?\.?[^\W\d]{3,9}\.?[- ]\d{2,4}"
         r"|[^\W\d]{3,9}\.? \d{1,2}, \d{4})([T ]\d{1,2}:\d\d.*)?"
     )
-    return 2 * sum(n for t, n in counts.items() if date.fullmatch(t)) > counts.total()
+    return bool(2 * counts.rows[counts.matches(date)].sum() > counts.total())
 
 
-def mostly_numbers(counts: Counter[str]) -> bool:
+def mostly_numbers(counts: DistinctTexts) -> bool:
     """Return True if nearly all rows hold a number, and some do not."""
-    numbers = sum(n for t, n in counts.items() if NUMBER.fullmatch(t))
-    return MIN_NUMBER_SHARE * counts.total() <= numbers < counts.total()
+    numbers = counts.rows[counts.matches(NUMBER.pattern)].sum()
+    return bool(MIN_NUMBER_SHARE * counts.total() <= numbers < counts.total())
 
 
 def alike(texts: Iterable[str]) -> list[list[str]]:
@@ -118,24 +113,19 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def free_text(texts: Collection[str]) -> bool:
+def free_text(texts: DistinctTexts) -> bool:
     """Return True if the texts are sentences, not categories."""
     if len(texts) <= MAX_LISTED_TEXTS:
         return False
-    length, words = (sum(f(t) for t in texts) / len(texts) for f in (len, lambda t: len(t.split())))
-    return length > 40 or words >= 6
+    return bool(texts.lengths.mean() > 40 or texts.words.mean() >= 6)
 
 
-def has_sentences(texts: Collection[str]) -> bool:
+def has_sentences(texts: DistinctTexts) -> bool:
     """Return True if a text is a sentence, so that it may say something about a single person.
 
-    >>> has_sentences(["Fell at home.", "no"]), has_sentences(["Called Mrs Jones about her result", "no"])
-    (True, True)
-    >>> has_sentences(["Never married", "Married, spouse in the army", "St. Mary's"])
-    False
+    >>> samples = ["Fell at home."], ["Called Mrs Jones about her result"], ["Never married", "St. Mary's"]
+    >>> [has_sentences(DistinctTexts.of(texts)) for texts in samples]
+    [True, True, False]
     """
-    return any(
-        len(words) >= 6 or (len(words) >= 3 and text.rstrip().endswith((".", "!", "?")))
-        for text in texts
-        for words in [text.split()]
-    )
+    ended = texts.matches(r"(?s:.*)[.!?]")
+    return bool(((texts.words >= 6) | ((texts.words >= 3) & ended)).any())

@@ -31,8 +31,8 @@ class Order:
         purposes: The purposes.
         choice: The mechanism, and its public table.
         ledger: The ledger.
-        dataset: The name of the table in the ledger.
-        title, office, data_set: Public words at the head of the report.
+        ledger_name: The name of the table in the ledger.
+        title, office, dataset: Public words at the head of the report.
         unlearnable: "stop" or "drop".
     """
 
@@ -43,10 +43,10 @@ class Order:
     purposes: tuple[str, ...]
     choice: MechanismChoice
     ledger: str
-    dataset: str
+    ledger_name: str
     title: str = ""
     office: str = ""
-    data_set: str = ""
+    dataset: str = ""
     unlearnable: str = "stop"
 
 

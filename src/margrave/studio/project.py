@@ -203,7 +203,7 @@ class Project:
 
     def account(self) -> DatasetState | None:
         """Return the table's part of the ledger."""
-        return next((d for d in self.datasets() if d.dataset == self.settings.dataset), None)
+        return next((d for d in self.datasets() if d.dataset == self.settings.ledger_name), None)
 
     def room(self) -> tuple[Budget, Fraction]:
         """Return the cap, and what is left of it (zCDP)."""
@@ -245,9 +245,12 @@ class Project:
             known = self.account()
             if known is None or not known.runs:
                 Ledger(self.ledger).init(
-                    settings.dataset, unit=settings.unit, cap=self._cap(), replace=known is not None
+                    settings.ledger_name,
+                    unit=settings.unit,
+                    cap=self._cap(),
+                    replace=known is not None,
                 )
-            self._run(self.schema(), ledger=self.ledger, dataset=settings.dataset)
+            self._run(self.schema(), ledger=self.ledger, dataset=settings.ledger_name)
             job = self._placed(settings)
             self.start(job)
             return job
@@ -266,10 +269,10 @@ class Project:
             settings.purposes,
             settings.choice,
             str(self.ledger.absolute()),
-            settings.dataset,
+            settings.ledger_name,
             settings.title,
             settings.office,
-            settings.data_set,
+            settings.dataset,
         )
         JobFolder(path).place(order)
         path.rename(made)

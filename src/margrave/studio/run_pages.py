@@ -207,9 +207,9 @@ class SpendingPages:
         if wanted > self._project.latest():
             if closed := self._site.closed("confirm"):
                 return closed
-            words = {k: form.get(k, "").strip() for k in ("title", "office", "data_set")}
+            words = {k: form.get(k, "").strip() for k in ("title", "office", "dataset")}
             try:
-                Heading(title=words["title"], office=words["office"], dataset=words["data_set"])
+                Heading(title=words["title"], office=words["office"], dataset=words["dataset"])
             except MargraveError as error:
                 return self.confirm(request, error)
             self._project.change(**words)
@@ -309,7 +309,7 @@ class SpendingPages:
         if name == "report.html":
             policy = {"content-security-policy": Guard.report_policy}
             return FileResponse(job.path / name, media_type="text/html", headers=policy)
-        stem = self._site.settings.dataset.partition(".")[0] or "margrave"
+        stem = self._site.settings.ledger_name.partition(".")[0] or "margrave"
         return FileResponse(
             job.path / name, media_type=job.outputs[name], filename=f"{stem}-synthetic-{name}"
         )

@@ -35,7 +35,7 @@ class ProjectSettings:
         rows: A guess of the number of rows, for the plan.
         epsilon, delta: The budget of the next run.
         cap_epsilon: The cap of all runs on the table together.
-        title, office, data_set: Public words at the head of the report.
+        title, office, dataset: Public words at the head of the report.
         reached: The last step that can be opened.
         others: The answers on other tables of the folder, by table, as they are in the file.
     """
@@ -56,7 +56,7 @@ class ProjectSettings:
     cap_epsilon: float = 3.0
     title: str = ""
     office: str = ""
-    data_set: str = ""
+    dataset: str = ""
     reached: str = "table"
     others: Mapping[str, Any] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class ProjectSettings:
         return ReplaceRow() if self.replaces else AddRemoveRow()
 
     @property
-    def dataset(self) -> str:
+    def ledger_name(self) -> str:
         """The name of the table in the ledger."""
         return Path(self.table).name or self.table
 

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from margrave.data.batch_sources import open_source, sampled_frame
@@ -60,8 +58,7 @@ def _persons(frame: pa.Table, person: str | None) -> list[str]:
     if person is None:
         return []
     ((_, pieces),) = each_column(frame, [person])
-    counts: Counter[str] = profile_column(person, pieces).counts
-    return PersonCheck.of_counts(np.array(list(counts.values()), dtype=np.int64), 0).lines()
+    return PersonCheck.of_counts(profile_column(person, pieces).counts.rows, 0).lines()
 
 
 @hide_rows

@@ -103,7 +103,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         purposes=order.purposes,
         mechanism=order.choice.mechanism(schema, order.table),
         ledger=order.ledger,
-        dataset=order.dataset,
+        dataset=order.ledger_name,
         journal=job.journal,
         resume=holds_run(job.journal),
         unlearnable="drop" if order.unlearnable == "drop" else "stop",
@@ -117,7 +117,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
         write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
         rows = drawn.num_rows
-    heading = {"title": order.title, "office": order.office, "dataset": order.data_set}
+    heading = {"title": order.title, "office": order.office, "dataset": order.dataset}
     write_report(release, job.path / "report.html", overwrite=True, **heading)
     facts = release.certificate()
     level = 0.95
