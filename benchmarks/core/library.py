@@ -51,6 +51,7 @@ from margrave.mechanisms import (
     AIMMixture,
     AIMPub,
     DualQuery,
+    Forests,
     GaussianMechanism,
     GEMPub,
     Independent,

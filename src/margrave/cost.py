@@ -98,14 +98,18 @@ class RunCost:
         fit = self.mechanism.estimator()
         if fit is None:
             return Cost()
+        measured = sum(s.marginals for s in self.steps)
         adaptive = [s for s in self.steps if s.adaptive]
+        many = bool(selection.rounds) and not adaptive
+        scaled = self.steps[-1:] if many else adaptive
         load = FitLoad(
             candidates=self.reads,
             cells=self.cells,
-            measured=sum(s.marginals for s in self.steps),
-            rounds=selection.rounds if adaptive else 0,
+            measured=measured,
+            measured_in_few_rounds=measured if many else 0,
+            rounds=selection.rounds,
             rows=self.rows,
-            scale=min((s.scale / s.weight for s in adaptive), default=0.0),
+            scale=min((s.scale / s.weight for s in scaled), default=0.0),
             max_model_mb=self.max_model_mb,
         )
         return fit.cost(self.domain, load)

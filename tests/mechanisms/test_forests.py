@@ -43,6 +43,8 @@ def test_a_third_a_tenth_and_the_rest() -> None:
     assert debits[0] == Fraction(1, 3)
     assert debits[1] == Fraction(1, 10)
     assert sum(debits) == 1
+    assert debits[-1] >= Fraction(1, 10)  # the columns again, with what the forests leave
+    assert [e.clique for e in release.transcript.measurements[-4:]] == [(a,) for a in NAMES]
     assert sum(isinstance(e, ScoreMeasurement) for e in release.transcript) == 1
     assert not release.transcript.selections
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from margrave.mechanisms.common import (
 )
 from margrave.mechanisms.parts.budget import split
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.dense_pairs import allocation
 from margrave.mechanisms.parts.noisy_scores import noisy_scores
 from margrave.mechanisms.parts.tree import forest
 from margrave.models import Fit, GraphicalFit, projected_error
@@ -34,13 +34,15 @@ from margrave.types import Clique, FloatArray, Generator
 class Forests(Mechanism):
     """Measure all columns, score all pairs once, then measure one forest of pairs after the other.
 
-    A third of the budget measures the columns, a tenth the scores e_ab = ‖M_ab(D) − M_ab(independent)‖₁,
-    and forests share the rest. A forest joins columns by pairs of the largest
+    A third of the budget measures the columns, a tenth the scores e_ab = ‖M_ab(D) − M_ab(independent)‖₁. A forest
+    joins columns by pairs of the largest positive
 
         e_ab − ‖M_ab(p) − M_ab(independent)‖₁ − noise_ab
 
-    where p is the model so far: what it explains is not measured again. Shares of pairs are ∝ cells^(2/3).
-    No forest costs a selection.
+    where p is the model so far: what it explains is not measured again. No forest costs a selection. Its pairs share
+    the budget ∝ noise^(2/3), where noise is the expected projected error. Forest t of k may fill t/k of the largest
+    model. A tenth of the budget, and what the forests leave, measures the columns again: many more triples
+    depend on a column than on a pair.
 
     Args:
         forests: The number of forests.
@@ -57,28 +59,31 @@ class Forests(Mechanism):
 
     name = "forests"
     use = "wide tables: forests of pairs by one noisy score per pair"
+    #: The least share of the budget that a pair gets, in those of a forest's mean pair.
+    least_share: ClassVar[Fraction] = Fraction(1, 4)
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return all one-way and two-way marginals."""
         return [*one_way(domain), *two_way(domain)]
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return a third for the columns, then the pairs of all forests, with the largest noise."""
+        """Return the columns, the pairs of all forests with the largest noise, and the columns again."""
         d, pairs = len(domain), two_way(domain)
-        columns, _, rest = self._shares(rho) if pairs else (rho, rho, rho)
+        columns, scores, rest = self._shares(rho) if pairs else (rho, rho, rho)
         first = PlannedMeasurement.of("every column", one_way(domain), columns / d, unit)
         if not pairs:
             return [first]
-        cliques = [*one_way(domain), *pairs]
-        weights = sorted(allocation(domain, cliques).values())
-        least = Fraction(weights[0] / sum(weights[-d:])) * rest / self.forests
-        count = self.forests * (d - 1) + 1  # the last forest may make way for the columns
+        planned = self._planned(domain)
+        least = self.least_share / (1 + self.least_share) * rest / planned
         scale = Gaussian.scale_for(least, unit)
-        return [first, PlannedMeasurement("forests of pairs", cliques, count, scale, at_most=True)]
+        forests = PlannedMeasurement("forests of pairs", pairs, planned, scale, at_most=True)
+        last = rho - columns - scores - rest
+        again = PlannedMeasurement.of("every column again", one_way(domain), last / d, unit)
+        return [first, forests, replace(again, at_most=True)]
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
-        """Return that nothing is selected privately."""
-        return SelectionLoad(per_round=0)
+        """Return the forests, of which nothing is selected privately."""
+        return SelectionLoad(rounds=self.forests, per_round=0)
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -107,35 +112,47 @@ class Forests(Mechanism):
     ) -> None:
         domain = private.domain
         left = self.fit.distinguished(domain, private.transcript)
-        capacity = Capacity(self.fit, left, self.max_model_mb)
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         independent = self.fit.model(state).answer(pairs)
         score = MarginalGap(independent, dict.fromkeys(pairs, 1.0), dict.fromkeys(pairs, 0.0))
         errors = dict(zip(pairs, noisy_scores(private, pairs, score, rho).tolist(), strict=True))
+        each = self._shares(private.rho)[2] / self._planned(domain)
+        scale = Gaussian.scale_for(each, private.unit)
         estimates: Mapping[Clique, FloatArray] = independent
+        noise = dict[Clique, float]()
         for t in range(self.forests):
-            share = private.remaining / (self.forests - t)
-            scale = Gaussian.scale_for(share / len(domain), private.unit)
-            noise = projected_error(estimates, scale, left)
             measured = set(private.transcript.cliques)
+            noise |= projected_error(
+                {r: m for r, m in estimates.items() if r not in measured}, scale, left
+            )
             gains = {
                 r: errors[r] - float(np.abs(estimates[r] - independent[r]).sum()) - noise[r]
                 for r in pairs
                 if r not in measured
             }
-            selected = forest(gains, capacity, measured)
-            if selected:
-                shares = split(share, [*allocation(domain, selected).values()])
-                for r, each in zip(selected, shares, strict=True):
-                    private.measure([r], Gaussian(rho=each))
-            if selected and t + 1 < self.forests:
+            capacity = Capacity(self.fit, left, self.max_model_mb * (t + 1) / self.forests)
+            if not (selected := forest(gains, capacity, measured)):
+                break
+            self._measure(private, selected, each * len(selected), noise)
+            if t + 1 < self.forests:
                 state = self.fit.update(state, private.transcript, rng=rng)
                 estimates = self.fit.model(state).answer(pairs, rng=rng, scale=scale)
             progress("measuring pairs", float(1 - private.remaining / private.rho))
-        if private.remaining > 0:
-            private.measure(one_way(domain), Gaussian(rho=private.remaining))
+        private.measure(one_way(domain), Gaussian(rho=private.remaining))
+
+    def _measure(
+        self, private: Private, pairs: list[Clique], rho: Fraction, noise: Mapping[Clique, float]
+    ) -> None:
+        weights = [max(noise[r], 1.0) ** (2 / 3) for r in pairs]
+        least = float(self.least_share) * float(np.mean(weights))
+        for r, each in zip(pairs, split(rho, [max(w, least) for w in weights]), strict=True):
+            private.measure([r], Gaussian(rho=each))
+
+    def _planned(self, domain: Domain) -> int:
+        """Return the number of pairs that the budget is meant for."""
+        return self.forests * (len(domain) - 1)
 
     @staticmethod
     def _shares(rho: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the budgets of the columns, of the scores, and of all forests."""
-        return rho / 3, rho / 10, rho - rho / 3 - rho / 10
+        """Return the budgets of the columns at first, of the scores, and of all forests at most."""
+        return rho / 3, rho / 10, rho - rho / 3 - rho / 5

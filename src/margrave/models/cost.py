@@ -34,6 +34,7 @@ class FitLoad:
         rounds: Number of estimates between measurements; 0 if all is measured at once.
         rows: The guess.
         scale: The least noise scale of a round; 0 without rounds.
+        measured_in_few_rounds: Number of marginals that rounds measure many at a time; 0 if they measure one each.
         max_model_mb: The limit of the mechanism; 0 if it has none.
     """
 
@@ -44,6 +45,7 @@ class FitLoad:
     rows: int
     max_model_mb: float
     scale: float = 0.0
+    measured_in_few_rounds: int = 0
 
 
 def cells_worth_noise(rows: int, scale: float) -> float:
@@ -68,8 +70,28 @@ def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
     if not load.rounds:
         return Cost(mb=mb)
     largest = min(load.max_model_mb * CELLS_PER_MB, domain.cells())
+    if load.measured_in_few_rounds:
+        return Cost(mb=mb) + _cost_of_few_rounds(load, largest)
     if load.scale:
         worth = cells_worth_noise(load.rows, load.scale)
         largest = min(largest, load.rounds * worth * cells_per_marginal_cell)
     each = seconds_per_round + round_calibrations * largest / 2 * seconds_per_cell
     return Cost(load.rounds * each + final_calibrations * largest * seconds_per_cell, mb)
+
+
+def _cost_of_few_rounds(load: FitLoad, largest: float) -> Cost:
+    """Return the cost of rounds with many marginals each. A pass visits the cells of the model and the measurements."""
+    passes = 1000
+    seconds_per_model_cell = 10e-9
+    seconds_per_measured_cell = 65e-9
+    seconds_per_marginal = 10e-6
+    seconds_per_estimate = 120e-6  # of a candidate between two rounds
+    bytes_per_model_cell = 240
+    cells_per_marginal_cell = 8
+    each = min(load.cells / len(load.candidates), cells_worth_noise(load.rows, load.scale))
+    measured = load.measured_in_few_rounds * each
+    largest = min(largest, measured * cells_per_marginal_cell)
+    a_pass = largest * seconds_per_model_cell + measured * seconds_per_measured_cell
+    a_pass += load.measured_in_few_rounds * seconds_per_marginal
+    estimates = load.rounds * len(load.candidates) * seconds_per_estimate
+    return Cost(passes * a_pass + estimates, largest * bytes_per_model_cell / 2**20)
