@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.unit import Unit, rows_per_person, unit_name, unit_of
 
@@ -125,10 +126,12 @@ class Account:
 
     @property
     def left_out(self) -> str:
-        """A sentence on the rows that were not counted; empty if all were."""
-        if rows_per_person(self.unit) is None:
+        """A sentence on the rows that were not counted; empty if the unit does not limit a person's rows."""
+        most = rows_per_person(self.unit)
+        if most is None:
             return ""
         return (
-            "Before anything was counted, each person's rows beyond the unit's limit were left out at random"
-            f" ({self.unit}): counts, intervals and bounds are of the rows that were kept."
+            f"All counts, numbers, intervals and bounds are of at most {counted(most, 'row')} of each person."
+            " Further rows were left out at random before anything was counted. So totals, means and shares of the"
+            " whole table can differ by more than the intervals say."
         )

@@ -45,7 +45,7 @@ def as_kind(
     orders: Mapping[str, Sequence[str]] | None = None,
     without_missing: Collection[str] = (),
 ) -> Any:
-    """Return an Arrow table as a frame of a kind.
+    """Return an Arrow table as a frame of a kind. A ``note`` in its metadata is in ``attrs`` of a frame of pandas.
 
     Args:
         table: The rows.
@@ -73,4 +73,7 @@ def _pandas(table: pa.Table, orders: Mapping[str, Sequence[str]], whole: Collect
         if f.name in whole and f.type in nullable
     }
     types |= {n: pd.CategoricalDtype(list(c), ordered=True) for n, c in orders.items()}
-    return table.to_pandas(types_mapper=nullable.get, date_as_object=False).astype(types)
+    frame = table.to_pandas(types_mapper=nullable.get, date_as_object=False).astype(types)
+    if note := (table.schema.metadata or {}).get(b"note"):
+        frame.attrs["note"] = note.decode()
+    return frame

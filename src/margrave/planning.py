@@ -36,6 +36,7 @@ from margrave.schema import Learn
 from margrave.schema.learn import likely_domain
 from margrave.types import Attribute, Clique
 from margrave.unit import unit_of
+from margrave.wide_bins import WideBins, wide_bins_words
 from margrave.workload import Workload
 
 
@@ -100,7 +101,8 @@ class Plan(Card):
     posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
     ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns of which
-    noise will hide most or all codes with so many rows.
+    noise will hide most or all codes with so many rows. ``wide_bins``: columns whose bins may be too wide for a
+    reliable mean.
 
     **Privacy:** a function of public inputs.
     """
@@ -130,6 +132,7 @@ class Plan(Card):
     purposes: tuple[PurposeWidth, ...] = ()
     published_form: str | None = None
     hidden: tuple[HiddenColumn, ...] = ()
+    wide_bins: tuple[WideBins, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -142,6 +145,7 @@ class Plan(Card):
             "unasked": list(self.unasked),
             "noise": [vars(n) for n in self.noise],
             "hidden": [vars(h) for h in self.hidden],
+            "wide_bins": [vars(w) for w in self.wide_bins],
             "purposes": [p.to_dict() for p in self.purposes],
             "risk": self.risk.to_dict(),
         }
@@ -163,7 +167,7 @@ class Plan(Card):
         ]
         unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
         verdicts = [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
-        verdicts += [h.words for h in self.hidden]
+        verdicts += [*(h.words for h in self.hidden), *wide_bins_words(self.wide_bins)]
         return Facts(
             line, facts, [*verdicts, *([unasked] if unasked else []), self.risk.sentence()]
         )

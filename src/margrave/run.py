@@ -39,6 +39,7 @@ from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
 from margrave.unfinished import Attempt, answers_kept
 from margrave.unit import AddRemoveRow, Unit, rows_per_person, unit_of
+from margrave.wide_bins import wide_bins
 from margrave.workload import Workload
 
 Progress = Callable[[str, float], None]
@@ -159,7 +160,7 @@ class Run:
         Privacy:
             None spent. No row is read.
         """
-        return plan_of(
+        planned = plan_of(
             self.schema.domain,
             self._mechanism,
             budget=self.budget,
@@ -168,6 +169,7 @@ class Run:
             rows=rows,
             learned=self.schema.to_learn,
         )
+        return replace(planned, wide_bins=wide_bins(self.schema.columns))
 
     def synthesize(
         self,

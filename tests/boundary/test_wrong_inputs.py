@@ -198,7 +198,7 @@ OPTIONS = (
     Wrong(f"{ASK} --ledger no.db --dataset d", 8, "no.db", "ledger init"),
     Wrong(f"{ASK} --ledger books.db", 2, "which data set", "--dataset ID"),
     Wrong(f"{ASK} --ledger books.db --dataset other", 2, "'other'", "ledger init"),
-    Wrong(f"{ASK} --ledger books.db --dataset small", 5, "'small'", "Spend less"),
+    Wrong(f"{ASK} --ledger books.db --dataset small", 5, "'small'", "Spend at most that"),
     Wrong(f"{ASK} --ledger visits.csv --dataset d", 8, "visits.csv", "Name another file"),
     Wrong(f"{ASK} --dataset d", 2, "'d' is named without a ledger", "--ledger FILE"),
     Wrong(f"{ASK} --policy rules.toml", 2, "'max_epsilonn'", "Did you mean 'max_epsilon'?"),

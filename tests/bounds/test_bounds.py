@@ -215,7 +215,7 @@ def test_what_a_unit_of_persons_leaves_out_is_told() -> None:
     table = memory_table({"a": 2, "b": 2}, [(1, 1)] * 400, persons=np.zeros(400, dtype=np.int64))
     made = run_on(AIM(), table, AddRemovePerson(2), Budget.zcdp(10), SeededRandomness(1))
     told = made.account.left_out
-    assert "beyond the unit's limit" in told
+    assert "of at most 2 rows of each person" in told
     assert made.certificate()["left_out"] == told
     assert told in made.draws(2, rows=10, seed=0).notes
     assert made_by(CASES["aim"](DOMAIN), 2.0, 0).account.left_out == ""

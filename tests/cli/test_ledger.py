@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pytest
 
 import margrave.api
 import margrave.cli.synthesize
 import margrave.run
-from margrave.accounting import Budget, Ledger
+from margrave.accounting import AddRemoveRow, Budget, Ledger
 from margrave.cli.main import run
-from margrave.errors import LedgerError
+from margrave.errors import BudgetError, LedgerError
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.transcript import Measurement
@@ -584,3 +585,20 @@ def test_a_cap_without_thresholds_says_how_to_learn_categories(
     assert (here / "w.ledger").read_bytes() == before
     assert run(command.replace("FILE", "w.ledger").split()) == 0
     assert run([*words, "--overwrite"]) == 0
+
+
+def test_a_spent_cap_names_what_is_still_possible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for left, remedy in ((0, "cost nothing"), (Fraction(1, 100), "Spend at most that.")):
+        rho = Budget.approx(1.0, 1e-9).rho
+        ledger = f"{left.numerator}.ledger"
+        Ledger(ledger).init("visits", unit=AddRemoveRow(), cap=Budget.zcdp(rho + left, delta=1e-9))
+        schema = Schema.coded({"age": 4})
+        table = pa.table({"age": [0, 1, 2, 3]})
+        spend: Any = {"epsilon": 1.0, "delta": 1e-9, "ledger": ledger, "dataset": "visits"}
+        margrave.synthesize(table, schema, **spend, mechanism="independent")
+        with pytest.raises(BudgetError) as refused:
+            margrave.synthesize(table, schema, **spend, mechanism="independent")
+        assert remedy in refused.value.remedy

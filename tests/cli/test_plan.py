@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
 from margrave.planning import plan_of
 from margrave.privacy import protect
-from margrave.schema import Integer, Schema
+from margrave.schema import Date, Integer, Learn, Real, Schema
 from margrave.workload import Workload
 
 SCHEMA = Schema.coded({"a": 2, "b": 3, "c": 4})
@@ -298,3 +299,19 @@ def test_a_plan_says_that_its_rows_are_assumed(
         assert ("of 5,000 rows" in shown) != assumed
     assert run([*words, "--for", "mean patient_no"]) == 2
     assert "the person ID column" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_plan_names_columns_whose_bins_are_too_wide(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = [Integer("stay", 1, 14), Integer("age", 0, 99, bins=10), Real("cost", 0, 1e4)]
+    columns += [Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12), Learn("wait", "real")]
+    Schema(columns).save(tmp_path / "s.toml")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "--epsilon", "1", "--delta", "1e-9"]
+    assert run([*words, "-m", "independent"]) == 0
+    assert (
+        "too wide for a reliable mean of age, unless its standard deviation is above about 31, or its mean above"
+        " about 52; of day, unless its standard deviation is above about 99 days. Give finer edges"
+    ) in capsys.readouterr().out  # whole, as the output is not a terminal
+    assert run([*words, "-m", "independent", "--json"]) == 0
+    assert [w["column"] for w in json.loads(capsys.readouterr().out)["wide_bins"]] == ["age", "day"]

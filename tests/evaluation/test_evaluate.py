@@ -296,10 +296,7 @@ def test_the_cut_of_persons_rows_is_not_put_down_to_noise() -> None:
     assert "note" not in evaluate(real, plain).to_dict()
     cut = replace(plain, account=replace(plain.account, unit=AddRemovePerson(5)))
     found = evaluate(real, cut)
-    assert (
-        "rows beyond the unit's limit were left out at random (add or remove one person of at most 5"
-        in found.note
-    )
+    assert "of at most 5 rows of each person. Further rows were left out at random" in found.note
     assert "is that cut and not noise" in found.note
     assert found.note in str(found)
     assert found.to_dict()["note"] == found.note

@@ -23,8 +23,8 @@ RANK = {
     "privacy": 5, "bounds": 5, "learning": 5,
     "release": 6,
     "mechanisms": 7, "report": 7,
-    "evaluation": 8, "inference": 8, "cost": 8, "hidden_columns": 8, "planning": 8, "unfinished": 8, "resuming": 8,
-    "row_checks": 8, "learning_stage": 8, "run": 8, "api": 8,
+    "evaluation": 8, "inference": 8, "cost": 8, "hidden_columns": 8, "wide_bins": 8, "planning": 8, "unfinished": 8,
+    "resuming": 8, "row_checks": 8, "learning_stage": 8, "run": 8, "api": 8,
     "studio": 9, "cli": 9, "contrib": 9,
     "__main__": 10, "testing": 10,
 }  # fmt: skip
@@ -36,8 +36,9 @@ BESIDE = {
     ("structural_zeros", "errors"), ("structural_zeros", "types"),
     ("provenance", "workload"), ("purposes", "workload"), ("public_table", "provenance"), ("unit", "errors"),
     ("schema", "frames"),  # upward: Schema.encode takes a frame, and frames reads texts as the schema does
-    ("planning", "cost"), ("planning", "hidden_columns"), ("api", "learning_stage"), ("api", "planning"),
-    ("run", "planning"), ("run", "unfinished"), ("run", "resuming"), ("run", "row_checks"),
+    ("planning", "cost"), ("planning", "hidden_columns"), ("planning", "wide_bins"), ("api", "learning_stage"),
+    ("api", "planning"),
+    ("run", "planning"), ("run", "wide_bins"), ("run", "unfinished"), ("run", "resuming"), ("run", "row_checks"),
     ("run", "learning_stage"), ("api", "run"),
     ("cli", "studio"),
 }  # fmt: skip

@@ -947,3 +947,23 @@ def test_a_singular_design_behind_plain_numbers_is_heeded() -> None:
 
     found = analyze(given, fit, n=200)
     assert not found["z[T.b]"].has_interval
+
+
+def test_frames_after_the_first_have_only_the_columns_of_the_analyses() -> None:
+    rng = np.random.default_rng(0)
+    tables = [
+        pa.table({"x": rng.normal(size=40), "ward": ["a", "b"] * 20, "note": ["n"] * 40})
+        for _ in range(4)
+    ]
+    seen: list[list[str]] = []
+
+    class Spied(Mean):
+        def __call__(self, frame: pd.DataFrame) -> Fitted:
+            seen.append(list(frame.columns))
+            return super().__call__(frame)
+
+    analyze(tables, Spied("x", where={"ward": "a"}), n=40)
+    assert seen[:4] == [["x", "ward", "note"], *[["x", "ward"]] * 3]
+    # a function may choose records before it calls an estimand
+    found = analyze(tables, lambda frame: Mean("x")(frame[frame["ward"] == "a"]), n=40)
+    assert found.names == ("mean(x)",)

@@ -19,8 +19,8 @@ from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance
 from margrave.release import Release
-from margrave.release.hidden_spread import hidden_spreads
-from margrave.schema import Categorical, Date, Real, Schema
+from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
+from margrave.schema import Categorical, ColumnSource, Date, Real, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 
@@ -114,3 +114,15 @@ def test_an_estimate_lies_where_the_values_of_its_column_can(
     made = Release(schema, model, transcript, fake_model.account_of(transcript), provenance)
     (found,) = analyze(made, fit, 4, seed=1, method="bootstrap")
     assert found.bounds == bounds
+
+
+@pytest.mark.parametrize(
+    ("of", "remedy"), [("learned", "declare public bounds"), ("public", "write learn = true")]
+)
+def test_the_remedy_is_not_what_was_done(of: str, remedy: str) -> None:
+    schema = Schema([Real("cost", 0.0, 1e6)], sources={"cost": ColumnSource(of=of)})
+    words = hidden_spread_words(schema, "cost")
+    assert remedy in words
+    assert ("learn = true" in words) == (of == "public")
+    assert ("public bounds" in words) == (of == "learned")
+    assert '--for "mean cost"' in words

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from margrave.accounting import AddRemoveRow, Budget
+from margrave.accounting import AddRemovePerson, AddRemoveRow, Budget
 from margrave.bounds.gls import Unbiased
+from margrave.cli.numbers import main_numbers, show_headlines
 from margrave.data import MemoryTable
 from margrave.domain import Codes
 from margrave.errors import InputError
@@ -23,9 +26,9 @@ from margrave.privacy import SeededRandomness
 from margrave.release import Release
 from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words
 from margrave.release.number import ColumnNumber
-from margrave.release.numbers import clipping_words, numbers_of
+from margrave.release.numbers import category_words, clipping_words, headlines, numbers_of
 from margrave.schema import Categorical, Date, Integer, Real, Schema
-from margrave.transcript import Measurement, PublicTotal, Transcript
+from margrave.transcript import Discovery, Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 from tests.support.conformance import run_on
 from tests.support.noise import consistent, discrete
@@ -467,3 +470,42 @@ def test_unknown_groups_are_refused() -> None:
         numbers_of(
             SCHEMA, Transcript(()), NoModel(SCHEMA.domain, 1.0, "it is not needed"), 0.9, by="kin"
         )
+
+
+def test_numbers_of_a_unit_of_persons_say_that_rows_were_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = fake_model.release()
+    cut = replace(plain, account=replace(plain.account, unit=AddRemovePerson(3)))
+    note = cut.account.left_out
+    assert "of at most 3 rows of each person" in note
+    assert "the whole table can differ by more than the intervals say" in note
+    assert cut.numbers(as_="pandas").attrs == {"note": note}
+    assert cut.numbers(as_="arrow").schema.metadata == {b"note": note.encode()}
+    assert plain.numbers(as_="pandas").attrs == {}
+    assert note in str(cut._facts().notes)
+    show_headlines(cut, main_numbers(cut))
+    assert note in capsys.readouterr().out
+    page = cut.report().html
+    assert note in page
+    assert "holds the number of the rows that were kept" in page
+    assert "the number of the real table" not in page
+    assert "Totals and shares of the whole table, if persons have more than 3 rows" in page
+
+
+def test_the_main_number_is_the_commonest_state_and_an_unreliable_rest_is_an_interval() -> None:
+    schema = Schema([
+        Categorical("weight", ["low", "high"], missing=True, other=True),
+        Integer("rooms", 0, 3, missing=True),
+    ])  # fmt: skip
+    order = schema.column("weight").labels()
+    counts = {"low": 10, "high": 12, "other": 5, "missing": 900}
+    by_code = [counts["missing"] if i == len(order) - 1 else counts[n] for i, n in enumerate(order)]
+    entries = exact(schema, {"weight": by_code, "rooms": [5, 5, 5, 5, 900]}, scale=4.0)
+    learned = ("low", "high"), np.array([10, 12, 900])
+    discovery = Discovery("weight", *learned, 0, 9, 4.0, Fraction(1, 100), Fraction(1, 10**10))
+    transcript = Transcript((*entries, discovery))
+    found = tuple(numbers(schema, transcript).values())
+    assert [n.statistic for n in headlines(found)] == ["missing", "mean"]
+    (words,) = category_words(schema, transcript, found)
+    assert words.startswith("Learned: weight has 2 categories (at most 1.")

@@ -133,9 +133,20 @@ def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:
         f"The cap of {state.dataset!r} is rho = {float(state.cap.rho):.6g}, of which {float(state.charged):.6g} is"
         f" charged; this run needs {float(rho):.6g} and {float(state.remaining):.6g} remains: {largest}."
         f"{waiting if unfinished else ''}",
-        remedy="Spend less, or resume or close the unfinished runs."
-        if unfinished
-        else "Spend less.",
+        remedy=_room_remedy(fits, bool(unfinished)),
+    )
+
+
+def _room_remedy(fits: float, unfinished: bool) -> str:
+    """Return what is possible under a cap with too little left. ``fits``: the largest epsilon; 0 if there is none."""
+    close = "resume or close the unfinished runs"
+    if fits:
+        return f"Spend at most that{f', or {close}' if unfinished else ''}."
+    if unfinished:
+        return f"{close[0].upper()}{close[1:]}: closing frees what they have not spent."
+    return (
+        "Rows, numbers, analyses and refits of the releases that exist cost nothing. Another release of these rows"
+        " weakens the promise, and whoever gave it decides that: see docs/ledger.md, When the cap is spent."
     )
 
 

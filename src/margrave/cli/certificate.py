@@ -57,7 +57,7 @@ def _show(facts: dict[str, Any]) -> None:
                 ),
                 *(("nothing asked of", ", ".join(a)) for a in [facts["unmeasured_columns"]] if a),
                 ("measured together", _together(facts["coverage"])),
-                *([("persons", facts["several_rows"])] if "several_rows" in facts else []),
+                *(("persons", facts[key]) for key in ("several_rows", "left_out") if key in facts),
                 *([("delta", facts["large_delta"])] if "large_delta" in facts else []),
                 *(("vouched for", words) for words in facts.get("vouched", [])),
                 ("preconditions", conditions(facts["preconditions"], facts["schema"]["columns"])),

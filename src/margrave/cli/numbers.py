@@ -67,6 +67,8 @@ def numbers_command(
         console().print(escape(_not_together(release, apart, by)))
     for sentence in beyond_bounds_words(release.schema.column(name) for name in wanted):
         console().print(escape(sentence))
+    if release.account.left_out:
+        console().print(escape(release.account.left_out))
     if len(chosen) > rows:
         console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
 
@@ -97,6 +99,8 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         out.print(escape(sentence))
     if len(found) > max_rows:
         out.print(f"And {len(found) - max_rows:,} more columns.")
+    if release.account.left_out:
+        out.print(escape(release.account.left_out))
     if marked:
         out.print(
             f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may"
@@ -139,12 +143,15 @@ def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
     table = Table(box=None, pad_edge=False)
     grouped = any(n.group for n in numbers)
     groups = ("group",) if grouped else ()
-    for heading in ("column", "statistic", *groups, "estimate and interval", ""):
-        table.add_column(heading, overflow="fold")
+    for heading in ("column", "statistic", *groups):
+        table.add_column(heading, overflow="fold", min_width=len(heading))
+    for heading, cells in (("estimate and interval", [n.words for n in numbers]), ("", [])):
+        whole = max(map(len, cells), default=0)  # a number stays with its unit, and is not cut
+        table.add_column(heading, no_wrap=True, min_width=whole)
     for n in numbers:
         mark = "" if n.reliable else "[bold]not reliable[/]"
         of = (n.group,) if grouped else ()
         table.add_row(*map(escape, (n.column, n.statistic, *of, n.words)), mark)
-    console().print(table)
+    console().print(table, crop=False)
     for sentence in clipping_words(numbers):
         console().print(escape(sentence))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -104,5 +105,9 @@ def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
 
 
 def console() -> Console:
-    """Return standard output, in color on a terminal."""
-    return Plain(highlight=False, soft_wrap=False)
+    """Return standard output: in color and as wide as the terminal, or without folded lines in a file or a pipe."""
+    unfolded = 10_000
+    found = Plain(highlight=False, soft_wrap=False)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found.width = unfolded
+    return found

@@ -40,6 +40,7 @@ from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
 from margrave.run import Run, settled_unit
+from margrave.wide_bins import wide_bins_words
 
 #: The row count of a plan if none is given.
 ROWS = 100_000
@@ -202,6 +203,8 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
             out.print(verdict, markup=False)
     for column in planned.hidden:
         out.print(column.words, markup=False)
+    for sentence in wide_bins_words(planned.wide_bins):
+        out.print(escape(sentence))
     for purpose in planned.purposes:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)
     if planned.purposes:

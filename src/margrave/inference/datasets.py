@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -193,9 +193,12 @@ class Frames:
         columns = {f.name: self._column(f.name, f.type, table[f.name]) for f in table.schema}
         return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
 
-    def draw(self, draws: DataSets, i: int) -> pd.DataFrame:
-        """Return data set i as a frame with its attributes, which its parts inherit."""
-        frame = self.of(draws[i])
+    def draw(self, draws: DataSets, i: int, names: Collection[str] | None = None) -> pd.DataFrame:
+        """Return data set i as a frame with its attributes, which its parts inherit; ``names`` are its columns."""
+        table = draws[i]
+        if names is not None:
+            table = table.select([name for name in table.column_names if name in names])
+        frame = self.of(table)
         frame.attrs = self.attributes(draws, i, len(frame))
         return frame
 

@@ -61,25 +61,46 @@ class Runs:
 
 def run_all(
     every: Sequence[Runs], draws: DataSets, frames: Frames, fits: Sequence[Fit],
-    progress: Callable[[float], None],
+    progress: Callable[[float], None], *, states_columns: bool = False,
 ) -> None:  # fmt: skip
     """Run all fits on one data set after the other.
+
+    Args:
+        every: The results of each fit.
+        draws: The data sets.
+        frames: Their conversion.
+        fits: The fits.
+        progress: Callback with the fraction done.
+        states_columns: The results state every column that the fits use, so frames after the first have only these.
 
     Raises:
         InputError: A fit failed, or fewer than two results are left.
     """
-    m = len(draws)
+    m, names = len(draws), None
     for i in range(m):
-        frame = frames.draw(draws, i)
+        frame = frames.draw(draws, i, names)
         for runs, fit in zip(every, fits, strict=True):
             own = frame.copy() if len(fits) > 1 else frame  # a fit may change its frame
             runs.run(i, own, fit, m)
+        if states_columns:
+            names = names or _columns_used(every, frames)
         progress((i + 1) / m)
     for runs in (r for r in every if len(r.results) < 2):
         raise InputError(
             f"The fit failed on all but {len(runs.results)} of {m} data sets.",
             remedy=f"The first: {next(iter(runs.failures.values()))}",
         )
+
+
+def _columns_used(every: Sequence[Runs], frames: Frames) -> frozenset[str] | None:
+    """Return the columns of the first results, with those that they are a function of; None if some are unknown."""
+    found: set[str] = set()
+    for runs in every:
+        basis = getattr(next(iter(runs.results.values()), None), "basis", None)
+        if basis is None:
+            return None
+        found |= set(basis.columns)
+    return frozenset(found | {of for (_, of), part in frames.functions.items() if part in found})
 
 
 def _remedy_for(why: str) -> str:

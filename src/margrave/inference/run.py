@@ -173,7 +173,10 @@ def analyze_several(
         every = [[Runs(on_unstable) for _ in fits] for _ in tables]
         reading = [_reading(fit) for fit in fits]
         for i, (runs, lot) in enumerate(zip(every, tables, strict=True)):
-            run_all(runs, lot, frames, reading, _analyzing(callback, i, len(tables)))
+            run_all(
+                runs, lot, frames, reading, _analyzing(callback, i, len(tables)),
+                states_columns=all(isinstance(f, Estimand) for f in fits),
+            )  # fmt: skip
     return [
         _analysis(fit, [runs[j] for runs in every], draws, frames, settings)
         for j, fit in enumerate(fits)

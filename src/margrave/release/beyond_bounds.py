@@ -68,11 +68,11 @@ def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
         ends = {"lower": parts.below, "upper": parts.above}
         unit = getattr(column, "unit", "day" if column.kind == "date" else "")
         added = " and ".join(
-            f"{_length(v, unit)} to the {end} end" for end, v in ends.items() if v > 0
+            f"{length_words(v, unit)} to the {end} end" for end, v in ends.items() if v > 0
         )
         found.append(
             f"{column.name}: values may lie beyond the learned bounds without showing. They add {added} of the"
-            f" mean's interval; the noise alone is {_length(parts.noise, unit)} on either side."
+            f" mean's interval; the noise alone is {length_words(parts.noise, unit)} on either side."
         )
     return found
 
@@ -106,10 +106,10 @@ def _bound(bound: Any) -> str:
     return f"{bound:.6g}" if isinstance(bound, float) else str(bound)
 
 
-def _length(length: float, unit: str) -> str:
+def length_words(length: float, unit: str) -> str:
     """Return a length on a number line, or a time in the largest unit of which it has two.
 
-    >>> _length(2.25, ""), _length(69_400, "minute"), _length(90, "minute")
+    >>> length_words(2.25, ""), length_words(69_400, "minute"), length_words(90, "minute")
     ('2.25', '48.2 days', '90 minutes')
     """
     if not unit:

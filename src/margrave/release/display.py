@@ -45,7 +45,8 @@ class Display(Card):
         others = len(hidden) - most
         more = [f"And likewise {others:,} more column{'s' * (others > 1)}."] if others > 0 else []
         reliable = ".numbers() and .report() show what is reliable."
-        return Facts(line, facts, [*absent, *hidden[:most], *more, reliable])
+        kept = [account.left_out] if account.left_out else []
+        return Facts(line, facts, [*absent, *kept, *hidden[:most], *more, reliable])
 
     if not TYPE_CHECKING:  # which would take every name for one of a release
 

@@ -187,8 +187,16 @@ class Draws(Card):
 
     def _model(self, i: int) -> Model:
         state = self.states[i]
-        found = FAMILIES[state.kind].load(self.schema.domain, state.facts, state.arrays)
-        return found.distribution()
+        if id(state) not in self._last:
+            found = FAMILIES[state.kind].load(self.schema.domain, state.facts, state.arrays)
+            self._last.clear()
+            self._last[id(state)] = found.distribution()
+        return self._last[id(state)]
+
+    @cached_property
+    def _last(self) -> dict[int, Model]:
+        """The distribution used last, by the identity of its state: loading one takes as long as some columns."""
+        return {}
 
     def _place(self, i: int) -> int:
         place = operator.index(i)

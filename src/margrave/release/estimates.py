@@ -104,6 +104,8 @@ class Estimates(Display):
         Each row is a ``ColumnNumber``, which lists what the interval covers. The columns are ``column``,
         ``statistic``, ``group`` (only with ``by``), ``estimate``, ``low``, ``high`` and ``reliable``. Dates are
         days since 1970.
+        If the unit is a person, the numbers are of at most so many rows of each. ``attrs["note"]`` of a frame of
+        pandas, and ``note`` in the metadata of an Arrow table, says so.
 
         Args:
             columns: These columns only; by default all.
@@ -121,6 +123,8 @@ class Estimates(Display):
         """
         found = numbers_of(self.schema, self.transcript, self.model, level, columns, by)
         table = numbers_table(found, grouped=by is not None, details=details)
+        if self.account.left_out:
+            table = table.replace_schema_metadata({"note": self.account.left_out})
         return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:

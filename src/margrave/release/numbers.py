@@ -117,12 +117,12 @@ def _rows_per_row_of(noisy: NoisyCounts | None, whole: GLSEstimate | None) -> fl
 
 
 def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
-    """Return one number per column: its mean, or the share of its most common category."""
+    """Return one number per column: its mean, or the share of its most common category or of missing values."""
     found: dict[Attribute, ColumnNumber] = {}
     for n in numbers:
-        first = found.setdefault(n.column, n)
-        more = n.is_of_category and (n.estimate or 0.0) > (first.estimate or 0.0)
-        found[n.column] = n if more else first
+        largest = found.setdefault(n.column, n)
+        if largest.statistic != "mean" and (n.estimate or 0.0) > (largest.estimate or 0.0):
+            found[n.column] = n
     return list(found.values())
 
 
@@ -140,7 +140,11 @@ def category_words(
     rest = {n.column: n for n in numbers if n.statistic == f"share of {OTHER}" and not n.group}
     learned = [
         f"{d.column} has {found:,} {'category' if found == 1 else 'categories'}"
-        + (f" ({rest[d.column].text} of the rows are in {OTHER})" if d.column in rest else "")
+        + (
+            f" ({_rest_words(rest[d.column])} of the rows are in {OTHER})"
+            if d.column in rest
+            else ""
+        )
         for d in transcript.discoveries
         if d.column in columns
         for found in [len(columns[d.column].categories)]
@@ -153,6 +157,14 @@ def category_words(
             f" {', '.join(leads)}."
         )
     return words
+
+
+def _rest_words(share: ColumnNumber) -> str:
+    """Return a share in words: its interval if it is not reliable."""
+    if share.reliable or share.low is None or share.high is None:
+        return share.text
+    high = percent_text(share.high)
+    return f"at most {high}" if share.low <= 0.0 else f"{percent_text(share.low)} to {high}"
 
 
 def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:

@@ -122,7 +122,7 @@ def _alarms(release: Release) -> list[str]:
 def _column_notes(release: Release) -> list[str]:
     names = ", ".join(release.schema.ignore)
     ignored = f"Columns of the table that are not in the release: {names}." if names else ""
-    return [n for n in (release.account.left_out, ignored) if n]
+    return [ignored] if ignored else []
 
 
 def _columns(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margrave._card import listed
+from margrave._card import counted, listed
 from margrave.purposes import Purpose
 from margrave.release import ColumnNumber, Release
 from margrave.release.diagnostics import Coverage
@@ -15,6 +15,7 @@ from margrave.release.numbers import headlines
 from margrave.release.purposes import PurposeSupport
 from margrave.report.views import ColumnView
 from margrave.report.wording import contradicted, nothing_asked
+from margrave.unit import rows_per_person
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,11 @@ def _not_for(
             found.append(f"{p.purpose}: the main number of {listed(names, 12)} is not reliable.")
     if silent := release.unmeasured_columns:
         found.append(nothing_asked(silent))
+    if most := rows_per_person(release.account.unit):
+        found.append(
+            f"Totals and shares of the whole table, if persons have more than {counted(most, 'row')}: the others were"
+            " left out."
+        )
     if doubtful:
         found.append(f"The main number of {listed(doubtful, 12)}: it is not reliable.")
     if coverage.alone:

@@ -62,8 +62,8 @@ def check(context: Context) -> Iterator[Caveat]:
             (words,) = beyond_bounds_words([beyond.column])
             text = (
                 f"{words} The interval of {context.about(chosen)} includes no such values: `margrave numbers` and"
-                " release.numbers() state one of the mean that does. Declare public bounds in the schema of the next"
-                " release."
+                " release.numbers() state one of the mean that does. In the schema of the next release, declare"
+                " public bounds, with finer edges where values concentrate; or give the release a larger budget."
             )
             yield Caveat("beyond_learned", chosen, beyond.decisive, text)
 

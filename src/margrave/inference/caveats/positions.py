@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,6 +15,7 @@ from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Trial
 from margrave.schema.parsing import plain
+from margrave.schema.sources import learned_of
 from margrave.types import BoolArray, FloatArray, IntArray
 
 
@@ -166,9 +167,25 @@ def check(context: Context) -> Iterator[Caveat]:
     yield Caveat(
         "coarse bins", names, True,
         f"{' and '.join(columns)}: {'its' if len(columns) == 1 else 'their'} bins are too wide for"
-        f" {context.about(names)}. The unknown positions of values within the bins {far}. In the schema of the next"
-        " release, give finer edges where values concentrate, narrower public bounds, or learn = true.",
+        f" {context.about(names)}. The unknown positions of values within the bins {far}."
+        f" {_remedy(context, columns)}",
     )  # fmt: skip
+
+
+def _remedy(context: Context, columns: Sequence[str]) -> str:
+    """Return what makes bins finer, apart for columns that were learned."""
+    assert context.release is not None
+    learned = learned_of(context.release.schema.sources).intersection(columns)
+    remedies = []
+    if len(learned) < len(columns):
+        remedies.append(
+            "give finer edges where values concentrate, narrower public bounds, or learn = true"
+        )
+    if learned:
+        remedies.append(
+            "declare public bounds with finer edges for what was learned, or raise the budget"
+        )
+    return f"In the schema of the next release, {'; '.join(remedies)}."
 
 
 def _is_linear(context: Context) -> bool:
