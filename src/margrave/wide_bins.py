@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from margrave.release.beyond_bounds import length_words
 from margrave.release.number import TOLERANCE
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
-from margrave.schema.numeric import Numeric
+from margrave.schema.numeric import Date, Numeric, Timestamp
 from margrave.types import Attribute
 
 
@@ -77,9 +76,8 @@ def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
         usual = max_share_of_range * float(greatest.max() - least.min())
         if needed > usual:
             mean = of_normal / math.sqrt(usual) / TOLERANCE
-            near = (
-                not pa.types.is_temporal(column.type) and least.min() >= 0 and mean < greatest.max()
-            )
+            moment = isinstance(column, Date | Timestamp)
+            near = not moment and least.min() >= 0 and mean < greatest.max()
             found.append(WideBins(column.name, needed, mean if near else None, _unit(column)))
     return tuple(found)
 
