@@ -18,7 +18,7 @@ from margrave.cost import RunCost, median_cells
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.hidden_columns import HiddenColumn, hidden_columns
-from margrave.learning.shares import LearningShares
+from margrave.learning.shares import LearningShares, column_share, least_tree_share
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import PlannedMeasurement
@@ -334,17 +334,12 @@ def _sum_scale_of(clique: Clique, steps: Sequence[PlannedMeasurement]) -> float:
 
 
 def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tuple[Noise, ...]:
-    """Return the noise of a column's tree, measured on all levels."""
+    """Return the noise of a column's tree at most, measured on all levels."""
     if not learned:
         return ()
     levels = 5
-    share = (
-        rho
-        * LearningShares.learning
-        * (1 - LearningShares.sums)
-        * (1 - LearningShares.extent - LearningShares.zoom)
-        / len(learned)
-    )
+    share = column_share(rho * LearningShares.learning, len(learned))
+    share *= min(map(least_tree_share, learned))
     scale = Gaussian.scale_for(share / levels, unit)
     what, cells = "columns to learn", learned[0].max_bins
     return (

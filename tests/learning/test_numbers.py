@@ -15,6 +15,7 @@ from margrave.learning.decimals import decimals_of
 from margrave.learning.extent import Extent, extent_of, range_query
 from margrave.learning.hysteresis import grown
 from margrave.learning.line import UnitLine
+from margrave.learning.shares import least_tree_share
 from margrave.learning.tail import Tail, surplus_of
 from margrave.learning.tree import CountTree
 from margrave.schema import Date, Integer, Learn, Real, Timestamp
@@ -187,7 +188,10 @@ def test_all_of_the_budget_and_no_more() -> None:
     for kind in ("real", "integer", "timestamp"):
         values = years(np.random.default_rng(1)) * (3600 if kind == "timestamp" else 1)
         noisy = SimulatedColumn(values, np.random.default_rng(0))
-        found = some(learn_number(Learn("x", kind), noisy, RHO))
+        column = Learn("x", kind)
+        found = some(learn_number(column, noisy, RHO))
+        levels = [a.rho for a in noisy.asked if a.rho == noisy.asked[-1].rho]
+        assert sum(levels) == RHO * least_tree_share(column), "as planned"
         assert kind != "timestamp" or [a.query.size for a in noisy.asked[1:3]] == [65, 65]
         assert sum(a.rho for a in noisy.asked) == RHO
         found.with_sum(noisy, Fraction(1, 100))

@@ -32,7 +32,7 @@ from tests.support.strategies import (
     some_domain,
 )
 
-EXACT = GraphicalFit(steps=1, tolerance=1e-9, empty_below=0.0, max_calibrations=5000)
+EXACT = GraphicalFit(steps=1, tolerance=1e-9, empty_below=0.0, max_calibrations=5000, rake=False)
 
 
 def rng_of(seed: int = 0) -> np.random.Generator:
@@ -82,7 +82,12 @@ def test_the_fit_is_the_optimum_of_the_stated_objective(
 ) -> None:
     domain, transcript = problem
     fit = GraphicalFit(
-        shrinkage=shrinkage, steps=1, tolerance=1e-6, empty_below=0.0, max_calibrations=2_000
+        shrinkage=shrinkage,
+        steps=1,
+        tolerance=1e-6,
+        empty_below=0.0,
+        max_calibrations=2_000,
+        rake=False,
     )
     model = graphical(fit(domain, transcript, rng=rng_of()))
     terms = terms_of(domain, transcript.measurements, transcript.answers)
@@ -646,7 +651,7 @@ def test_weights_by_scale_are_those_of_aim_s_paper() -> None:
         (measurement(("a",), first, 2.0), measurement(("a",), second, 8.0), PublicTotal(1000))
     )
     for weights, power in (("variance", 2), ("scale", 1)):
-        fit = GraphicalFit(steps=16, tolerance=1e-9, empty_below=0.0, weights=weights)  # type: ignore[arg-type]
+        fit = GraphicalFit(steps=16, tolerance=1e-9, empty_below=0.0, weights=weights, rake=False)  # type: ignore[arg-type]
         own = np.array([2.0, 8.0]) ** -power
         mean = (own[0] * first + own[1] * second) / own.sum()
         expected = mean - (mean.sum() - 1000) / 3

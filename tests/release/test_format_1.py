@@ -62,6 +62,7 @@ def test_a_release_of_format_1_is_the_one_of_the_present_format() -> None:
     assert read["mechanism"]["fit"]["parameters"] == {
         **{k: v for k, v in present_fit.items() if k != "weights"},
         "empty_below": 0.0,
+        "rake": False,
     }
     read["mechanism"]["fit"]["parameters"] = present_fit
     since = {
@@ -87,7 +88,7 @@ def test_provenance_is_read_from_the_configuration() -> None:
     assert found.parameters == {"alpha": 0.9, "max_model_mb": 80.0, "rounds": 6}
     assert found.fit is not None
     assert found.refit is not None
-    assert fit_of_spec(found.fit) == GraphicalFit(empty_below=0.0)
+    assert fit_of_spec(found.fit) == GraphicalFit(empty_below=0.0, rake=False)
     assert (found.refit.name, "public=Public(60 records" in found.refit.words) == (None, True)
     assert [t.attestation for t in found.public_tables] == [
         "a sample that was published before", "another sample",

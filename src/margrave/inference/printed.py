@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from margrave.inference.estimate import Estimate
+from margrave.ratios import percent
 
 
 def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[str]:
@@ -42,7 +43,7 @@ def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[st
 def legend(estimates: Sequence[Estimate], level: float) -> str:
     """Return one line that explains the headings."""
     parts = [
-        f"low, high: the {100 * level:g} % interval",
+        f"low, high: the {percent(level, 'g')} interval",
         "p-value: of the hypothesis that the value is 0",
         "privacy: the share of the variance that privacy adds",
     ]

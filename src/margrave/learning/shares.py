@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from margrave.schema.learn import Learn
+
 
 class LearningShares:
     """Shares of the budget for the steps of learning.
@@ -26,3 +28,11 @@ class LearningShares:
 def column_share(rho: Fraction, columns: int) -> Fraction:
     """Return the part of each column to learn, out of what all of them get together."""
     return rho * (1 - LearningShares.sums) / columns
+
+
+def least_tree_share(column: Learn) -> Fraction:
+    """Return the share of a column's part that its tree gets if all steps before it are taken."""
+    left = 1 - LearningShares.extent - LearningShares.zoom
+    if column.of == "real":
+        left -= LearningShares.decimals
+    return left - LearningShares.second_zoom if column.is_moment else left

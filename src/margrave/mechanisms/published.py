@@ -49,7 +49,7 @@ class PublishedForm:
         return frozenset({*inputs - self.parameters.keys(), *self.needs, *self.tuned})
 
 
-PGM = GraphicalFit(steps=16, empty_below=0.0)
+PGM = GraphicalFit(steps=16, empty_below=0.0, rake=False)
 NETWORK = GeneratorFit(
     hidden=(512, 1024, 1024),
     rate=1e-4,

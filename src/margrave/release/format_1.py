@@ -75,8 +75,8 @@ def _public(plain: object) -> Plain | None:
 
 
 def _parameters(spec: Plain) -> Plain:
-    """Return the parameters of a fit; graphical fits left no codes out."""
-    since = {"empty_below": 0.0} if spec.get("name") == "graphical" else {}
+    """Return the parameters of a fit; graphical fits left no codes out and raked no columns."""
+    since = {"empty_below": 0.0, "rake": False} if spec.get("name") == "graphical" else {}
     return {**since, **as_table(spec.get("parameters", {}))}
 
 

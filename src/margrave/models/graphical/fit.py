@@ -15,6 +15,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.models.empty_codes import WithoutEmpty, non_empty
 from margrave.models.entries import ALL, EntryKind
+from margrave.models.graphical import logspace
 from margrave.models.graphical.coordinates import Coordinates
 from margrave.models.graphical.elimination import sizes_with
 from margrave.models.graphical.estimation import (
@@ -25,15 +26,10 @@ from margrave.models.graphical.estimation import (
     minimize,
 )
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.logspace import (
-    MAX_CELLS,
-    log_calibrate,
-    marginal_of,
-    needs_log_space,
-)
 from margrave.models.graphical.mapped import MappedAnswers
 from margrave.models.graphical.model import GraphicalModel
 from margrave.models.graphical.propagation import Calibration
+from margrave.models.graphical.raking import noisy_columns, raked
 from margrave.models.graphical.rebalance import rebalance
 from margrave.models.graphical.state import GraphicalState
 from margrave.models.progress import ShareProgress, no_progress
@@ -66,6 +62,8 @@ class GraphicalFit(Fit):
 
     ``weights``: "scale" weighs measurements by 1 / scale, as AIM's paper does; "variance" is the least-squares weight.
 
+    ``rake``: the last estimate is scaled to the noisy counts of columns it contradicts (``models.graphical.raking``).
+
     **Privacy:** none is spent; the fit sees the transcript only.
 
     Source: McKenna, Sheldon, Miklau (2019), Graphical-model based estimation and inference for differential privacy.
@@ -82,6 +80,7 @@ class GraphicalFit(Fit):
     max_calibrations: int = 1000
     steps: int = 3
     weights: Literal["variance", "scale"] = "variance"
+    rake: bool = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -135,17 +134,17 @@ class GraphicalFit(Fit):
     ) -> GraphicalState:
         domain, total = before.domain, transcript.total()
         small = WithoutEmpty(non_empty(domain, transcript, self.empty_below, all_marginals=last))
-        if self.weights == "scale":
-            transcript = weighted_by_scale(transcript)
-        cells = single_cells(transcript)
-        left, known = small.domain(domain), small.evidence(transcript)
+        weighted = weighted_by_scale(transcript) if self.weights == "scale" else transcript
+        cells, left, known = single_cells(weighted), small.domain(domain), small.evidence(weighted)
         merged = common_groups(left, known.evidence, cells)
         plain = [m for m in known.evidence if m.query.is_partition]
         maps = [m for m in known.measurements if not m.query.is_partition]
         coarse, measured, shares = compress(left, plain, merged) if merged else (left, plain, {})
         groups, shares = small.groups(merged, shares)
-        terms = terms_of(coarse, measured, cells)
-        model = self._fit(coarse, before.on(groups), terms, maps, total)
+        model = self._fit(coarse, before.on(groups), terms_of(coarse, measured, cells), maps, total)
+        if last and self.rake:
+            noisy = small.evidence(transcript).measurements
+            model = raked(model, noisy_columns(left, noisy, merged))
         return GraphicalState(domain, model, groups, shares)
 
     def _fit(
@@ -408,13 +407,14 @@ class Problem:
         """Fill the buffer with the marginals; return log Σ exp(Σ theta), or −inf on underflow."""
         min_mass = 1e-280  # the least by which a total can be divided without overflow
         cells, program = self.program.cells, self.program
-        if self.domain.zeros and program.tree.table_cells() <= MAX_CELLS:
+        if self.domain.zeros and program.tree.table_cells() <= logspace.MAX_CELLS:
             potentials = {c: self._taken(theta, c) for c in self.cliques}
-            if needs_log_space(potentials.values()):
-                log_partition, tables = log_calibrate(program.tree, potentials)
+            if logspace.needs_log_space(potentials.values()):
+                log_partition, tables = logspace.log_calibrate(program.tree, potentials)
                 marginals = np.empty(cells)
                 for c in self.cliques:
-                    self._place(marginals, c, self.total * marginal_of(program.tree, tables, c))
+                    shares = logspace.marginal_of(program.tree, tables, c)
+                    self._place(marginals, c, self.total * shares)
                 self.buffer[program.marginals : program.marginals + cells] = marginals
                 return log_partition
         largest = np.maximum.reduceat(theta, self.runs)

@@ -61,6 +61,7 @@ class GraphicalModel(Model):
         )
         self.log_partition, self._mass = 0.0, 0.0
         self._prepare(self.potentials, program)
+        self._first_program = self._program
         if self._mass < small_mass or needs_log_space(self.potentials.values()):
             # factors that cancel have outgrown floats: add them up before they are exponentiated
             if self.tree.table_cells() <= MAX_CELLS:
@@ -96,6 +97,22 @@ class GraphicalModel(Model):
             shift += largest
         log_mass, mass = self._program.calibrate(self._buffer, self._total)
         return log_mass + shift, mass
+
+    def tilted(self, attribute: Attribute, factors: FloatArray) -> GraphicalModel:
+        """Return the model with the probabilities of each code of a column times a positive factor.
+
+        Args:
+            attribute: A column of some potential.
+            factors: One number per code.
+        """
+        clique = min(
+            (c for c in self.potentials if attribute in c), key=lambda c: self.potentials[c].size
+        )
+        shape = [len(factors) if a == attribute else 1 for a in clique]
+        changed = self.potentials[clique] + np.log(factors).reshape(shape)
+        return GraphicalModel(
+            self._domain, self._total, {**self.potentials, clique: changed}, self._first_program
+        )
 
     def node_marginals(self, node: int, cliques: Sequence[Clique]) -> list[FloatArray]:
         """Return the expected counts of marginals that lie in one node of the junction tree."""
