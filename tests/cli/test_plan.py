@@ -302,8 +302,9 @@ def test_a_plan_says_that_its_rows_are_assumed(
 
 
 def test_a_plan_names_columns_whose_bins_are_too_wide(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     columns = [Integer("stay", 1, 14), Integer("age", 0, 99, bins=10), Real("cost", 0, 1e4)]
     columns += [Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12), Learn("wait", "real")]
     Schema(columns).save(tmp_path / "s.toml")

@@ -73,9 +73,10 @@ def test_the_furthest_comes_first() -> None:
     assert found.worst(1) == [(("a",), pytest.approx(1.5))]
 
 
-def test_an_empty_table_compares() -> None:
+def test_an_empty_real_table_compares_and_an_empty_synthetic_one_is_refused() -> None:
     assert evaluate(table([]), SYNTHETIC).workload_error == pytest.approx(1.0)
-    assert evaluate(REAL, table([])).workload_error == pytest.approx(1.0)
+    with pytest.raises(InputError, match="has no rows"):
+        evaluate(REAL, table([]))
 
 
 def test_a_release_is_compared_by_its_records() -> None:

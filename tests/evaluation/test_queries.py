@@ -87,8 +87,10 @@ def test_empty_tables_and_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("margrave.evaluation.queries.BATCH_CELLS", 1)
     assert query_errors(REAL, OTHER, queries) == whole
     empty = memory_table(SIZES, [])
-    found = query_errors(REAL, empty, queries)
-    assert found.largest == pytest.approx(plainly(some_rows(SIZES, 90), [], queries).max())
+    found = query_errors(empty, REAL, queries)
+    assert found.largest == pytest.approx(plainly([], some_rows(SIZES, 90), queries).max())
+    with pytest.raises(InputError, match="has no rows"):
+        query_errors(REAL, empty, queries)
 
 
 def test_other_columns_do_not_compare() -> None:

@@ -65,6 +65,8 @@ def numbers_command(
         show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
     if by is not None and apart:
         console().print(escape(_not_together(release, apart, by)))
+    if marked := [n for n in chosen[:rows] if not n.reliable]:
+        console().print(f"{_marked_words(marked, chosen[:rows])}.")
     for sentence in beyond_bounds_words(release.schema.column(name) for name in wanted):
         console().print(escape(sentence))
     if release.account.left_out:
@@ -102,15 +104,19 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
     if release.account.left_out:
         out.print(escape(release.account.left_out))
     if marked:
-        out.print(
-            f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may"
-            " move them by more than 5 % and 0.05 standard deviations, or the synthetic rows differ."
-        )
+        out.print(f"{_marked_words(marked, found)}, or the synthetic rows differ.")
     for n in marked:
         if sentence := _other_mean(n, release):
             out.print(escape(sentence))
     for column in hidden_spreads(release.schema, release.transcript):
         out.print(escape(f"{hidden_spread_words(release.schema, column)}"))
+
+
+def _marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) -> str:
+    return (
+        f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may move them by more than"
+        " 0.05 standard deviations, and by more than 5 % unless a mean is far from zero"
+    )
 
 
 def _category_words(release: Release) -> list[str]:
