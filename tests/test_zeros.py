@@ -33,9 +33,8 @@ from margrave.models import (
     GraphicalModel,
     MergedCodesModel,
 )
-from margrave.models.graphical import fit as fitting
+from margrave.models.graphical import logspace, propagation
 from margrave.models.graphical import model as models
-from margrave.models.graphical import propagation
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import conditionals, log_calibrate, marginal_of
 from margrave.privacy import SeededRandomness, protect
@@ -296,7 +295,7 @@ def test_the_slow_path_and_the_fast_one_are_the_same_problem(
 ) -> None:
     domain, transcript = contradiction(20.0)
     fast = GraphicalFit(tolerance=1e-9)(domain, transcript, rng=rng_of())
-    monkeypatch.setattr(fitting, "needs_log_space", lambda potentials: True)
+    monkeypatch.setattr(logspace, "needs_log_space", lambda potentials: True)
     monkeypatch.setattr(models, "needs_log_space", lambda potentials: True)
     slow = GraphicalFit(tolerance=1e-9)(domain, transcript, rng=rng_of())
     for clique in combinations(domain.attributes, 2):

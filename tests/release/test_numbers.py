@@ -473,8 +473,9 @@ def test_unknown_groups_are_refused() -> None:
 
 
 def test_numbers_of_a_unit_of_persons_say_that_rows_were_left_out(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     plain = fake_model.release()
     cut = replace(plain, account=replace(plain.account, unit=AddRemovePerson(3)))
     note = cut.account.left_out
