@@ -65,6 +65,7 @@ def test_runs_are_stored_once(
     assert capsys.readouterr().out == "public: 0 of 4 runs are left\n"
 
 
+@pytest.mark.slow
 def test_times_are_taken_side_by_side(data: Path, tmp_path: Path) -> None:
     words = ["run", "public", "--only", "task=titanic", "contender=times", "epsilon=1",
              "--repeats", "1", "--data", str(data), "--results", str(tmp_path)]  # fmt: skip

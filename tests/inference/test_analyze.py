@@ -582,6 +582,7 @@ def test_a_share_lies_between_0_and_1() -> None:
         analyze(drawn, share, columns=("a",), bounds={"rar": (0, 1)})
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_cut_off_covers_as_often() -> None:
     """Three codes, the last with one record in a thousand, under much more noise: 30 tables, and no limit below 0."""
     rng, held = np.random.default_rng(1), 0

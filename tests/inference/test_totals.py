@@ -86,6 +86,7 @@ def held(found: Any, truth: float) -> bool:
     return bool(low <= truth <= high)
 
 
+@pytest.mark.slow
 def test_intervals_of_totals_cover_whatever_the_number_of_rows() -> None:
     """1,000 records, noise that hides 140 of them: at 95 %, 10 or fewer of 20 hold once in a hundred million."""
     models = (Total("ten"), Count("a", 2), Mean("ten"))

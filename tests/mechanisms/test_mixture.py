@@ -62,10 +62,8 @@ MECHANISMS_HERE: dict[str, Mechanism] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n != "gem")) for n in MECHANISMS_HERE],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS_HERE)
 def test_errors_fall_with_the_budget(name: str) -> None:
     """From hardly anything to plenty, the mean error of three runs falls to a third or less."""
     poor, rich = (
@@ -93,6 +91,7 @@ def test_the_release_averages_the_second_half_of_the_rounds() -> None:
     assert np.allclose(np.asarray(seen[-1].average[-1][0]), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_ranges_and_prefixes_are_asked_and_learned() -> None:
     queries = QueryFamily.prefixes(TABLE.domain, [("a", "c"), ("b", "c")], ["b", "c"])
     for mechanism in (
@@ -109,6 +108,7 @@ def test_ranges_and_prefixes_are_asked_and_learned() -> None:
         assert max(off) < 0.05 * len(ROWS)
 
 
+@pytest.mark.slow
 def test_public_records_help_where_the_budget_is_small() -> None:
     """Half of the records published, the other half private: the error of three runs is well below GEM's."""
     public = PublicTable(codes_of(TABLE.domain, ROWS[:1500]), "made up for the tests")
@@ -132,6 +132,7 @@ def test_the_certificate_names_the_public_table() -> None:
     assert any(public.sha256 in line for line in certificate["public_inputs"])
 
 
+@pytest.mark.slow
 def test_a_wide_table_that_no_junction_tree_holds() -> None:
     """Forty columns, every pair of which may be measured: the error is well below that of independent columns."""
     rng = np.random.default_rng(0)

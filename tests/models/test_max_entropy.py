@@ -393,6 +393,7 @@ def test_bad_chains_are_told_from_good_ones() -> None:
     assert mixing(stuck, none).effective == 0.0
 
 
+@pytest.mark.slow
 def test_a_posterior_that_has_not_mixed_refuses_to_give_data_sets_unless_accepted() -> None:
     rng, domain = np.random.default_rng(2), Domain(("a",), (3,))
     few = MaxEntropyFit(max_draws=100, warmup=60, effective=1e6)

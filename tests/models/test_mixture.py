@@ -555,6 +555,7 @@ def test_pretraining_teaches_what_is_public(fit: Any, columns: Clique) -> None:
     assert errors[1] < 0.1
 
 
+@pytest.mark.slow
 def test_tiles_of_public_marginals_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tiles are seen some at a time; all of them are learned in the end."""
     monkeypatch.setattr("margrave.models.mixture.optim_jax.LESSON", 1)

@@ -426,6 +426,7 @@ def test_where_there_can_be_no_posterior_it_is_said_why(monkeypatch: pytest.Monk
         small.draws(1, seed=0, method="posterior")
 
 
+@pytest.mark.slow
 def test_a_posterior_that_takes_minutes_is_found_where_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -145,7 +145,9 @@ def ear(capsys: pytest.CaptureFixture[str]) -> Iterator[Ear]:
 BUDGET = ["--epsilon", "3", "--delta", "1e-9"]
 
 
-@pytest.mark.parametrize("unit", ["add-remove-row", "replace-person:2"])
+@pytest.mark.parametrize(
+    "unit", ["add-remove-row", pytest.param("replace-person:2", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("mechanism", ALONE)
 def test_no_canary_leaves_a_run(here: Path, ear: Ear, mechanism: str, unit: str) -> None:
     """20 canaries, each in one row: 0 in every file written and every word said."""
