@@ -61,6 +61,7 @@ def test_every_object_has_a_short_line_and_a_card(release: margrave.Release) -> 
     assert "sha256" in shown(release.certificate())
 
 
+@pytest.mark.slow
 def test_draws_purposes_and_data_sets_have_cards(release: margrave.Release, tmp_path: Path) -> None:
     draws = release.draws(2, rows=1, seed=1)
     assert repr(draws) == "Draws(2 tables of 1 record)"
