@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 
 from margrave._compiling import announce
 
@@ -100,7 +101,7 @@ def _plain(loop: Any) -> Callable[..., Any]:
     """Return a loop as a function of the interpreter, which calls other loops in the interpreter too."""
     scope = dict(loop.py_func.__globals__)
     for name in loop.py_func.__code__.co_names:
-        if hasattr(scope.get(name), "py_func"):
+        if isinstance(scope.get(name), Dispatcher):
             scope[name] = _plain(scope[name])
     return FunctionType(loop.py_func.__code__, scope)
 

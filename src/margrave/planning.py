@@ -100,8 +100,8 @@ class Plan(Card):
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
     posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
-    ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns of which
-    noise will hide most or all codes with so many rows. ``wide_bins``: columns whose bins may be too wide for a
+    ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns whose
+    codes the noise will mostly hide at this number of rows. ``wide_bins``: columns whose bins may be too wide for a
     reliable mean.
 
     **Privacy:** a function of public inputs.

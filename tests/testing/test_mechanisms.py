@@ -44,26 +44,13 @@ def test_every_mechanism_is_here_in_every_check() -> None:
     assert len(OTHERS) == len(CASES) * (1 + 8 + 1 + 1 + 4)
 
 
-def first_cases(checks: dict[str, Check]) -> list[Any]:
-    """The names of checks: one unit of a mechanism's first case; the others are slow."""
+def some_units(checks: dict[str, Check], first: int, others: int) -> list[Any]:
+    """The names of checks: so many units of a mechanism's first case, and of each other; the rest are slow."""
+    units = ("add or remove one row", "replace one person of at most 3 rows")
+    kept = {False: units[:first], True: units[:others]}
     return [
         pytest.param(
-            name,
-            marks=[pytest.mark.slow]
-            * (" " in name.split(",")[0] or not name.endswith("add or remove one row")),
-        )
-        for name in checks
-    ]
-
-
-def one_unit_of_variants(checks: dict[str, Check]) -> list[Any]:
-    """The names of checks: two units of a mechanism's first case, and one of each other; the others are slow."""
-    first = ("add or remove one row", "replace one person of at most 3 rows")
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.slow]
-            * (not name.endswith(first[:1] if " " in name.split(",")[0] else first)),
+            name, marks=[pytest.mark.slow] * (not name.endswith(kept[" " in name.split(",")[0]]))
         )
         for name in checks
     ]
@@ -72,9 +59,9 @@ def one_unit_of_variants(checks: dict[str, Check]) -> list[Any]:
 def some_tables_of_variants(checks: dict[str, Check]) -> list[Any]:
     """The names of checks; of a mechanism's other cases than its first, most tables are slow.
 
-    Budgets are those of ``one_unit_of_variants``.
+    Budgets are those of two units of a first case, and one of each other.
     """
-    units = {p.values[0] for p in one_unit_of_variants(checks) if p.marks}
+    units = {p.values[0] for p in some_units(checks, 2, 1) if p.marks}
     return [
         pytest.param(
             name,
@@ -93,12 +80,12 @@ def test_every_mechanism_passes(name: str) -> None:
     OTHERS[name]()
 
 
-@pytest.mark.parametrize("name", one_unit_of_variants(LOSS))
+@pytest.mark.parametrize("name", some_units(LOSS, 2, 1))
 def test_no_neighbor_learns_more_than_was_charged(name: str) -> None:
     LOSS[name]()
 
 
-@pytest.mark.parametrize("name", first_cases(SAME_ANSWERS))
+@pytest.mark.parametrize("name", some_units(SAME_ANSWERS, 1, 0))
 def test_every_byte_follows_from_the_answers(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     SAME_ANSWERS[name]()
     assert tuple(capfd.readouterr()) == ("", "")

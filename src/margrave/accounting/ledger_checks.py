@@ -138,7 +138,12 @@ def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:
 
 
 def _room_remedy(fits: float, unfinished: bool) -> str:
-    """Return what is possible under a cap with too little left. ``fits``: the largest epsilon; 0 if there is none."""
+    """Return what a custodian can do under a cap that leaves too little.
+
+    Args:
+        fits: The largest epsilon of another run; 0 if the cap leaves nothing.
+        unfinished: Some runs on the data set were not finished.
+    """
     close = "resume or close the unfinished runs"
     if fits:
         return f"Spend at most that{f', or {close}' if unfinished else ''}."

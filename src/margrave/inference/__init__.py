@@ -34,7 +34,7 @@ except ModuleNotFoundError as error:
 def __getattr__(name: str) -> object:
     """Raise ``InputError`` for another word for an analysis, and ``AttributeError`` for any other name."""
     if (forms := other_words(name)) is not None:
-        raise InputError(f"There is no analysis {name}.", remedy=f"Use {forms[0]}.")
+        raise InputError(f"{name} is not an analysis.", remedy=f"Use {forms[0]}.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

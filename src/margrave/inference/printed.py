@@ -19,7 +19,7 @@ def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[st
         width: Characters in a line. Longer names, and the least columns, may be longer.
     """
     gap, min_name_width = 2, 4
-    # Columns that are left out if there is no room, the first one first.
+    # If a line is too long, these columns are dropped, in this order.
     droppable = ["data sets", "privacy", "std error", "p-value"]
     rows = [dict(zip(Estimate.headings, e.cells(level), strict=True)) for e in estimates]
     shown = list(Estimate.headings)

@@ -104,8 +104,8 @@ class Estimates(Display):
         Each row is a ``ColumnNumber``, which lists what the interval covers. The columns are ``column``,
         ``statistic``, ``group`` (only with ``by``), ``estimate``, ``low``, ``high`` and ``reliable``. Dates are
         days since 1970.
-        If the unit is a person, the numbers are of at most so many rows of each. ``attrs["note"]`` of a frame of
-        pandas, and ``note`` in the metadata of an Arrow table, says so.
+        If the unit is a person, the numbers cover a limited number of rows of each person. ``attrs["note"]`` of a
+        pandas frame states the limit, and so does ``note`` in the metadata of an Arrow table.
 
         Args:
             columns: These columns only; by default all.

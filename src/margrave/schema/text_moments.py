@@ -58,10 +58,14 @@ class Moments:
 
 
 def moments(array: pa.Array, seconds: int, read: DateReader) -> tuple[FloatArray, Mask]:
-    """Return every row as a whole number of units (of so many seconds) since 1970, NaN where there
-    is no date, and which rows are empty.
+    """Return dates as whole numbers of units since 1970, NaN for a value that is not a date, and which rows are empty.
 
-    ``read`` reads a text. Values with a time zone are taken in UTC.
+    Values with a time zone are taken in UTC.
+
+    Args:
+        array: The values.
+        seconds: The length of a unit.
+        read: The reader of texts.
     """
     array = plain(array)
     kind = array.type

@@ -186,7 +186,7 @@ def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
 def bins_of(basis: Basis | None, draws: DataSets, frames: Frames) -> WholeBins | None:
     """Return the bins of a quantile's column, of which its intervals contain whole ones.
 
-    A condition that cuts them takes a part of a bin's records, whose values are unknown. Then there are none.
+    Returns None if a condition cuts a bin: the values of the records that it keeps are then unknown.
     """
     if basis is None or basis.ends != "bins" or not isinstance(draws, Draws):
         return None
