@@ -85,4 +85,4 @@ def test_a_delta_that_is_not_stated_is_advised(
 
 
 def test_a_delta_follows_the_order_of_the_rows() -> None:
-    assert [delta_for_rows(n) for n in (0, 1000, 1001, 10**6)] == [1e-4, 1e-6, 1e-7, 1e-9]
+    assert [delta_for_rows(n) for n in (0, 1000, 1001, 10**6)] == [1e-5, 1e-6, 1e-7, 1e-9]

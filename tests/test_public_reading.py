@@ -470,7 +470,7 @@ def test_of_a_year_that_the_schema_lacks_no_column_is_read() -> None:
     frame = rows(age=[200] * 12, sex=["F"] * 12)
     with pytest.raises(
         DataError,
-        match=r"not one of its values is one that the schema knows. The schema has: 0 to 9",
+        match=r"not one of the values that can be read lies in its bounds, 0 to 99",
     ):
         read(frame)
     with pytest.raises(DataError, match=r"The schema has: F, M\..*Recode"):

@@ -19,15 +19,23 @@ from margrave.errors import InputError
 from margrave.inference import OLS, analyze
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
+from margrave.models import NoModel
 from margrave.planning import plan_of
+from margrave.provenance import Provenance
 from margrave.purpose_widths import widths_of
-from margrave.purposes import Purpose, first_of, purposes_of, workload_for
+from margrave.purposes import Purpose, first_of, open_ended, purposes_of, workload_for
 from margrave.release import Release
+from margrave.release.numbers import numbers_of
+from margrave.release.purposes import PurposeSupport
 from margrave.report import write_report
+from margrave.report.verdict import doubts
 from margrave.run import Run
-from margrave.schema import Hour, Learn, Schema, Weekday
+from margrave.schema import Categorical, Hour, Learn, Real, Schema, Weekday
+from margrave.transcript import Transcript
 from margrave.types import Clique
 from margrave.workload import Workload
+from tests.support import fake_model
+from tests.support.strategies import measurement
 
 DOMAIN = Domain(
     ("price", "type", "area", "sold by", "sold"),
@@ -62,6 +70,51 @@ def test_words_become_marginals(text: str, kind: str, cliques: list[Clique]) -> 
     assert purpose.kind == kind
     assert set(purpose.cliques) == set(cliques)
     assert purpose.width is None
+
+
+def test_a_quantile_names_its_share_of_the_rows() -> None:
+    domain = Domain.of({"price": 6, "kind": 3})
+    texts = ("quantile price 0.9 by kind", "quantile price .9", "median price", "quantile price")
+    found = [Purpose.of(text, domain) for text in texts]
+    assert [p.at for p in found] == [0.9, 0.9, 0.5, 0.5]
+    assert found[0].cliques == (("price", "kind"),)
+    with pytest.raises(InputError, match="not between 0 and 1"):
+        Purpose.of("quantile price 90", domain)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mean cost", ["the mean of cost"]),
+        ("quantile cost 0.9", []),
+        ("quantile cost 0.9999", ["the 99.99 % quantile of cost"]),
+        ("ols cost ~ C(ward)", ["the mean of cost"]),
+        ("share ward", []),
+        ("count by ward", []),
+    ],
+)
+def test_a_purpose_takes_the_verdict_of_its_own_number(text: str, words: list[str]) -> None:
+    """Values beyond a learned bound may move the mean of a cost, and no quantile within the bounds."""
+    column = Real("cost", 0, 100, bins=100, mean=[30, 29, 300])
+    schema = Schema([column, Categorical("ward", ["a", "b"])])
+    counts = np.array([[1000] * 60 + [0] * 35 + [2] * 5, [900] * 60 + [0] * 40]).T
+    entries = Transcript((measurement(("cost", "ward"), counts, 3.0),))
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    release = Release(
+        schema, absent, entries, fake_model.account_of(entries), Provenance("by hand")
+    )
+    numbers = numbers_of(schema, entries, absent, 0.95)
+    assert doubts(release, PurposeSupport(text, (), 1), numbers) == words
+
+
+def test_an_open_end_of_a_learned_column_is_named_before_anything_is_spent() -> None:
+    domain = Domain(("cost", "age", "ward"), (33, 9, 3), unordered=frozenset({"ward"}))
+    texts = ["mean cost by ward", "quantile cost 0.9", "share ward", "ols age ~ C(ward)"]
+    purposes = [Purpose.of(text, domain) for text in texts]
+    (sentence,) = open_ended(purposes, [Learn("cost", "real", low=0.0)])
+    assert sentence.startswith("mean cost by ward: the release learns cost without a public upper")
+    assert "write high = ... in the schema" in sentence
+    assert open_ended(purposes, [Learn("cost", "real", low=0.0, high=9.0)]) == ()
 
 
 def test_a_part_of_a_timestamp_is_named_by_its_function() -> None:
@@ -362,6 +415,6 @@ def test_the_command_line_takes_purposes(
     out += ["--epsilon", "0.02", "--rows", "10", "--overwrite"]
     assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
     assert (
-        "Made for mean price by kind: its marginal measured. Do not use it: the main number of price is not reliable."
+        "Made for mean price by kind: its marginal measured. Do not use it: the mean of price is not reliable."
         in capsys.readouterr().out
     )

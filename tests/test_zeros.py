@@ -35,6 +35,7 @@ from margrave.models import (
 )
 from margrave.models.graphical import logspace, propagation
 from margrave.models.graphical import model as models
+from margrave.models.graphical.drawing_order import all_steps
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import conditionals, log_calibrate, marginal_of
 from margrave.privacy import SeededRandomness, protect
@@ -311,9 +312,9 @@ def test_records_whose_parents_have_lost_their_mass_do_not_break_the_rule(
     follows = np.arange(4)[:, None] // 2 == np.arange(2)
     domain = Domain.of({"a": 4, "b": 2}, [StructuralZeros(("a", "b"), follows)])
     model = GraphicalModel(domain, 100.0, {("a", "b"): np.where(follows, 0.0, -np.inf)})
-    whole = list(model._conditionals())
+    whole = list(model._conditionals(all_steps(model.tree)))
     broken = [(name, np.zeros_like(t) if parents else t, parents) for name, t, parents in whole]
-    monkeypatch.setattr(model, "_conditionals", lambda: broken)
+    monkeypatch.setattr(model, "_conditionals", lambda steps: broken)
     drawn = model.sample(400, rng=rng_of())
     assert len(drawn) == 400
     assert violating(domain, drawn) == 0

@@ -24,6 +24,7 @@ from margrave.account import Account, Debit
 from margrave.accounting import Unit
 from margrave.bounds import Bound
 from margrave.bounds.gls import Unbiased
+from margrave.bounds.matching_subsample import Subsampling
 from margrave.data import MemoryTable, Table
 from margrave.domain import Codes, Domain
 from margrave.errors import MargraveError, ModelTooLargeError

@@ -25,6 +25,8 @@ from benchmarks.suites._aim import aim_task
 
 Made = Callable[[lib.Workload], lib.Mechanism]
 EPSILONS = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0, 31.6, 100.0)
+#: Mechanisms of the figures that know the workload, among which the paper's text counts the best.
+AWARE = ("aim", "mwem-pgm", "rap", "gem")
 #: Epsilons of the contenders that are in no figure of the paper.
 FEW = (0.1, 1.0, 10.0)
 WORKLOADS = {"all": "ALL-3WAY", "target": "TARGET", "skewed": "SKEWED"}
@@ -105,6 +107,10 @@ OTHERS: Mapping[str, tuple[str, Made]] = {
         "MWEM+PGM, columns first, 9/10 measure",
         lambda w: lib.MWEMPGM(workload=w, alpha=Fraction(9, 10)),
     ),
+    "mwem-pgm-published": (
+        "MWEM+PGM, Algorithm 1",
+        lambda w: lib.MWEMPGM.as_published(workload=w),
+    ),
     "mwem-relaxed": (
         "MWEM + relaxed projection",
         lambda w: lib.MWEMPGM(
@@ -122,6 +128,7 @@ OTHERS: Mapping[str, tuple[str, Made]] = {
 CONTENDERS = {
     **{name: Contender(label, colors) for name, (label, colors, _) in FIGURES.items()},
     **{name: Contender(label) for name, (label, _) in OTHERS.items()},
+    "rows": Contender("Some of the real rows, by expectation"),
 }
 MAKERS: Mapping[str, Made] = {name: found[-1] for name, found in {**FIGURES, **OTHERS}.items()}
 
@@ -135,6 +142,7 @@ def cells(repeats: int | None = None) -> Iterable[Cell]:
                 trials = repeats or (1 if epsilon > 10 else place.trials)
                 if trial < trials:
                     yield from (Cell(task, name, {}, epsilon, trial, "figures") for name in FIGURES)
+    yield from (Cell(task, "rows", {}, None, 0, "subsample") for task in TASKS)
     for table in PLACES:
         for epsilon in FEW:
             yield from (Cell(f"{table} all", name, {}, epsilon, 0, "others") for name in OTHERS)
@@ -145,6 +153,8 @@ def measure(cell: Cell, places: Places) -> Row:
     case = TASKS[cell.task].case(places.data)
     workload = workload_of(cell.task, case.table.schema.domain)
     start = clock()[1]
+    if cell.contender == "rows":
+        return {"expected": _expected(case, workload), "cpu_s": round(clock()[1] - start, 1)}
     release, _ = case.release(MAKERS[cell.contender](workload), cell)
     seconds = clock()[1] - start
     return {
@@ -163,10 +173,22 @@ def _error(case: Case, release: lib.Release, workload: lib.Workload) -> float:
     return float(sum(errors)) / (case.table.n * sum(workload.weights.values()))
 
 
+def _expected(case: Case, workload: lib.Workload) -> list[list[float]]:
+    """Return shares of the table's rows, and the expected errors of so many rows drawn with replacement."""
+    subsampling, weight = lib.Subsampling(case.table.n), sum(workload.weights.values())
+    for r in workload.cliques:
+        (counts,) = lib.count_cliques(case.table.codes, [r]).values()
+        subsampling.add(counts, workload.weights[r] / weight)
+    shares = np.geomspace(1e-4, 1e4, 81)
+    rows = [max(1, round(share * case.table.n)) for share in shares]
+    return [[k / case.table.n, subsampling.error(k)] for k in dict.fromkeys(rows)]
+
+
 def page(view: View) -> Page:
     """Return the ranking, the ratios to AIM's error, the figures, and what was not run."""
     tables = {
         "ranking": _ranking(view), "best": _best(view), "errors": _errors(view), "left": _left(view),
+        "matching": _matching(view), "seconds": _seconds(view),
     }  # fmt: skip
     return Page(tables, {kind: _figure(view, kind) for kind in WORKLOADS})
 
@@ -201,28 +223,82 @@ def _ranking(view: View) -> str:
 
 
 def _best(view: View) -> str:
-    """Return, by table, in how many settings AIM's records have the least error of the figures' mechanisms."""
+    """Return, by table, in how many settings AIM has the least error of the mechanisms with records."""
+    seven = [name for name in FIGURES if name != "gaussian"]
     body = []
-    for table in (*PLACES, ""):
-        line = []
-        for low, high in ((0.01, 100.0), (0.1, 10.0)):
-            first = [
-                _aim_is_first(view, task, epsilon)
-                for task in view.tasks
-                for epsilon in EPSILONS
-                if task.startswith(table) and low <= epsilon <= high
-            ]
-            known = [ahead for ahead in first if ahead is not None]
-            line.append(f"{sum(known)} of {len(known)}" if known else "")
-        body.append((table or "all", *line))
-    return markdown(("table", "all ε", "ε from 0.1 to 10"), body)
+    for title, tasks in {
+        **{table: [t for t in view.tasks if t.split()[0] == table] for table in PLACES},
+        "all": list(view.tasks),
+        "all, ALL-3WAY alone": [t for t in view.tasks if t.endswith(" all")],
+    }.items():
+        counts = [
+            _times_first(view, tasks, names, low, high)
+            for names in (AWARE, seven)
+            for low, high in ((0.01, 100.0), (0.1, 10.0))
+        ]
+        body.append((title, *counts))
+    head = (
+        "table",
+        "of four, all ε",
+        "ε from 0.1 to 10",
+        "of all seven, all ε",
+        "ε from 0.1 to 10",
+    )
+    return markdown(head, body)
 
 
-def _aim_is_first(view: View, task: str, epsilon: float) -> bool | None:
-    """Return whether AIM has the least mean error; None if a mechanism with records was not run."""
-    errors = {name: _mean(view, task, name, epsilon) for name in FIGURES if name != "gaussian"}
-    found = [e for e in errors.values() if e is not None]
-    return errors["aim"] == min(found) if len(found) == len(errors) else None
+def _times_first(
+    view: View, tasks: Iterable[str], names: Iterable[str], low: float, high: float
+) -> str:
+    """Return in how many settings AIM's mean error is the least, of those that all named have run."""
+    first = []
+    for task in tasks:
+        for epsilon in (e for e in EPSILONS if low <= e <= high):
+            errors = {name: _mean(view, task, name, epsilon) for name in names}
+            found = [e for e in errors.values() if e is not None]
+            if len(found) == len(errors):
+                first.append(errors["aim"] == min(found))
+    return f"{sum(first)} of {len(first)}" if first else ""
+
+
+def _matching(view: View) -> str:
+    """Return the share of the real rows with AIM's error in expectation, by table and workload (Figure 5)."""
+    shares = {task: [_share(view, task, e) for e in FEW] for task in view.tasks}
+    body = []
+    for table in PLACES:
+        cells = [" · ".join(map(_percent, shares[f"{table} {kind}"])) for kind in WORKLOADS]
+        body.append((table, *cells))
+    medians = []
+    for kind in WORKLOADS:
+        columns = zip(*(shares[f"{table} {kind}"] for table in PLACES), strict=True)
+        known = [[s for s in column if s is not None] for column in columns]
+        medians.append(" · ".join(_percent(statistics.median(c) if c else None) for c in known))
+    return markdown(("table", *WORKLOADS.values()), [*body, ("median", *medians)])
+
+
+def _seconds(view: View) -> str:
+    """Return AIM's median CPU seconds on all triples, by table and epsilon (Figure 6)."""
+    body = []
+    for table in PLACES:
+        found = [view.finished(f"{table} all", "aim", e) for e in EPSILONS]
+        line = [
+            f"{statistics.median(r['cpu_s'] for r in rows):.1f}" if rows else "" for rows in found
+        ]
+        body.append((table, *line))
+    return markdown(("ε", *(f"{e:g}" for e in EPSILONS)), body)
+
+
+def _share(view: View, task: str, epsilon: float) -> float | None:
+    """Return the share of the rows whose expected error is AIM's, by linear interpolation of logarithms."""
+    error, stored = _mean(view, task, "aim", epsilon), view.finished(task, "rows")
+    if error is None or not stored:
+        return None
+    share, expected = np.log(np.array(stored[0]["expected"])).T
+    return float(np.exp(np.interp(-np.log(error), -expected, share)))
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
 
 
 def _errors(view: View) -> str:

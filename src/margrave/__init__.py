@@ -42,7 +42,10 @@ def _unknown(name: str) -> str:
             continue
         if name in names:
             return f"module 'margrave' has no attribute {name!r}. It is margrave.{part}.{name}"
-    return f"module 'margrave' has no attribute {name!r}"
+    hint = import_module("margrave._other_names").in_our_words("margrave", name)
+    if not hint and not name.startswith("_"):
+        hint = errors.did_you_mean(name, __all__).strip()
+    return f"module 'margrave' has no attribute {name!r}{hint and f'. {hint}'}"
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ def check_fields(parameters: Any) -> None:
         settled = _as(expected, value)
         if settled is INVALID:
             raise InputError(
-                f"{kind.__name__}: {field.name} is {_shown(value)}.",
+                f"{kind.__name__}: {field.name} is {shown_value(value)}.",
                 remedy=f"Give {_words(expected)}.",
             )
         if settled is not None:
@@ -99,7 +99,8 @@ def _as_one(kind: Any, value: Any) -> Any:
     return value if isinstance(value, kind) else INVALID
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """Return a text or a number as it is written, and the type of anything else."""
     if isinstance(value, type):
         return "a type"
     return repr(value) if isinstance(value, str | Real | NoneType) else f"a {type(value).__name__}"

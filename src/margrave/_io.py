@@ -186,13 +186,24 @@ def _check_replaceable(target: Path) -> None:
         raise InputError(
             f"{target} cannot be looked into, so it is not replaced.", remedy="Name another."
         ) from None
-    for what, number in APPLICATION_ID.items():
-        if start.startswith(b"SQLite format 3\0") and start[68:] == number.to_bytes(4, "big"):
+    for what in APPLICATION_ID:
+        if _is_own(start, what):
             raise InputError(
                 f"{target} is a {what} of margrave's, which no output replaces: what it says was spent would be"
                 " forgotten.",
                 remedy="Name another file.",
             )
+
+
+def is_own(path: str | PathLike[str], what: str) -> bool:
+    """Return True if a file is a "ledger" or a "journal" by its first bytes."""
+    with open(path, "rb") as handle:
+        return _is_own(handle.read(72), what)
+
+
+def _is_own(start: bytes, what: str) -> bool:
+    number = APPLICATION_ID[what].to_bytes(4, "big")
+    return start.startswith(b"SQLite format 3\0") and start[68:72] == number
 
 
 @contextmanager

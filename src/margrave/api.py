@@ -61,7 +61,7 @@ def synthesize(
             ``"add-remove-person:5"``. ``AddRemoveRow()`` by default; required if the schema names a
             person ID column.
         mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
-            default, and ``Forests()`` for more than 40 columns without purposes.
+            default, and ``Forests()`` for more than 50 columns without purposes.
         seed: Makes fitting repeatable; the noise always comes from the operating system.
         progress: Callback (stage, fraction). By default a bar in a terminal or a notebook; False for none.
         ledger: The ledger file that bounds what all runs on ``dataset`` spend together.
@@ -73,8 +73,8 @@ def synthesize(
         on_custodian: Callback for the custodian only, with a sentence about the rows if every
             category of a column occurs in them, as if the list was read off them. Without it
             nothing is compared.
-        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is
-            public.
+        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public, and else one
+            above 1e-5.
         vouched: Classes of scores outside the library whose sensitivity you vouch for; the
             certificate names them.
         preflight: ``"sealed"`` is for services whose callers are not the custodian; see ``Run``.

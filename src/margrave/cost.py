@@ -45,7 +45,8 @@ class RunCost:
 
     def total(self) -> tuple[float | None, float]:
         """Return processor seconds and MB, at most, about: None for a time that cannot be foretold."""
-        base_seconds = 2.2  # the libraries, reading, writing
+        base_seconds = 2.2  # the libraries, opening files
+        seconds_per_value = 100e-9  # reading and drawing a column of a record
         seconds_per_tried_code = 1e-8  # one code of one record, for one query
         base_mb = 350.0  # the libraries, and code compiled
         bytes_per_value = 22.0  # reading a column, encoding it, and its codes
@@ -60,18 +61,21 @@ class RunCost:
         if selection.codes_tried is None:
             return None, mb
         tried = selection.codes_tried * seconds_per_tried_code
-        parts = (base_seconds, self._counting(), self._selecting(selection), fit.seconds, tried)
-        return float(sum(parts)), mb
+        values = self.rows * len(self.domain) * seconds_per_value
+        parts = (base_seconds, values, self._counting(selection), self._selecting(selection))
+        return float(sum(parts)) + fit.seconds + tried, mb
 
-    def _counting(self) -> float:
+    def _counting(self, selection: SelectionLoad) -> float:
         seconds_per_count = 2.5e-9  # one row in one marginal
         seconds_per_noise = 15e-6  # one cell, by the exact sampler
         noisy = 0.0
         for s in self.steps:
-            cells = median_cells(self.domain, s)
-            if s.adaptive and not s.single:
+            cells, marginals = median_cells(self.domain, s), s.marginals
+            if (s.adaptive or s.at_most) and not s.single:
                 cells = min(cells, max(1.0, cells_worth_noise(self.rows, s.scale / s.weight)))
-            noisy += s.marginals * cells
+            if s.adaptive and selection.rounds:
+                marginals = min(marginals, selection.rounds * max(selection.per_round, 1))
+            noisy += marginals * cells
         return self.rows * len(self.reads) * seconds_per_count + noisy * seconds_per_noise
 
     def _selecting(self, selection: SelectionLoad) -> float:

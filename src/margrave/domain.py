@@ -306,6 +306,11 @@ class Codes:
         column: AnyArray = self.values[self.domain.index(attribute)]
         return column
 
+    def select(self, attributes: Iterable[Attribute]) -> Codes:
+        """Return some of the attributes, in the domain's order."""
+        domain = self.domain.project(attributes)
+        return Codes(domain, self.values[[self.domain.index(a) for a in domain]])
+
     def take(self, rows: AnyArray) -> Codes:
         """Return some of the records, by position."""
         return Codes(self.domain, self.values[:, rows])

@@ -11,6 +11,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
+from margrave._other_names import in_our_words
 from margrave.errors import DataError, InputError, MargraveError, did_you_mean
 
 P = ParamSpec("P")
@@ -133,16 +134,18 @@ def _wrong_call(
 
 def _other_name(name: str, names: Sequence[str]) -> str:
     """Return a question that proposes the argument meant by a name of other libraries, or a misspelt one."""
-    others = {"eps": "epsilon", "random_state": "seed", "rng": "seed"}
+    ours = in_our_words("argument", name)
     if name == "by":
         return (
             'Groups are By(Mean("stay"), "ward") in analyze, and plot("stay", "ward") in a chart.'
         )
-    if name == "where":
+    if "where" in (name, ours) and "where" not in names:
         return 'Give it to an analysis: analyze(release, Mean("stay", where={"ward": "b"})).'
+    if name == "model" and "mechanism" in names:
+        return "Did you mean 'mechanism'?"
     if name == "workload" and "mechanism" in names:
         return "Did you mean mechanism=AIM(workload=...)?"
-    return did_you_mean(others.get(name, name), names).strip()
+    return did_you_mean(ours if ours in names else name, names).strip()
 
 
 class _Call:

@@ -94,6 +94,10 @@ class BinWarning(UserWarning):
     """A condition cuts a bin, within which a release knows nothing and draws values evenly."""
 
 
+class RefitWarning(UserWarning):
+    """Another fit leaves some noisy answers out, or its model has no distribution to draw rows from."""
+
+
 class UnfinishedError(MargraveError):
     """A run failed after it had spent budget. ``release`` has every noisy answer and what was spent, but no model."""
 

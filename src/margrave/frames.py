@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -93,9 +94,28 @@ def _wrapped(frame: Any) -> Frame:
 
 
 def _names(frame: Frame) -> list[str]:
+    _check_text_names(nw.to_native(frame))
     if _places(nw.to_native(frame)) is not None:
         raise DuplicateError
     return list(frame.collect_schema().names())
+
+
+def _check_text_names(native: Any) -> None:
+    """Raise ``DataError`` for a pandas frame with names of columns that are not text."""
+    if not nw.dependencies.is_pandas_dataframe(native):
+        return
+    other = next((type(n).__name__ for n in native.columns if not isinstance(n, str)), None)
+    if getattr(native.columns, "nlevels", 1) > 1:
+        raise DataError(
+            f"The table's columns have names of {native.columns.nlevels} levels (a MultiIndex). margrave needs one text"
+            " for each.",
+            remedy='Join them: df.columns = ["_".join(map(str, c)) for c in df.columns].',
+        )
+    if other is not None:
+        raise DataError(
+            f"The table has a column whose name is of type {other}. margrave needs texts.",
+            remedy="Name the columns, or use df.columns = df.columns.map(str).",
+        )
 
 
 def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
@@ -189,7 +209,10 @@ def run_engine(work: Callable[[], T], frame: Any = None) -> T:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Keep pyspark from logging its errors meanwhile: it prints their texts, which may quote rows."""
+    """Keep pyspark from logging its errors meanwhile: it prints their texts, which may quote rows.
+
+    Its warnings of versions of other libraries are left out too.
+    """
     library = sys.modules.get("pyspark.logger")
     names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
     loggers = [] if library is None else [library.PySparkLogger.getLogger(name) for name in names]
@@ -197,7 +220,10 @@ def unlogged() -> Iterator[None]:
     try:
         for logger in loggers:
             logger.disabled = True
-        yield
+        with warnings.catch_warnings() if "pyspark" in sys.modules else nullcontext():
+            if "pyspark" in sys.modules:
+                warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+            yield
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal
 
+from margrave._fields import is_number
 from margrave.accounting import Budget
 from margrave.accounting.thresholds import threshold_for
 from margrave.domain import Domain
@@ -28,7 +29,7 @@ def budget_for(schema: Schema, epsilon: float, delta: float) -> Budget:
         InputError: If epsilon or delta is out of range.
     """
     is_open = any(not c.is_number for c in schema.to_learn)
-    return Budget.approx(epsilon, delta, delta / 10 if is_open else 0.0)
+    return Budget.approx(epsilon, delta, delta / 10 if is_open and is_number(delta) else 0.0)
 
 
 def check_thresholds(schema: Schema, budget: Budget, unit: Unit) -> None:
@@ -132,7 +133,7 @@ def learn_columns(
         names = ", ".join(repr(name) for name in hidden)
         rare = [advice_on(d) for d in private.transcript.discoveries if d.column in hidden]
         rare += [
-            range_advice(e.column, e.scale)
+            range_advice(e.column, e)
             for e in private.transcript
             if isinstance(e, ColumnAnswer) and e.column in hidden and isinstance(e.query, LineCells)
         ]

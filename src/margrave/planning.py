@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from margrave._card import Card, Facts
+from margrave._card import Card, Facts, counted
 from margrave._fields import is_whole
 from margrave.accounting import Budget, Unit
 from margrave.accounting.budget import epsilon_for
@@ -29,7 +29,7 @@ from margrave.mechanisms.parts.public import lacks_public
 from margrave.privacy import Gaussian
 from margrave.provenance import Provenance
 from margrave.purpose_widths import PurposeWidth, widths_of
-from margrave.purposes import purposes_of
+from margrave.purposes import open_ended, purposes_of
 from margrave.ratios import percent
 from margrave.release.diagnostics import left_out
 from margrave.schema import Learn
@@ -102,7 +102,7 @@ class Plan(Card):
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
     ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns whose
     codes the noise will mostly hide at this number of rows. ``wide_bins``: columns whose bins may be too wide for a
-    reliable mean.
+    reliable mean. ``open_ended``: a sentence for each purpose whose mean values beyond a learned bound may change.
 
     **Privacy:** a function of public inputs.
     """
@@ -133,6 +133,7 @@ class Plan(Card):
     published_form: str | None = None
     hidden: tuple[HiddenColumn, ...] = ()
     wide_bins: tuple[WideBins, ...] = ()
+    open_ended: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -167,7 +168,11 @@ class Plan(Card):
         ]
         unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
         verdicts = [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
-        verdicts += [*(h.words for h in self.hidden), *wide_bins_words(self.wide_bins)]
+        verdicts += [
+            *(h.words for h in self.hidden),
+            *wide_bins_words(self.wide_bins),
+            *self.open_ended,
+        ]
         return Facts(
             line, facts, [*verdicts, *([unasked] if unasked else []), self.risk.sentence()]
         )
@@ -214,7 +219,7 @@ def plan_of(
         raise InputError(
             "rows is not a number of rows.", remedy=f"Give a whole number from 0 to {max_rows}."
         )
-    check_strength(budget)
+    check_strength(budget, allow_large_delta=True)  # the run asks for it to be accepted
     unit = unit_of(unit)
     check_run(likely_domain(domain, learned), mechanism, unit, ahead=True)
     reads = list(dict.fromkeys(mechanism.reads(domain)))
@@ -270,6 +275,7 @@ def plan_of(
         models=mechanism.gives_records,
         lacks_public=lacks_public(mechanism),
         threshold_delta=budget.threshold_delta,
+        open_ended=open_ended(purposes_of(purposes, domain), learned),
         purposes=widths_of(
             purposes_of(purposes if steps else (), domain),
             typical,
@@ -341,7 +347,8 @@ def _learning_noise(learned: Sequence[Learn], rho: Fraction, unit: Unit) -> tupl
     share = column_share(rho * LearningShares.learning, len(learned))
     share *= min(map(least_tree_share, learned))
     scale = Gaussian.scale_for(share / levels, unit)
-    what, cells = "columns to learn", learned[0].max_bins
+    what = f"{counted(len(learned), 'column')} to learn, {levels} levels of counts each"
+    cells = learned[0].max_bins
     return (
         Noise(what, len(learned) * levels, scale, expected_noise(scale, 1) * cells, at_most=False),
     )

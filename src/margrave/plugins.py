@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from margrave._other_names import in_our_words
 from margrave.errors import InputError, did_you_mean
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ class Catalog(Generic[T]):
         if not points:
             raise InputError(
                 f"{name!r} is not a {self.noun}.",
-                remedy=f"{did_you_mean(name, self.names())}{self.advice()} {self.collisions()}".strip(),
+                remedy=f"{did_you_mean(self.meant(name), self.names())}{self.advice()} {self.collisions()}".strip(),
             )
         if len(points) > 1:
             raise InputError(
@@ -92,6 +93,10 @@ class Catalog(Generic[T]):
                 remedy="Uninstall all but one of them.",
             )
         return self._loaded(points[0])
+
+    def meant(self, name: str) -> str:
+        """Return the name of what other libraries call by this name; the name itself for others."""
+        return (in_our_words("fit", name) if self.noun == "fit" else "") or name
 
     def advice(self) -> str:
         """Return the sentence that lists the names."""

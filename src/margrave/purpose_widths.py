@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from margrave.domain import Domain
 from margrave.purposes import Purpose
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
 from margrave.types import Attribute, Clique
 
 
@@ -44,10 +44,10 @@ class PurposeWidth:
     @property
     def words(self) -> str:
         """The half-width, and what would reach the one that is wanted, in a sentence."""
-        said = f"about \N{PLUS-MINUS SIGN}{self.half_width:.2g} {self.of}"
+        said = f"about \N{PLUS-MINUS SIGN}{figure(self.half_width, 2)} {self.of}"
         if self.groups > 1:
             other = (
-                f"\N{PLUS-MINUS SIGN}{w:.2g} of {percent(s, '.0f')}"
+                f"\N{PLUS-MINUS SIGN}{figure(w, 2)} of {percent(s, '.0f')}"
                 for s, w in self.by_share.items()
             )
             said += f", for groups of 1/{self.groups:,} of the rows ({', '.join(other)})"
@@ -57,7 +57,7 @@ class PurposeWidth:
             return (
                 f"{said}; {self.wanted:g} is below what this number of rows allows at any epsilon"
             )
-        return f"{said}; epsilon {self.epsilon:.2g} would reach {self.wanted:g}"
+        return f"{said}; epsilon {figure(self.epsilon, 2)} would reach {self.wanted:g}"
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,12 @@ def _variance(purpose: Purpose, noise: _SumNoise, rows: int) -> tuple[_Variance,
         return _Variance(groups, of_sum(largest, (outcome,)) * groups**2, groups), f"{of}{per}"
     if purpose.kind == "effect":
         return _Variance(4.0, noise.of_cells(largest, (outcome,)) * 4.0 * groups), of
-    slopes = [_slope(purpose, c, noise) for c in purpose.cliques if outcome in c]
-    widest = max(slopes, key=lambda v: v.half_width(rows))
+    cliques = [c for c in purpose.cliques if outcome in c]
+    slopes = [_slope(purpose, c, noise) for c in cliques]
     if purpose.kind == "logistic":
-        return replace(
-            widest, sampling=4.0 * widest.sampling, noise=4.0 * widest.noise
-        ), "of a log-odds coefficient"
+        slopes = [_log_odds(s, c, outcome, noise) for s, c in zip(slopes, cliques, strict=True)]
+        of = "of a log-odds coefficient, per standard deviation of a column of numbers"
+    widest = max(slopes, key=lambda v: v.half_width(rows))
     return widest, of
 
 
@@ -205,3 +205,21 @@ def _slope(purpose: Purpose, clique: Clique, noise: _SumNoise) -> _Variance:
     if groups == 1:
         return _Variance(1.0, variance)
     return _Variance(2.0 * groups, variance * 2.0 * groups**2, groups)
+
+
+def _log_odds(slope: _Variance, clique: Clique, outcome: Attribute, noise: _SumNoise) -> _Variance:
+    """Return the variance of a log-odds coefficient, from that of the slope of an outcome with variance 1.
+
+    A quarter of the rows have the outcome. Numbers with declared bounds are normal, with the codes as 3 standard
+    deviations around their mean: no sums of their own make up for the noise of cells in the tails.
+    """
+    share, square_of_codes = 0.25, 3.0
+    variance = share * (1 - share)
+    of_outcome = (share**2 + (1 - share) ** 2) / variance / 2
+    numbers = [
+        a
+        for a in clique
+        if a != outcome and a not in noise.domain.unordered and a not in noise.learned
+    ]
+    factor = square_of_codes ** len(numbers) * of_outcome
+    return replace(slope, sampling=slope.sampling / variance, noise=slope.noise * factor / variance)

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.formula import columns_in, expand, parse, time_part
+from margrave.formula import columns_in, expand, parse, quoting_hint, time_part
+from margrave.schema.learn import Learn
 from margrave.schema.parts import Hour, Weekday
 from margrave.types import Attribute, Clique
 from margrave.workload import Workload
@@ -27,6 +28,7 @@ class Purpose:
         cliques: The marginals that it rests on.
         width: The half-width that its intervals should have at most, in standard deviations of the outcome; None
             if it was not stated.
+        at: The share of the rows below a quantile; 0.5 for the median, and if it was not stated.
 
     Example:
         >>> domain = Domain.of({"price": 9, "type": 3, "area": 5})
@@ -42,6 +44,7 @@ class Purpose:
     outcome: Attribute
     cliques: tuple[Clique, ...]
     width: float | None = None
+    at: float = 0.5
 
     #: Words for the statistics that may be given by groups.
     by_groups: ClassVar[Mapping[str, str]] = {
@@ -60,7 +63,7 @@ class Purpose:
         """Return the purpose of a text.
 
         Args:
-            text: One of "mean Y", "mean Y by G, H" (also total, median, quantile, share), "count by G",
+            text: One of "mean Y", "mean Y by G, H" (also total, median, share, and "quantile Y 0.9"), "count by G",
                 "correlation X, Y", "ols FORMULA", "logistic FORMULA", and "effect of T on Y given X, Z"; with
                 "within W" at its end for a width. A part of a timestamp may be written as its
                 function, such as "count by weekday(pickup)".
@@ -72,7 +75,9 @@ class Purpose:
         words, width = _width(text)
         kind, _, rest = words.partition(" ")
         kind = kind.lower()
-        outcome, cliques = "", list[Clique]()
+        if not rest:
+            raise _unclear(text)
+        outcome, cliques, at = "", list[Clique](), 0.5
         if kind in ("ols", "logistic"):
             outcome, cliques = _regression(rest, domain)
         elif kind == "effect":
@@ -83,6 +88,8 @@ class Purpose:
         elif kind == "count":
             cliques = [tuple(_columns(rest.removeprefix("by "), domain, text))]
         elif kind in cls.by_groups:
+            if kind in ("quantile", "quantiles"):
+                rest, at = _quantile(rest, domain, text)
             outcome, groups = _grouped(rest, domain, text)
             kind, cliques = cls.by_groups[kind], [(outcome, *groups)]
         if kind in cls.of_numbers and outcome in domain.unordered:
@@ -94,7 +101,12 @@ class Purpose:
         named = tuple(dict.fromkeys(domain.clique(c) for c in smaller))
         if not named:
             raise _unclear(text)
-        return cls(" ".join(text.split()), kind, outcome, named, width)
+        return cls(" ".join(text.split()), kind, outcome, named, width, at)
+
+    @property
+    def rest(self) -> str:
+        """Its text after the kind, without the width: the formula of a regression."""
+        return _width(self.text)[0].partition(" ")[2]
 
     @property
     def columns(self) -> tuple[Attribute, ...]:
@@ -113,6 +125,50 @@ def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
             "The purposes are not a list of texts.", remedy='Give ["mean price by type"], say.'
         )
     return tuple(Purpose.of(text, domain) for text in texts)
+
+
+def open_ended(purposes: Iterable[Purpose], learned: Iterable[Learn]) -> tuple[str, ...]:
+    """Return a sentence for each purpose whose mean values beyond a learned bound may change.
+
+    Args:
+        purposes: The purposes.
+        learned: The columns to learn of the schema.
+
+    Privacy:
+        None spent: public inputs only.
+
+    Example:
+        >>> purpose = Purpose("mean price", "mean", "price", (("price",),))
+        >>> open_ended([purpose], [Learn("price", "real", low=0)])[0].partition(":")[0]
+        'mean price'
+        >>> open_ended([purpose], [Learn("price", "real", low=0, high=100)])
+        ()
+    """
+    ends = {c.name: _open_ends(c) for c in learned if c.is_number and not c.is_moment}
+    found = []
+    for purpose in purposes:
+        own = [c for c in purpose.columns if ends.get(c)]
+        if purpose.kind not in ("mean", "total", "correlation", "ols", "effect") or not own:
+            continue
+        without = " and ".join(f"{c} without a public {_bounds_words(ends[c])}" for c in own)
+        keys = dict.fromkeys(f"{key} = ..." for c in own for key in ends[c])
+        found.append(
+            f"{purpose.text}: the release learns {without}. Values beyond a learned bound may change"
+            f" {'its' if len(own) == 1 else 'their'} mean, which is then often marked as not reliable. If the bound is"
+            f" public, write {' and '.join(keys)} in the schema. Or ask for a quantile or a share, which such values"
+            " hardly change."
+        )
+    return tuple(found)
+
+
+def _open_ends(column: Learn) -> tuple[str, ...]:
+    bounds = {"low": column.low, "high": column.high}
+    return tuple(key for key, bound in bounds.items() if bound is None)
+
+
+def _bounds_words(keys: Sequence[str]) -> str:
+    words = {"low": "lower", "high": "upper"}
+    return f"{' or '.join(words[k] for k in keys)} bound"
 
 
 def check_not_person(texts: Iterable[str], person: Attribute | None) -> None:
@@ -157,6 +213,19 @@ def _width(text: str) -> tuple[str, float | None]:
     return found[1], float(found[2])
 
 
+def _quantile(rest: str, domain: Domain, text: str) -> tuple[str, float]:
+    """Return "Y by G" of "Y 0.9 by G", and 0.9; 0.5 without a number."""
+    found = re.fullmatch(r"(.+?) ([0-9]*\.[0-9]+|[0-9]+)((?: by .+)?)", rest)
+    if found is None or rest.partition(" by ")[0] in domain:
+        return rest, 0.5
+    if not 0.0 < float(found[2]) < 1.0:
+        raise InputError(
+            f"The quantile of the purpose {text[:80]!r} is not between 0 and 1.",
+            remedy='Write "quantile stay 0.9" for the value that 90 % of the rows do not exceed.',
+        )
+    return found[1] + found[3], float(found[2])
+
+
 def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
     """Return the outcome of a formula, and the pairs of its terms with it and with each other."""
     tree = parse(formula)
@@ -171,6 +240,8 @@ def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
         for term in terms
     ]
     for a in (*outcomes, *(a for part in parts for a in part)):
+        if a not in domain and (hint := quoting_hint(a, domain)):
+            raise InputError(f"There is no column {a!r}.", remedy=hint.strip())
         domain.index(a)
     y = tuple(outcomes)
     together = [tuple(dict.fromkeys((*one, *two))) for one, two in combinations(parts, 2)]
@@ -235,7 +306,8 @@ def _unclear(text: str, domain: Domain | None = None) -> InputError:
     columns = "" if domain is None else f" The columns are: {', '.join(domain.attributes)}."
     return InputError(
         f"The purpose {text[:80]!r} is not understood.",
-        remedy='Write "mean price by type" (or total, median, share), "count by type, area", "correlation price, area",'
-        ' "ols price ~ area + C(type)", "logistic sold ~ price" or "effect of drug on outcome given age"; with'
+        remedy='Write "mean price by type" (or total, median, share), "quantile price 0.9", "count by type, area",'
+        ' "correlation price, area", "ols price ~ area + C(type)", "logistic sold ~ price" or "effect of drug on'
+        ' outcome given age"; with'
         f' "within 0.1" at its end for a width.{columns}',
     )

@@ -1,7 +1,8 @@
 """Seed, place and time: what a resumed run must have in common with its beginning.
 
 No hash of the rows is stored, because the journal would then hold a fact about them. The journal stores when the run
-began, and the time of the table's files is compared with that.
+began, and the time of the table's files is compared with that. For a table of Spark it stores a salted hash of the
+names of files: Spark gives a file that it writes a random name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from margrave._io import files_of, part_of, path_of, spark_name_of
 from margrave.data import TableSource
+from margrave.data.spark_frames import spark_files
 from margrave.error_sanitizer import reveal_table
 from margrave.errors import LedgerError
 
@@ -32,30 +34,44 @@ def seed_of(stored: Mapping[str, Any]) -> int:
 def place_of(
     table: Any, stored: Mapping[str, Any], journal: str | Path, *, same_table: bool
 ) -> dict[str, str | int | None]:
-    """Return the place of the table as a salted hash and the time at which the run began, in nanoseconds.
+    """Return salted hashes of the table's place and of Spark's files, and when the run began, in nanoseconds.
 
     A resumed run needs the same place, whose files nobody wrote to since, unless the user states that it is the same
-    table: answers of two tables make no release of either. Frames have no place.
+    table: answers of two tables make no release of either. Frames have no place, and a frame of Spark has files.
     """
     facts = stored.get("facts")
     if not isinstance(facts, dict):
-        return {"table": _salted(_place(table), secrets.token_hex(8)), "begun": time_ns()}
+        return _names_of(table, secrets.token_hex(8)) | {"begun": time_ns()}
     if "table" not in facts:
         return {}
-    place, begun = facts["table"], facts.get("begun")
-    name = path_of(table) or "this one"
+    stored_names = {key: facts.get(key) for key in ("table", "files")}
+    begun, name = facts.get("begun"), path_of(table) or "this one"
     if not same_table:
-        if place != _salted(_place(table), str(place).partition("$")[0]):
+        salt = str(facts["table"] or facts.get("files")).partition("$")[0]
+        names = _names_of(table, salt)
+        if names["table"] != stored_names["table"]:
             raise _another(
                 f"{journal} is of a run on another table: one that stood elsewhere than {name}.",
                 "moved",
+            )
+        if names["files"] != stored_names["files"]:
+            raise _another(
+                f"Spark reads other files for {name} than when the run of {journal} began.",
+                "written again",
             )
         if not isinstance(begun, int) or _changed(table) > begun:
             raise _another(
                 f"{name} was written or moved there after the run of {journal} began.",
                 "written again",
             )
-    return {"table": place, "begun": begun}
+    return {**stored_names, "begun": begun}
+
+
+def _names_of(table: Any, salt: str) -> dict[str, str | int | None]:
+    """Return salted hashes of the place of a table and of the files that Spark reads for it."""
+    files = spark_files(reveal_table(table))
+    names = "\n".join(files) if files else None
+    return {"table": _salted(_place(table), salt), "files": _salted(names, salt)}
 
 
 def _another(sentence: str, done: str) -> LedgerError:

@@ -38,7 +38,7 @@ from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
 from margrave.unfinished import Attempt, answers_kept
-from margrave.unit import AddRemoveRow, Unit, rows_per_person, unit_of
+from margrave.unit import AddRemoveRow, Unit, rows_per_person, rows_words, size_is_public, unit_of
 from margrave.wide_bins import wide_bins
 from margrave.workload import Workload
 
@@ -61,7 +61,7 @@ class Run:
             ``"add-remove-person:5"``. ``AddRemoveRow()`` by default; required if the schema names a
             person ID column.
         mechanism: The mechanism, or its name on the command line, such as ``"mst"``; ``AIM()`` by
-            default, and ``Forests()`` for more than 40 columns without purposes.
+            default, and ``Forests()`` for more than 50 columns without purposes.
         policy: A policy, or its file.
         ledger: The ledger file that bounds what all runs on ``dataset`` spend together.
         dataset: The data set's name in the ledger.
@@ -69,8 +69,8 @@ class Run:
         resume: Resume the run of the journal.
         same_table: State that a table that was moved, or written again, since the run began is the same table.
         seed: Makes fitting repeatable; the noise never is.
-        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is
-            public.
+        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public, and else one
+            above 1e-5.
         vouched: Classes of scores outside the library whose sensitivity you vouch for.
         preflight: The reader of errors about rows. With "custodian", errors count values outside
             the schema. With "sealed", for services whose callers are not custodians, errors about
@@ -117,7 +117,6 @@ class Run:
                 "same_table=True only applies together with resume=True.",
                 remedy="Give --resume too (in Python resume=True), or leave --same-table (same_table) out.",
             )
-        check_strength(self.budget)
         domain = self.schema.domain
         default = AIM if self.purposes else default_mechanism(domain)
         check_not_person(self.purposes, self.schema.person)
@@ -125,6 +124,11 @@ class Run:
         self._set("mechanism", made)
         self._set("vouched", check_vouched(self.vouched))
         self._set("unit", settled_unit(self.schema, self.unit))
+        check_strength(
+            self.budget,
+            allow_large_delta=self.allow_large_delta,
+            rows_are_public=size_is_public(self._unit),
+        )
         self._set("policy", load_policy(self.policy))
         check_run(self._likely, self._mechanism, self._unit, ahead=True)
         self._policy.check(
@@ -399,8 +403,8 @@ def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
         # a promise about rows would be taken for one about persons
         raise InputError(
             f"The schema says that {schema.person!r} is a person ID column, and no unit of privacy is given.",
-            remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), K being the most rows of a"
-            " person that count; or --unit add-remove-row (AddRemoveRow()), if a row is really what to protect.",
+            remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), or --unit add-remove-row"
+            f" (AddRemoveRow()), if a row is really what to protect. {rows_words()}",
         )
     settled = AddRemoveRow() if unit is None else unit_of(unit)
     if rows_per_person(settled) is not None and schema.person is None:

@@ -98,8 +98,16 @@ def parse_unit(text: str) -> Unit:
         )
     raise InputError(
         f"{text[:60]!r} is not a unit of privacy.",
-        remedy=f"{did_you_mean(name, NAMES)}Write one of: {', '.join(NAMES)}, with K the most rows a person may"
-        " contribute.",
+        remedy=f"{did_you_mean(name, NAMES)}Write one of: {', '.join(NAMES)}. {rows_words()}",
+    )
+
+
+def rows_words() -> str:
+    """Return what K is in a unit of persons, and how to choose it."""
+    return (
+        "K is a whole number: the most rows of one person that count. Take it from public knowledge and not from the"
+        " rows, since it is published: five, if a person has about one row a year for five years. Further rows of a"
+        " person are left out at random."
     )
 
 

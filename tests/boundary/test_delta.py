@@ -70,7 +70,7 @@ def test_a_public_row_count_bounds_delta(delta: float, refused: bool) -> None:
 
 
 def test_a_private_row_count_is_judged_by_the_noisy_count_alone() -> None:
-    release = synthesized(epsilon=50.0, delta=0.009)
+    release = synthesized(epsilon=50.0, delta=0.009, allow_large_delta=True)
     assert SENTENCE in release.certificate()["large_delta"]
     assert SENTENCE in render(release)
     sound = synthesized(epsilon=50.0)
@@ -86,8 +86,19 @@ def test_a_private_row_count_is_not_read() -> None:
         def rows(self) -> int:
             raise AssertionError("the row count was read")
 
-    table: Any = Counted()
-    protect(table, unit=AddRemoveRow(), budget=Budget.approx(1.0, 0.009)).close()
+    table, budget = Counted(), Budget.approx(1.0, 0.009)
+    protect(table, unit=AddRemoveRow(), budget=budget, allow_large_delta=True).close()  # type: ignore[arg-type]
+
+
+def test_a_large_delta_must_be_accepted_where_the_row_count_is_private() -> None:
+    table = read_table(ROWS, SCHEMA)
+    with pytest.raises(InputError, match=r"above 1e-05 .*Nothing was spent"):
+        protect(table, unit=AddRemoveRow(), budget=Budget.approx(1.0, 1.1e-5))
+    with pytest.raises(InputError, match=r"above 1e-05 .*--allow-large-delta"):
+        synthesized(delta=1.1e-5)
+    with pytest.raises(InputError, match="above 1e-05"):
+        margrave.plan(SCHEMA, epsilon=1.0, delta=1.1e-5)
+    protect(table, unit=AddRemoveRow(), budget=Budget.approx(1.0, 1e-5)).close()
 
 
 def test_stated_rows_on_the_command_line(
@@ -114,11 +125,14 @@ def test_stated_rows_on_the_command_line(
     assert run([*made, "--unit", "replace-row", "--delta", "0.01"]) == 2
     assert "--allow-large-delta" in capsys.readouterr().err, "the table has 100 rows"
     assert not Path("r.margrave").exists()
-    assert run([*made[:-1], "rows.margrave"]) == 0, "--rows are synthetic rows"
+    assert run([*made[:-1], "rows.margrave"]) == 2
+    said = capsys.readouterr().err
+    assert "above 1e-05 it may allow publishing one whole row" in said, "--rows are synthetic rows"
+    assert not Path("rows.margrave").exists()
     assert run(["plan", *common, "--allow-large-delta"]) == 0
     assert run([*made, "--allow-large-delta"]) == 0
-    assert run(["plan", *common[:-2]]) == 0, "a default guess is not a stated row count"
-    capsys.readouterr()
+    assert run(["plan", *common[:-2]]) == 2, "a default guess is not a stated row count"
+    assert "above 1e-05" in capsys.readouterr().err
     assert run(["certificate", "r.margrave", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["delta"] == 1e-3
 
@@ -134,10 +148,14 @@ def test_budgets_are_not_understated() -> None:
 
 
 def test_the_check_is_exact_at_its_edges() -> None:
-    check_strength(Budget.approx(1.0, 0.01))
+    check_strength(Budget.approx(1.0, 0.01), allow_large_delta=True)
+    check_strength(Budget.approx(1.0, 0.01), rows=99, rows_are_public=True)
+    check_strength(Budget.approx(1.0, 1e-5), rows=99_999)
     check_strength(Budget.approx(1e4, 1e-9), rows=10)
     with pytest.raises(InputError):
-        check_strength(Budget.approx(1.0, 0.01), rows=100)
+        check_strength(Budget.approx(1.0, 0.01), rows=100, rows_are_public=True)
+    with pytest.raises(InputError, match="from 1e-06 to 10000"):
+        Budget.approx(0.0, 1e-9)
 
 
 def test_a_budget_made_by_hand_holds_plain_numbers() -> None:

@@ -101,6 +101,12 @@ FACTS: dict[str, list[Fact]] = {
             [(who, "abbot", *rest) for who, _, *rest in SOUND],
             [(who, job, "old", *rest) for who, job, _, *rest in SOUND],
         )
+    ]
+    + [
+        Fact(
+            r"^Column '\w+': not one of the values that can be read lies in its bounds, ",
+            [(who, job, "200", *rest) for who, job, _, *rest in SOUND],
+        )
     ],
     "a table without rows": [Fact(r"^The table has no rows", [])],
     "a public table of the private records": [

@@ -380,7 +380,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
         "no rows",
         "right file",
     ),
-    "columns in several levels": (lambda: synthesized(levels()), "No column", "in one level"),
+    "columns in several levels": (lambda: synthesized(levels()), "names of 2 levels", "Join them"),
     "columns named by numbers": (
         lambda: synthesized(FRAME.rename_columns(list("0123"))),
         "No column",

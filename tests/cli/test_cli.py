@@ -96,6 +96,25 @@ def test_columns_that_were_not_measured_together_have_one_sentence(
     )
 
 
+def test_numbers_of_groups_leave_out_those_that_may_have_no_rows(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(capsys, "--release", "r.margrave")
+    shown = ok(capsys, "numbers", "r.margrave", "--by", "job", "--columns", "age")
+    assert "job = " in shown
+    assert "left out" not in shown
+    groups = ("job = 1", "job = 2")
+    monkeypatch.setattr("margrave.cli.numbers.rare_groups", lambda *_: groups)
+    shown = " ".join(ok(capsys, "numbers", "r.margrave", "--by", "job", "--columns", "age").split())
+    assert "job = 1" not in shown
+    assert "2 groups left out, which may have no rows: the noisy count is below 3" in shown
+    assert "job: 1, 2. --json has them." in shown
+    assert run(["numbers", "r.margrave", "--by", "job", "age", "sex"]) == 2
+    said = capsys.readouterr().err
+    assert "Name the columns to show after --columns: --columns age,sex." in said
+    assert "in quotes" not in said
+
+
 def test_from_a_file_to_rows_release_and_report(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from margrave.data import MemoryTable
 from margrave.schema import Coded, Learn, Schema
 
 SCHEMA = Schema([Coded("a", 2), Learn("fee", "integer", low=0, high=99)])
-PRICE = ["--epsilon", "1000", "--delta", "1e-4", "-m", "independent"]
+PRICE = ["--epsilon", "1000", "--delta", "1e-5", "-m", "independent"]
 
 
 @pytest.fixture

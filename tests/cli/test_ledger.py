@@ -571,7 +571,8 @@ def test_a_cap_without_thresholds_says_how_to_learn_categories(
     assert run(cap) == 2
     assert "1e-09 for up to 1,000,000 rows" in capsys.readouterr().err
     assert run([*cap, "--delta", "1e-9"]) == 0
-    assert "--threshold-delta 1e-10 --replace before the first run" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--threshold-delta: 1e-10 for each release that is planned (5e-10 for five" in said
     rows = "".join(f"{'York' if i % 2 else 'Hull'},{i % 7}\n" for i in range(9000))
     (here / "towns.csv").write_text(f"town,age\n{rows}")
     words = ["synthesize", "towns.csv", "--accept-draft", "-e", "1", "--delta", "1e-10"]
@@ -580,11 +581,66 @@ def test_a_cap_without_thresholds_says_how_to_learn_categories(
     before = (here / "w.ledger").read_bytes()
     assert run(words) == 5
     said = capsys.readouterr().err
-    command = said.partition("set it anew: margrave ")[2].partition(". Or list")[0]
+    command = said.partition("set it anew: margrave ")[2].partition(". That is")[0]
     assert command.startswith("ledger init FILE --dataset w --unit add-remove-row --epsilon 1")
     assert (here / "w.ledger").read_bytes() == before
     assert run(command.replace("FILE", "w.ledger").split()) == 0
     assert run([*words, "--overwrite"]) == 0
+
+
+def test_a_cap_for_five_releases_that_learn_categories(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five tenths of 1e-9 are more than 5e-10 by the rounding of floats."""
+    unit = AddRemoveRow()
+    words = ["--dataset", "w", "--unit", "add-remove-row", "-e", "3", "--delta", "1e-9"]
+    assert run(["ledger", "init", "w.ledger", *words, "--threshold-delta", "5e-10"]) == 0
+    assert "enough for 5 runs at delta 1e-09 that learn categories" in capsys.readouterr().out
+    ledger, part = Ledger("w.ledger"), Fraction(1e-9 / 10)
+    for _ in range(5):
+        ledger.begin("w", unit, Fraction(1, 1000), threshold_delta=part)
+    with pytest.raises(BudgetError, match="leaves delta = 0 for thresholds") as refused:
+        ledger.check_cap("w", unit, Fraction(1, 1000), 1e-9, part)
+    assert "margrave schema of RELEASE -o learned.toml" in str(refused.value.remedy)
+    assert "smaller delta" not in str(refused.value.remedy)
+    assert "--delta" not in str(refused.value.remedy)
+    assert run(["ledger", "show", "w.ledger"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "would fit, if it learns no categories" in said
+    assert "0 remains. A run can take the categories that an earlier release learned" in said
+
+
+def test_what_is_left_for_thresholds_fits_a_run_of_a_smaller_delta(here: Path) -> None:
+    unit, cap = AddRemoveRow(), Budget.approx(3.0, 1e-9, 1.37e-10)
+    Ledger("w.ledger").init("w", unit=unit, cap=cap)
+    ledger, rho = Ledger("w.ledger"), Fraction(1, 1000)
+    ledger.begin("w", unit, rho, threshold_delta=Fraction(1e-10))
+    with pytest.raises(BudgetError, match="for thresholds") as refused:
+        ledger.check_cap("w", unit, rho, 1e-9, Fraction(1e-10))
+    delta = float(str(refused.value.remedy).partition("--delta ")[2].partition(",")[0])
+    assert 3.6e-10 < delta <= 3.7e-10
+    ledger.check_cap("w", unit, rho, delta, Fraction(delta / 10))
+
+
+def test_a_ledger_beside_a_run_that_is_not_charged_to_it_is_noted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Schema.coded({"age": 4}).save("age.toml")
+    (here / "t.csv").write_text("age\n0\n1\n")
+    (here / "books").mkdir()
+    words = ["synthesize", "t.csv", "-s", "age.toml", "-e", "1", "--delta", "1e-9"]
+    words += ["-m", "independent", "--release", "books/r.margrave", "--overwrite"]
+    for path in here.glob("*.ledger"):
+        path.unlink()
+    assert run(words) == 0
+    assert "ledger" not in capsys.readouterr().err
+    Ledger("books/kept").init("ages", unit=AddRemoveRow(), cap=Budget.approx(3.0, 1e-9))
+    assert run(words) == 0
+    said = capsys.readouterr().err
+    assert said.count("not charged to a ledger") == 1
+    assert "give --ledger books/kept --dataset NAME" in said
+    assert run([*words, "--ledger", "books/kept", "--dataset", "ages"]) == 0
+    assert "not charged" not in capsys.readouterr().err
 
 
 def test_a_spent_cap_names_what_is_still_possible(

@@ -131,7 +131,7 @@ def test_a_share_that_is_no_fraction(text: str) -> None:
 def test_help_names_who_understands_an_option_and_the_default() -> None:
     _, shown = parsed()
     assert (
-        "Size of the model at most, in MB. [aim: 80, mst: 1000, forests: 5, privmrf: 80, privbayes: 80, privsyn: 1000"
+        "Size of the model at most, in MB. [aim: 80, mst: 1000, forests: 20, privmrf: 80, privbayes: 80, privsyn: 1000"
         in shown
     )
     assert "[aim: 9/10" in shown  # and of others that take its rounds

@@ -212,6 +212,19 @@ def test_time_follows_what_takes_it() -> None:
     assert estimate("gem").memory_mb > estimate("mwem-pgm").memory_mb + 300
 
 
+def test_a_wide_plan_follows_its_columns_its_cells_and_its_limit() -> None:
+    narrow, wide = (Schema.coded({f"c{i}": 20 for i in range(n)}) for n in (30, 80))
+    few, many = (estimate("forests", schema=s) for s in (narrow, wide))
+    assert many.seconds > few.seconds + 2
+    # Counts, and the estimates of two rounds.
+    assert many.memory_mb - few.memory_mb > 4 * 8 * (3160 - 435) * 400 / 2**20
+    assert estimate("forests", schema=wide, max_model_mb=40.0).seconds > many.seconds + 2
+    large, small = (
+        estimate("aim", rows=100_000, schema=narrow, max_model_mb=mb).seconds for mb in (80.0, 5.0)
+    )
+    assert large > 4 * small
+
+
 def test_memory_holds_what_a_choice_among_single_queries_takes() -> None:
     domain = Schema.coded({f"c{i}": 60 for i in range(6)})
     cells = 20 * 60**3

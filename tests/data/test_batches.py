@@ -430,8 +430,10 @@ def test_raw_values_are_counted_as_in_memory(points: int, monkeypatch: pytest.Mo
 
 def test_a_run_learns_from_batches(large: None) -> None:
     rows, source = visits(), StreamSource(lambda: visits().to_reader(100))
-    known: dict[str, Any] = {"epsilon": 1e4, "delta": 1e-3, "unit": "add-remove-person:40", "mechanism": "independent",
-                             "seed": 0}  # fmt: skip
+    known: dict[str, Any] = {
+        "epsilon": 1e4, "delta": 1e-3, "allow_large_delta": True, "unit": "add-remove-person:40",
+        "mechanism": "independent", "seed": 0,
+    }  # fmt: skip
     one, other = (margrave.synthesize(t, OPEN, **known) for t in (rows, source))
     assert {c.name for c in other.schema.columns} == {c.name for c in one.schema.columns}
     assert other.schema.column("town").labels() == one.schema.column("town").labels()

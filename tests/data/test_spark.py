@@ -111,7 +111,7 @@ def test_commands_take_a_table_by_its_name(
     rows.createOrReplaceTempView("visits")
     Schema(SCHEMA.columns[:2], ignore=["note"]).save("schema.toml")
     schema = ["--schema", "schema.toml"]
-    price = ["--epsilon", "1000", "--delta", "1e-4", "-m", "independent", "--release", "r.margrave"]
+    price = ["--epsilon", "1000", "--delta", "1e-5", "-m", "independent", "--release", "r.margrave"]
     assert run(["schema", "draft", "spark:visits", "-o", "draft.toml"]) == 0
     assert run(["schema", "check", "spark:visits", *schema]) == 0
     assert run(["synthesize", "spark:visits", *schema, *price, "-o", "out.csv"]) == 0

@@ -265,6 +265,11 @@ def test_spark_connect() -> None:
         table = read_table(frame, SCHEMA)
         equal_in_memory(table, rows)
         equal_with_a_limit(table, rows)
+        from margrave.cli.main import run
+        SCHEMA.save(folder + "/schema.toml")
+        frame.createOrReplaceTempView("visits")
+        assert run(["schema", "check", "spark:visits", "--schema", folder + "/schema.toml"]) == 0
+        assert run(["schema", "check", "spark:stays", "--schema", folder + "/schema.toml"]) != 0
         """,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ def stand_in(
     )
     monkeypatch.setitem(sys.modules, "pyspark", library)
     monkeypatch.setitem(sys.modules, "pyspark.sql", sql)
+    monkeypatch.setattr("margrave.data.spark_frames.find_spec", lambda name: True)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
 
@@ -56,6 +58,38 @@ def failing(error: Exception) -> Any:
         raise error
 
     return start
+
+
+class Unreachable:
+    """A session of Spark Connect whose server does not answer."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self.client = SimpleNamespace(
+            get_retry_policies=list, close=lambda: calls.append("close"),
+            set_retry_policies=lambda policies: calls.append(f"retries {policies[0].max_retries}"),
+        )  # fmt: skip
+
+    @property
+    def version(self) -> str:
+        """The version of the server."""
+        raise Refusal("CONNECT")
+
+
+def test_a_server_that_does_not_answer_is_tried_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    stand_in(monkeypatch, lambda: Unreachable(calls))
+    retries = ModuleType("pyspark.sql.connect.client.retries")
+    retries.DefaultPolicy = SimpleNamespace  # type: ignore[attr-defined]
+    for name in ("pyspark.sql.connect", "pyspark.sql.connect.client"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, retries.__name__, retries)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002/;token=zebra")
+    with pytest.raises(InputError, match="reach the server of SPARK_REMOTE, sc://host:15002/") as e:
+        spark_frame("spark:visits")
+    assert "zebra" not in str(e.value)
+    assert calls == ["retries 6", "close"]
 
 
 def test_only_addresses_of_spark_have_a_name() -> None:
@@ -79,6 +113,13 @@ def test_without_pyspark_the_extra_is_named_and_nothing_is_spent(
         assert run(command) != 0
         assert "pip install 'margrave[spark]'" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, failing(AssertionError()))
+    monkeypatch.setattr("margrave.data.spark_frames.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"Spark need pandas.*margrave\[spark\]"):
+        spark_frame("spark:visits")
 
 
 def test_an_old_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,9 +205,42 @@ def test_errors_that_pyspark_logs_stay_out_of_every_log(
     assert len(caplog.records) == 1
 
 
-def test_a_run_goes_on_with_the_table_of_its_name_alone() -> None:
-    begun = {"facts": place_of("spark:main.visits", {}, "j", same_table=False)}
-    assert "visits" not in str(begun)
-    assert place_of("spark:main.visits", begun, "j", same_table=False) == begun["facts"]
+def with_files(*names: str) -> Any:
+    frame = SimpleNamespace(columns=["a"], inputFiles=lambda: list(names))
+    return SimpleNamespace(version="4.3.0", table=lambda name: frame)
+
+
+def test_a_run_goes_on_with_the_name_and_the_files_of_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("margrave.data.spark_frames.names_of", lambda frame: frame.columns)
+
+    def place(name: str, stored: dict[str, Any], *files: str, same_table: bool = False) -> Any:
+        stand_in(monkeypatch, None, active=with_files(*files))
+        return place_of(name, stored, "j", same_table=same_table)
+
+    begun = {"facts": place("spark:main.visits", {}, "part-1-ab", "part-0-cd")}
+    assert not any(word in str(begun) for word in ("visits", "part-"))
+    assert place("spark:main.visits", begun, "part-0-cd", "part-1-ab") == begun["facts"]
     with pytest.raises(LedgerError, match="another table"):
-        place_of("spark:main.stays", begun, "j", same_table=False)
+        place("spark:main.stays", begun, "part-1-ab", "part-0-cd")
+    for files in (("part-1-ab",), ("part-1-ab", "part-0-ef"), ()):
+        with pytest.raises(LedgerError, match=r"reads other files for spark:main\.visits"):
+            place("spark:main.visits", begun, *files)
+        assert place("spark:main.visits", begun, *files, same_table=True) == begun["facts"]
+
+
+def test_warnings_of_pyspark_are_left_out_of_calls_of_margrave_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))
+
+    def warn(module: str) -> None:
+        warnings.warn_explicit("pandas", FutureWarning, "utils.py", 1, module=module)
+
+    run_job(lambda: warn("pyspark.sql.pandas.utils"), "Spark")
+    for outside in ("pyspark.sql.pandas.utils", "own"):
+        with pytest.warns(FutureWarning):
+            warn(outside)
+    with pytest.warns(FutureWarning):
+        run_engine(lambda: warn("own"))

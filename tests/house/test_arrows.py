@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "margrave"
 
 RANK = {
     "errors": 0, "error_sanitizer": 0, "types": 0, "_io": 0, "_fields": 0, "_version": 0, "_front": 0, "_card": 0,
+    "_other_names": 0,
     "_kernel": 0, "_compiling": 0,
     "ratios": 0, "content_policy": 0, "plugins": 0,
     "domain": 0, "structural_zeros": 0, "unit": 0,
@@ -32,6 +33,7 @@ RANK = {
 # Imports between equals that are meant: everything else must point to a lower rank.
 BESIDE = {
     ("_io", "errors"), ("plugins", "errors"), ("_fields", "errors"), ("error_sanitizer", "errors"),
+    ("plugins", "_other_names"), ("error_sanitizer", "_other_names"),
     ("_kernel", "_compiling"), ("domain", "errors"), ("domain", "types"), ("domain", "structural_zeros"),
     ("structural_zeros", "errors"), ("structural_zeros", "types"),
     ("provenance", "workload"), ("purposes", "workload"), ("public_table", "provenance"), ("unit", "errors"),

@@ -265,6 +265,9 @@ def test_the_sums_of_the_ledger_page() -> None:
     each, small, cap = (Budget.approx(epsilon, 1e-9).rho for epsilon in (1.0, 1.28, 3.0))
     assert 5 * small <= cap < 5 * Budget.approx(1.29, 1e-9).rho
     assert 8 * each <= cap < 9 * each
+    learning = Budget.approx(3.0, 1e-9, 5e-10).rho
+    most = max(Budget.approx(1.25, 1e-9, part).rho for part in (0.0, 1e-10))
+    assert 5 * most <= learning < 5 * Budget.approx(1.27, 1e-9, 1e-10).rho
     sums = [f"{epsilon_for(rho, 1e-9):.3g}" for rho in (5 * each, 2 * cap, 5 * cap)]
     page = " ".join((ROOT / "docs" / "ledger.md").read_text(encoding="utf-8").split())
     assert f"and five come to {sums[0]}. " in page

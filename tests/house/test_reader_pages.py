@@ -20,8 +20,10 @@ from margrave.accounting.budget import epsilon_for
 from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import attack_risk
 from margrave.inference import OLS, Mean, analyze
+from margrave.ratios import figure
 from margrave.schema import Categorical, Integer, Real, Schema
 from tests.support.pages import ROOT, blocks
+from tests.support.whole_draws import WholeDraws
 
 DOCS = ROOT / "docs"
 SCHEMA = Schema(
@@ -84,7 +86,7 @@ def test_the_advice_of_the_page_is_that_of_the_plan(
     for line in shown.splitlines()[1:]:
         epsilon, error = line.split()[:2]
         plan = margrave.plan(SCHEMA, epsilon=float(epsilon), delta=1e-9, rows=40_000)
-        assert f"{plan.error:,.3g}" == error
+        assert figure(plan.error, 3) == error
 
 
 def test_the_figures_for_boards() -> None:
@@ -123,7 +125,7 @@ def test_the_recipe_in_pandas_gives_the_interval_of_analyze(recipes: dict[str, A
     stay, center = recipes["stay"], recipes["center"]
     ratio = recipes["draws"].rows / recipes["draws"].total
     found = recipes["combine"](stay.mean(), stay.var() / stay.count(), center, ratio)
-    result = analyze(recipes["draws"], Mean("stay"))
+    result = analyze(WholeDraws.of(recipes["draws"]), Mean("stay"))
     assert np.allclose(found, [*result.params, *result.conf_int().to_numpy()[0]], rtol=1e-6)
 
 
@@ -136,7 +138,7 @@ def test_the_recipe_in_r_gives_the_interval_of_analyze(recipes: dict[str, Any]) 
         command, cwd=recipes["folder"], capture_output=True, text=True, check=True
     )
     found = [float(x) for x in done.stdout.splitlines()[-1].split()]
-    result = analyze(recipes["draws"], OLS("stay ~ age + sex"))
+    result = analyze(WholeDraws.of(recipes["draws"]), OLS("stay ~ age + sex"))
     expected = [result.params["age"], *result.conf_int().loc["age"]]
     assert np.allclose(found, expected, rtol=1e-4)
 

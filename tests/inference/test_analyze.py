@@ -420,7 +420,7 @@ def test_tables_and_arguments_that_do_not_fit_are_refused() -> None:
         (lambda: analyze_posterior(tables(), lambda f: f, rows=9), "rows says how"),
         (lambda: analyze(part, fit), r"Conditional.*Logistic\(\.\.\., where="),
         (lambda: analyze(release, Mean), "'Mean' is not an analysis.*such as Mean"),
-        (lambda: analyze(release, "mean"), "'mean' is not an analysis"),  # type: ignore[arg-type]
+        (lambda: analyze(release, "mean"), "'mean' is not understood"),  # type: ignore[arg-type]
         (lambda: analyze(release, Mean(["x"])), "no column"),  # type: ignore[arg-type]
         (lambda: analyze(release, OLS(3)), "A formula is a text, and int"),  # type: ignore[arg-type]
         (lambda: Quantile("x", "0.5"), "quantile"),  # type: ignore[arg-type]

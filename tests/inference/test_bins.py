@@ -494,3 +494,13 @@ def test_it_is_seen_in_every_form(
         True,
     )
     assert estimate["ends"][0] < estimate["estimate"] < estimate["ends"][1]
+
+
+def test_a_quantile_of_one_value_has_that_value_as_its_interval() -> None:
+    hours = np.random.default_rng(0).choice([20, 40, 55, 60], 3_000, p=[0.2, 0.5, 0.2, 0.1])
+    of = release(pd.DataFrame({"h": hours}), Schema([Integer("h", 1, 99, bins=99)]), [("h",)])
+    found = analyzed(of, Quantile("h", 0.8))
+    (estimate,) = found
+    assert (estimate.estimate, *estimate.conf_int()) == (55, 55, 55)
+    assert any("the interval is the bin of that value" in note for note in found.notes)
+    assert np.isnan(estimate.bse)

@@ -217,6 +217,10 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
         assert told[held.index(text)]["estimates"] == alone["estimates"]
     shown = ok(capsys, "several", "r.margrave", *texts, *BRIEF)
     assert [line for line in shown.splitlines() if line in texts] == texts
+    one = " ".join(shown.split())
+    for sentence in ("data sets of", "Data sets:", "Note on all analyses: made up"):
+        assert one.count(sentence) == 1, sentence  # what belongs to several is printed once
+    assert one.count("made up") == 1
     for wrong, words in [
         (
             "median x",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from margrave.cli.numbers import main_numbers, show_headlines
+from margrave.cli.numbers import show_headlines
 from margrave.inference import OLS, By, Mean, Quantile, Total, analyze
 from margrave.marginal.counting import count_cliques
 from margrave.models import GraphicalFit
@@ -20,6 +20,7 @@ from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
+from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, ColumnSource, Date, Real, Schema
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
@@ -84,7 +85,7 @@ def test_the_summary_states_the_cause_and_the_mean_of_the_rows(
 ) -> None:
     for high, doubtful in ((1e6, True), (1e4, False)):
         made = released(high)
-        cost, ward = main_numbers(made)
+        cost, ward = headlines(numbers_of(made.schema, made.transcript, made.model, 0.95))
         show_headlines(made, [replace(cost, synthetic=15_000.4) if doubtful else cost, ward])
         shown = " ".join(capsys.readouterr().out.split())
         assert ("The noise in the bins of cost far from its mean hides" in shown) is doubtful

@@ -34,13 +34,13 @@ from margrave.inference import (
     analyze,
 )
 from margrave.inference.regression import terms_of
-from margrave.marginal import LinearQuery
+from margrave.marginal import LinearMap, LinearQuery
 from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance, PublicFacts
 from margrave.release import Release
 from margrave.release.bootstrap import Bootstrap
-from margrave.release.diagnostics import known_together, with_followers
+from margrave.release.diagnostics import counted_together, known_together, with_followers
 from margrave.release.draws import ABSENT
 from margrave.schema import Boolean, Categorical, Depends, Integer, Schema
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
@@ -188,7 +188,7 @@ def test_single_counts_tell_in_part() -> None:
     )
     assert marked(found) == []
     assert found.notes[0].startswith(
-        "stay and age: single counts alone were measured of them together"
+        "stay and age: single counts or sums alone were measured of them together"
     )
 
 
@@ -210,6 +210,18 @@ def test_a_column_that_follows_from_another_comes_with_it() -> None:
     assert with_followers(follows.domain, ("state", "age")) == ("state", "age")
     measured = Measurement(("city", "age"), np.ones((3, 4), dtype=np.int64), 1.0, Fraction(1))
     assert known_together(follows.domain, Transcript((measured,))) == (("city", "state", "age"),)
+
+
+def test_sums_of_a_number_in_groups_are_not_its_marginal() -> None:
+    weights = LinearMap(matrices={"age": np.array([[0, 1, 2, 3]])})
+    sums = Measurement(("age", "ward"), np.ones((1, 2), dtype=np.int64), 1.0, Fraction(1), weights)
+    whole = Measurement(("age", "ill"), np.ones((4, 2), dtype=np.int64), 1.0, Fraction(1))
+    transcript = Transcript((sums, whole))
+    assert known_together(SCHEMA.domain, transcript) == (("age", "ill"),)
+    assert counted_together(SCHEMA.domain, transcript) == (("age", "ward"),)
+    every = LinearMap(matrices={"age": np.tri(4, dtype=np.int64)})
+    counts = Measurement(("age", "ward"), np.ones((4, 2), dtype=np.int64), 1.0, Fraction(1), every)
+    assert known_together(SCHEMA.domain, Transcript((counts,))) == (("age", "ward"),)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +451,23 @@ def test_a_function_is_checked_by_the_columns_that_are_named(
     assert marked(found) == doubtful
     assert found.caveats[0].decisive == bool(doubtful)
     assert len(calls) <= 4 * 2 + 4, "it is not probed: two lots of data sets, and its bins"
+
+
+def test_a_function_gets_the_columns_that_are_named() -> None:
+    got = []
+
+    def fit(frame: Any) -> Any:
+        got.append(tuple(frame.columns))
+        return frame.stay.mean(), frame.stay.var() / len(frame)
+
+    of = release(("age", "stay"), ("ward",), ("ill",))
+    analyze(of, fit, 2, columns=("stay", "age"), seed=1, method="bootstrap", bias_correct=False)
+    assert set(got) == {("age", "stay")}
+    with pytest.raises(InputError, match="KeyError: 'ward'") as error:
+        analyze(
+            of, lambda f: (len(f["ward"]), 1.0), 2, columns=("stay",), seed=1, method="bootstrap"
+        )
+    assert "Name all that it uses" in str(error.value.remedy)
 
 
 def test_an_estimand_of_ones_own_states_its_columns() -> None:

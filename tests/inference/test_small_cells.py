@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from margrave.bounds.weighted_sums import summed_column
+from margrave.bounds.weighted_sums import summed_columns
 from margrave.domain import Domain
 from margrave.inference import OLS, Analysis, By, Mean, Quantile, analyze
 from margrave.marginal import LinearMap
@@ -143,14 +143,22 @@ def test_sums_of_a_column_hold_its_mean_and_nothing_else() -> None:
     regions = (("region",), 5.0)
     of = release(SPARSE, regions, AGE, extra=(sums,))
     draws = of.draws(4, seed=1, method="bootstrap")
-    assert draws.sums == (("cost", ("cost", "region")),)
+    assert draws.sums == ((("cost",), ("cost", "region")),)
     assert [c for c, _ in draws.cell_sizes] == [SPARSE[0], ("region",), ("age",)]
     assert marked(analyze(draws, By(Mean("cost"), "region"))) == {}
     assert marked(analyze(draws, Mean("cost"))) == {}
-    for other in (Quantile("cost"), Mean("cost", where={"ward": "w1"}), OLS("cost ~ region")):
+    of_groups = OLS("cost ~ region")  # rests on the same sums as the means by group
+    assert marked(analyze(draws, of_groups, on_unstable="drop")) == {}
+    for other in (
+        Quantile("cost"), Mean("cost", where={"ward": "w1"}), OLS("np.log(cost + 1) ~ region"),
+    ):  # fmt: skip
         assert marked(analyze(draws, other, on_unstable="drop")) != {}
     prefixes = LinearMap.prefixes(SCHEMA.domain, ["cost"])
-    assert summed_column(measurement(("cost",), (20,), prefixes), SCHEMA.domain) is None
+    assert summed_columns(measurement(("cost",), (20,), prefixes), SCHEMA.domain) == ()
+    products = LinearMap(matrices={"cost": weights, "age": np.arange(10)[None]})
+    of_both = measurement(("cost", "age"), (1, 1), products)
+    assert summed_columns(of_both, SCHEMA.domain) == ("cost", "age")
+    assert sizes(SCHEMA.domain, of_both) == []  # sums of products have no cells
 
 
 def test_public_columns_of_the_records_have_no_noise() -> None:

@@ -30,6 +30,7 @@ from margrave.release import Release
 from margrave.release.draws import Draws
 from margrave.schema import Boolean, Categorical, Integer, Ordinal, Schema
 from tests.support.by_hand import release_of
+from tests.support.whole_draws import WholeDraws
 
 SCHEMA = Schema(
     [
@@ -55,7 +56,7 @@ def release() -> Release:
 
 @pytest.fixture(scope="module")
 def draws(release: Release) -> Draws:
-    return release.draws(4, seed=1, method="bootstrap")
+    return WholeDraws.of(release.draws(4, seed=1, method="bootstrap"))
 
 
 WHERE: list[tuple[dict[str, Any], Any]] = [

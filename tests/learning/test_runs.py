@@ -423,8 +423,8 @@ def test_a_plan_counts_the_share_of_learning(
 ) -> None:
     schema().save(tmp_path / "s.toml")
     words = ["plan", "--schema", str(tmp_path / "s.toml"), "--epsilon", "1", "--delta", "1e-9"]
-    assert run(words) == 0
-    assert "columns to learn" in capsys.readouterr().out
+    assert run([*words, "--json"]) == 0
+    assert "columns to learn, 5 levels of counts each" in capsys.readouterr().out
 
 
 # From a file alone.
@@ -619,6 +619,7 @@ def test_columns_that_are_dropped_are_named(
     assert run(words) != 0
     again = " ".join(capsys.readouterr().err.split())
     assert "holds the unfinished run" in again
+    assert "Learning columns" not in again, "the note is for runs that go on"
     assert "same command with --resume" in again
     assert "hides where the values of 'price' lie" in again
     assert run([*words, "--resume", "--unlearnable", "drop"]) == 0, "its own release is replaced"

@@ -67,7 +67,7 @@ def test_a_pair_that_the_model_explains_is_not_measured() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "workload", "name"),
-    [(40, False, "aim"), (41, False, "forests"), (41, True, "aim")],
+    [(50, False, "aim"), (51, False, "forests"), (51, True, "aim")],
 )
 def test_the_default_by_width(columns: int, workload: bool, name: str) -> None:
     domain = Domain.of({f"c{i}": 2 for i in range(columns)})

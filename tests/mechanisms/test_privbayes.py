@@ -19,7 +19,6 @@ from margrave.mechanisms.parts.network_families import (
     family_cells,
     maximal_families,
     most_parents,
-    useful_cells,
 )
 from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.models import CELLS_PER_MB, NetworkFit, NetworkModel
@@ -120,11 +119,6 @@ def test_some_numbers_of_parents_of_nltcs() -> None:
     assert [binary_parents(16, 4.0, rho, 21_574, AddRemoveRow()) for rho in MEASURED] == [7, 9, 11]
     assert binary_parents(16, 4.0, Fraction(1, 10**7), 21_574, AddRemoveRow()) == 0
     assert binary_parents(16, 4.0, Fraction(1), -3.0, AddRemoveRow()) == 0
-
-
-def test_useful_cells_have_theta_times_the_noise() -> None:
-    cells = useful_cells(4.0, Fraction(1, 8), 10_000, AddRemoveRow())
-    assert 10_000 / cells == pytest.approx(4 * expected_noise(2.0, 1), rel=1e-3)
 
 
 # Families.

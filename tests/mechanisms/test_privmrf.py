@@ -23,10 +23,9 @@ from margrave.mechanisms.parts.markov_graph import (
     markov_graph,
     merit,
     small_marginals,
-    useful_cells,
 )
 from margrave.mechanisms.parts.noisy_scores import noisy_dependences
-from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.mechanisms.parts.penalty import expected_noise, useful_cells
 from margrave.models import CELLS_PER_MB, GraphicalFit
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.privacy import SeededRandomness, protect

@@ -165,4 +165,4 @@ def test_selection_by_noisy_scores_is_noted() -> None:
     )
     assert len(release.transcript.scores) == 1
     notes = release.draws(2, rows=10, seed=1, method="bootstrap").notes
-    assert any("selected with the same records" in n for n in notes)
+    assert any("by noisy answers about the same records" in n for n in notes)

@@ -132,6 +132,21 @@ def test_free_text_and_identifiers_are_left_out() -> None:
     assert "left again" not in schema.to_toml()
 
 
+def test_short_notes_are_free_text_and_lists_of_categories_are_not() -> None:
+    rng = np.random.default_rng(4)
+    phrases = [
+        "Patient stabil",
+        "Allergie Penicillin",
+        "Sturz am zweiten Tag",
+        "Verlegung nach 2 Tagen",
+    ]
+    notes = [f"{phrases[i % 4]} (Dr. {rng.integers(400)})" for i in range(6000)]
+    jobs = [f"Machine operators, group {i % 300}" for i in range(6000)]
+    schema = draft(pa.table({"note": notes, "job": jobs}))
+    assert schema.ignore == ("note",)
+    assert "'note' (it is free text)" in schema.remarks[""]
+
+
 @pytest.mark.parametrize("pattern", ["", "%d/%m/%Y", "%d.%m.%y"])
 @pytest.mark.parametrize(("time", "unit"), [("", ""), (" %H:%M", "minute")])
 def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str) -> None:
@@ -168,6 +183,34 @@ def test_missing_value_codes_are_still_asked_about() -> None:
         )[1]
     )
     assert one([*range(18, 90)] * 5)[1] == ""
+
+
+def test_few_codes_are_asked_about_if_they_are_very_far() -> None:
+    rng = np.random.default_rng(1)
+    weights = [f"{w:.1f}" for w in rng.normal(76, 20, 60_000).clip(3, 180)]
+    assert "9999 lies far" in one([*weights, *["9999"] * 45])[1]
+    assert "lies far" not in one([*weights, *["9999"] * 2])[1]
+    assert "lies far" not in one([*weights, *["300.0"] * 3])[1]
+    assert "-1 lies far" in one([*range(100)] * 600 + [-1] * 30)[1]
+
+
+def test_rare_texts_nearly_those_of_a_frequent_category_are_asked_about() -> None:
+    often = {
+        "Innere Medizin": 400,
+        "Chirurgie": 300,
+        "Kardiologie": 200,
+        "Neurologie": 300,
+        "Urologie": 280,
+    }
+    rare = {"Innere Med.": 4, "Chirugie": 5, "Kardoilogie": 3, "neurologie": 6, "Geriatrie": 5}
+    remark = one([t for t, n in (often | rare).items() for _ in range(n)])[1]
+    assert "Equal but for case or blanks: 'Neurologie' and 'neurologie'" in remark
+    listed = (
+        '"Chirugie" = "Chirurgie", "Innere Med." = "Innere Medizin", "Kardoilogie" = "Kardiologie"'
+    )
+    assert f'same = ["case", {{{listed}}}]' in remark
+    assert "Geriatrie" not in remark
+    assert one(["A01.3"] * 900 + ["A01.4"] * 9 + ["male"] * 300 + ["mule"] * 3)[1] == ""
 
 
 def test_spellings_and_marks_are_asked_about_in_comments_alone() -> None:

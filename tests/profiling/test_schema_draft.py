@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -298,8 +298,25 @@ def test_words_among_numbers_are_missing_as_after_pandas(tmp_path: Path) -> None
     )
     assert check_table(tmp_path / "t.csv", file).columns[0].unreadable == 90
     for other in (
-        ["unknown"] * 900 + numbers,
+        ["unknown"] * 2_500 + numbers,
         ["3+", "4+"] * 50 + numbers,
         ["Ann", "Bo", "Cy", "Di"] * 4 + numbers,
     ):
         assert not [c for c in draft(pa.table({"bmi": other})).columns if c.kind == "real"]
+
+
+def test_times_of_day_are_left_out_unless_they_are_few() -> None:
+    many = [time(i % 24, i % 60) for i in range(300)]
+    frame = pa.table(
+        {"at": many, "seen": [f"{i % 12:02}:00" for i in range(300)], "x": ["a", "b", "c"] * 100}
+    )
+    made = draft(frame)
+    assert made.ignore == ("at",)
+    assert "times of day without a date" in made.remarks[""]
+    assert made["seen"].kind == "categorical"
+
+
+def test_numbers_with_a_word_on_a_tenth_of_the_rows_are_numbers() -> None:
+    ages = ["unknown" if i % 9 == 0 else str(18 + i % 70) for i in range(900)]
+    (column,) = draft(pa.table({"years": ages})).columns
+    assert column.kind == "integer"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -15,7 +15,7 @@ import pyarrow.csv
 import pytest
 
 from margrave.cli.main import run
-from margrave.data import read_table
+from margrave.data import StreamSource, read_table
 from margrave.errors import DataError, SchemaError
 from margrave.profiling import check_table
 from margrave.profiling.draft import draft as draft_either_way
@@ -163,7 +163,7 @@ def test_a_run_asks_for_codes_that_mean_missing_before_it_spends(
     assert "-9" not in asked
     assert "margrave schema ask t.csv" in asked
     assert "Learned bounds: glucose" in said.out
-    assert "these count as the nearer bound" in " ".join(said.out.split())
+    assert "These count as the nearer bound" in " ".join(said.out.split())
 
 
 def test_few_values_under_a_key_are_codes() -> None:
@@ -547,3 +547,17 @@ def test_an_evaluation_shows_that_a_mean_is_off(
     assert "cost 5 20 +300.0 % 5 5 5 15 20 25" in said
     assert run(["evaluate", "t.csv", "rows.csv", "-s", "s.toml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["numbers"][0]["real"]["mean"] == 5
+
+
+def test_a_check_reads_a_source_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, read, readings = visits(), StreamSource.batches, list[Sequence[str]]()
+
+    def counted(source: StreamSource, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        readings.append(columns)
+        yield from read(source, columns)
+
+    monkeypatch.setattr(StreamSource, "batches", counted)
+    schema = Schema([Integer("age", 0, 98), Integer("visit_id", 0, 9999)], person="patient_id")
+    found = check_table(StreamSource(lambda: rows.to_batches(max_chunksize=100)), schema)
+    assert found == check_table(rows, schema)
+    assert readings == [["age", "visit_id", "patient_id"]]

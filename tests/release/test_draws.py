@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from margrave.accounting import AddRemovePerson, AddRemoveRow, Budget, ReplaceRow, Unit
 from margrave.data import MemoryTable
-from margrave.domain import Domain
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import IDENTITY, LinearMap
 from margrave.mechanisms import MST, GaussianMechanism, Independent
@@ -27,13 +28,17 @@ from margrave.models import GraphicalFit, MaxEntropyFit, Model, ParticleFit
 from margrave.models.families import FITS
 from margrave.models.particles import KeepShare
 from margrave.models.specs import fit_of_spec, fit_spec
+from margrave.models.weights.model import empirical
 from margrave.privacy import SeededRandomness, protect
 from margrave.provenance import FitSpec, Provenance
 from margrave.release import Draws, Release
 from margrave.release.bootstrap import Bootstrap, fit_of
 from margrave.release.draws import MAX_QUICK_PARAMETERS
 from margrave.release.serialization import provenance_from_plain
-from margrave.schema import Impossible, Schema
+from margrave.schema import Categorical, Impossible, Integer, Ordered, Schema
+from margrave.schema.elapsed import Elapsed
+from margrave.schema.numeric import Timestamp
+from margrave.schema.parts import Hour
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 from tests.support.conformance import CASES, SMALL, codes_of, memory_table, run_on, some_rows
@@ -273,7 +278,9 @@ def test_any_mechanisms_release_is_drawn_from_as_before_it_was_saved(
     for left, right in zip(draws, again, strict=True):
         assert left.equals(right)
     assert any("person" in note for note in draws.notes) == ("person" in str(unit))
-    assert any("selected" in note for note in draws.notes) == bool(release.transcript.selections)
+    assert any("chose what to measure" in note for note in draws.notes) == bool(
+        release.transcript.selections
+    )
 
 
 def test_merged_codes_are_drawn_from_and_noted() -> None:
@@ -412,9 +419,7 @@ def test_where_there_can_be_no_posterior_it_is_said_why(monkeypatch: pytest.Monk
     )
     small = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
     draws = small.draws(1, seed=0)
-    assert draws.method.startswith(
-        "bootstrap, as the model is one best estimate and a posterior needs jax (pip"
-    )
+    assert draws.method.startswith("bootstrap, as a posterior needs jax (pip")
     assert draws.released() is not None
     monkeypatch.undo()
     with pytest.raises(InputError, match=r"too large for a posterior[\s\S]*bootstrap"):
@@ -601,3 +606,37 @@ def test_a_release_of_too_many_answers_for_a_graphical_model_says_so(
     monkeypatch.setattr("margrave.release.bootstrap.LARGEST_CELLS", 3)
     with pytest.raises(InputError, match="24 cells"):
         release.draws(2, method="bootstrap", seed=0)
+
+
+def test_a_table_of_some_columns_has_their_kinds_and_keeps_their_order() -> None:
+    schema = Schema(
+        [
+            Timestamp("came", datetime(2020, 1, 1), datetime(2020, 1, 8), bins=7),
+            Hour("came.hour", "came"),
+            Elapsed("left", 0, 6, since="came", unit="day", bins=3),
+            Integer("low", 0, 9, bins=2),
+            Integer("high", 0, 9, bins=2, missing=True),
+            Categorical("ward", ["a", "b"]),
+        ],
+        constraints=[Ordered(["low", "high"])],
+    )
+    rng, n = np.random.default_rng(3), 400
+    codes = {c.name: rng.integers(0, c.size, n) for c in schema.columns}
+    codes["high"] = np.maximum(codes["low"], codes["high"])
+    model = empirical(Codes.of(schema.domain, codes), float(n))
+    drawn = Draws(
+        method="by hand", rows=300, total=float(n), notes=(), seed=5, schema=schema,
+        states=(model.state(),), center=None,
+    )  # fmt: skip
+    whole = drawn[0]
+    assert drawn.table(0).equals(whole)
+    for names in (["ward"], ["left"], ["high"], ["low", "high", "came"], whole.column_names):
+        some = drawn.table(0, names)
+        assert set(some.column_names) == set(names)
+        assert some.num_rows == 300
+        assert some.schema == whole.select(some.column_names).schema
+        assert some.equals(drawn.table(0, names))
+    both = drawn.table(0, ["low", "high"]).to_pandas().dropna()
+    assert (both.low <= both.high).all()
+    with pytest.raises(InputError):
+        drawn.table(0, ["nobody"])

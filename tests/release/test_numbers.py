@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -15,7 +16,7 @@ import pytest
 
 from margrave.accounting import AddRemovePerson, AddRemoveRow, Budget
 from margrave.bounds.gls import Unbiased
-from margrave.cli.numbers import main_numbers, show_headlines
+from margrave.cli.numbers import show_headlines
 from margrave.data import MemoryTable
 from margrave.domain import Codes
 from margrave.errors import InputError
@@ -24,10 +25,16 @@ from margrave.mechanisms import AIM, Independent
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
-from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words
+from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words, public_limits
 from margrave.release.number import ColumnNumber
-from margrave.release.numbers import category_words, clipping_words, headlines, numbers_of
-from margrave.schema import Categorical, Date, Integer, Real, Schema
+from margrave.release.numbers import (
+    category_words,
+    clipping_words,
+    headlines,
+    numbers_of,
+    rare_groups,
+)
+from margrave.schema import Categorical, ColumnSource, Date, Integer, Learn, Real, Schema
 from margrave.transcript import Discovery, Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 from tests.support.conformance import run_on
@@ -377,11 +384,55 @@ def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:
     assert declared is even is None
     sentences = beyond_bounds_words(learned)
     assert [s.partition(":")[0] for s in sentences] == ["cost", "loss"]
-    assert "They add 20 to the upper end" in sentences[0]
+    assert (
+        "reaches 10 below the estimate and 30 above it. Noise is 10 on either side." in sentences[0]
+    )
+    assert "The rest, 20 above, is room for values beyond" in sentences[0]
+    (wider,) = beyond_bounds_words(learned[:1], 0.99)
+    assert "the 99 % interval of the mean reaches 13.1 below" in wider
+    (of_groups,) = beyond_bounds_words(learned[:1], by="ward")
+    assert "one group of ward" in of_groups
+    assert not any(
+        c.isdigit() for c in of_groups
+    )  # the figures of all rows are not those of a group
     schema = Schema(learned[:1])
     mean = numbers(schema, exact(schema, {"cost": [50, 30, 20, 10]}))["cost", "mean"]
     assert None not in (mean.noise, mean.high, mean.low)
     assert (mean.high - 100, 100 - mean.low) == pytest.approx((3 * mean.noise, mean.noise))  # type: ignore[operator]
+
+
+def test_a_flat_column_is_not_taken_for_clipped() -> None:
+    """A year in twelve bins: the noise of the bin beside the first is not a trend that ends there."""
+    schema = Schema([Date("day", date(2024, 1, 1), date(2024, 12, 31), bins=12)])
+    counts = [4486, 3353, 4402, 4351, 4516, 5136, 4470, 3703, 4224, 4694, 4011, 4686]
+    assert numbers(schema, exact(schema, {"day": counts}, 350.0))["day", "mean"].clipping == 0.0
+    assert numbers(schema, exact(schema, {"day": [9000, *counts[1:]]}, 350.0))[
+        "day", "mean"
+    ].clipping
+
+
+def test_public_bounds_cut_the_intervals_of_means_and_totals() -> None:
+    """Learned bounds cut nothing, but a bound that was declared before does."""
+    counts = np.zeros((10, 3), dtype=np.int64)
+    counts[0] = [5_000, 40, 10]
+    entries = Transcript((measurement(("price", "kind"), counts, 12.0),))
+    column = Real("price", 0, 100, bins=10, mean=[5, -3, 9])
+    learned = ColumnSource(of="learned")
+    for source, cut in ((learned, False), (replace(learned, public=["low"]), True)):
+        schema = Schema([column, COLUMNS[1]], sources={"price": source})
+        found = [n for n in grouped(entries, schema).values() if n.statistic in ("mean", "total")]
+        found += [n for (_, s), n in numbers(schema, entries).items() if s in ("mean", "total")]
+        lows = [n.low for n in found if n.low is not None]
+        assert (min(lows) >= 0.0) == cut
+        assert all(n.low <= n.estimate for n in found if n.estimate is not None)  # type: ignore[operator]
+    schema = Schema([Real("price", 0, 100, bins=10), COLUMNS[1]])
+    size = numbers(schema, entries)["price", "total"]
+    assert size.low is not None
+    assert size.low >= 0.0
+    opened = Schema([Learn("price", "real", low=0.0), Learn("debt", "real", high=0.0)])
+    made = opened.with_learned([column, Real("debt", -9, -1)])
+    assert [made.sources[n].public for n in ("price", "debt")] == [("low",), ()]
+    assert public_limits(column, made.sources) == (0.0, math.inf)
 
 
 def test_measurements_that_merge_codes_are_left_out() -> None:
@@ -418,6 +469,17 @@ def test_the_numbers_of_groups_have_intervals_of_their_own() -> None:
             missed[kind] += not one.low <= truth[kind] <= one.high
     assert all(consistent(m, trials, 0.1) for m in missed.values()), missed
     assert sum(missed.values()) > 0, missed
+
+
+def test_groups_that_may_have_no_rows_are_those_within_three_deviations() -> None:
+    counts = {"kind": [100, 31, 29]}
+    assert rare_groups(SCHEMA, exact(SCHEMA, counts, 10.0), "kind") == ("kind = boat",)
+    assert rare_groups(SCHEMA, exact(SCHEMA, counts, 40.0), "kind") == (
+        "kind = flat",
+        "kind = house",
+        "kind = boat",
+    )
+    assert rare_groups(SCHEMA, exact(SCHEMA, {"rooms": COUNTS.sum(axis=1)}), "kind") == ()
 
 
 def test_a_slice_of_an_estimate_has_the_errors_of_its_cells() -> None:
@@ -485,7 +547,7 @@ def test_numbers_of_a_unit_of_persons_say_that_rows_were_left_out(
     assert cut.numbers(as_="arrow").schema.metadata == {b"note": note.encode()}
     assert plain.numbers(as_="pandas").attrs == {}
     assert note in str(cut._facts().notes)
-    show_headlines(cut, main_numbers(cut))
+    show_headlines(cut, headlines(numbers_of(cut.schema, cut.transcript, cut.model, 0.95)))
     assert note in capsys.readouterr().out
     page = cut.report().html
     assert note in page

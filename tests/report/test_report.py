@@ -105,7 +105,7 @@ def test_a_purpose_that_rests_on_an_unreliable_number_is_no_use() -> None:
     served = replace(PLAIN, workload=Workload({("price",): 1.0}, ("mean price",)))
     wide = replace(numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0), provenance=served)
     words = " ".join(read(render(wide)).text)
-    assert "mean price: the main number of price is not reliable." in words
+    assert "mean price: the mean of price is not reliable." in words
     assert "mean price: its marginal measured. Take" not in words
     sharp = numbers_release([50, 90_000, 20, 10, 1], 1e-3)
     words = " ".join(read(render(replace(sharp, provenance=served))).text)
@@ -125,7 +125,7 @@ def test_noise_and_values_beyond_learned_bounds_are_said_apart_on_page_and_card(
     price = replace(release.schema.column("price"), mean=(100.0, 90.0, 130.0))
     release = replace(release, schema=Schema([price]))
     (sentence,) = beyond_bounds_words(release.schema.columns)
-    assert sentence.startswith("price: values may lie beyond the learned bounds without showing.")
+    assert sentence.startswith("price: the 95 % interval of the mean reaches 10 below the estimate")
     assert sentence in read(render(release)).text
     assert sentence in str(release)
     assert sentence in unescape(release._repr_html_())
@@ -300,7 +300,9 @@ def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:
     asked = Answer(LinearQuery(("age", "sex"), ((0,), (1,))), 5, 1.0, Fraction(1, 8))
     found = coverage_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), PLAIN)
     assert (found.pairs, found.measured, found.in_part, found.alone) == (3, 0, 1, ("job",))
-    assert "Of 1 more, single counts or selections are partly informative." in related(found)[-1]
+    assert (
+        "Of 1 more, single counts, sums or selections are partly informative." in related(found)[-1]
+    )
     facts = PublicFacts(5, ("sex", "job"), "0" * 64, "a survey")
     public = Provenance.of({"name": "pep-pub", "fit": FitSpec("Projection()", public=facts)})
     found = coverage_of(domain, Transcript((asked, measurement(("job",), [1, 2, 3], 1.0))), public)

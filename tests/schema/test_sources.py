@@ -144,7 +144,7 @@ def test_a_learned_column_takes_its_place_and_says_so() -> None:
     assert [c.kind for c in learned.columns] == ["real", "boolean"]
     assert (learned.to_learn, learned.ignore) == ((), ("note", "rank"))
     assert learned.sources == {
-        "price": ColumnSource("learned", cite="price law"),
+        "price": ColumnSource("learned", cite="price law", public=["low"]),
         "ill": ColumnSource(cite="form 7"),
     }
 

@@ -24,6 +24,7 @@ from margrave.schema.parsing import (
     text,
     units_since,
 )
+from margrave.schema.person_check import normalize_identifier, normalize_identifiers
 from margrave.schema.text_moments import moments, moments_of
 from tests.support.strategies import seeded
 
@@ -240,3 +241,19 @@ def test_distinct_texts_are_those_of_single_values(kind: pa.DataType) -> None:
 
 def unmarked(written: str | None) -> str | None:
     return None if written is None else written.removeprefix(MOMENT)
+
+
+@seeded(200)
+@given(
+    names=st.lists(
+        st.lists(
+            st.sampled_from([*"019.-_aP\n", "00", ".0", ".00", "É", "\u0660", "\uff10", "ß"]),
+            max_size=6,
+        ).map("".join),
+        max_size=6,
+    )
+)
+@example(names=["P0-01.0", "000", "0.0", "1.05", "007.00\n", "a.01b00"])
+def test_identifiers_at_once_are_those_of_single_ones(names: list[str]) -> None:
+    found = normalize_identifiers(pa.array(names, pa.large_string()))
+    assert found.to_pylist() == [normalize_identifier(n) for n in names]

@@ -146,6 +146,11 @@ def test_a_run_with_a_public_table_and_a_public_number_of_rows(
     assert release.certificate()["unit"] == "replace one row"
     kept = kept_files(tmp_path / "studio")
     assert not [c for c in CANARIES if c in kept]
+    outcome = tmp_path / "studio/run-1/outcome.json"
+    facts = json.loads(outcome.read_text())
+    assert facts["rows_left_out"] == "", "the unit limits nobody's rows"
+    outcome.write_text(json.dumps(facts | {"rows_left_out": "Further rows were left out."}))
+    assert "<p>Further rows were left out.</p>" in studio.get("/run/1").text
     page = studio.post("/unit", protects="rows")
     assert (page.code, "releases that protect as follows: replace one row" in page.text) == (
         422,

@@ -65,6 +65,17 @@ def test_a_time_since_another_names_the_button_that_undoes_it(tmp_path: Path) ->
     assert "list it under the codes that mean missing" not in page
 
 
+def test_an_order_of_two_dates_is_a_tick(tmp_path: Path) -> None:
+    seen = [f"2018-03-{1 + i % 20:02d}" for i in range(600)]
+    paid = [f"2018-03-{3 + i % 20 + i % 5:02d}" for i in range(600)]
+    pyarrow.csv.write_csv(pa.table({"seen": seen, "paid": paid}), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    assert [q[0] for q in studio.read()["questions"]] == ["elapsed"]
+    page = unescape(studio.get("/columns").text)
+    assert '<input type="checkbox" name="relation.0" value="yes"> That is always true' in page
+    assert studio.post("/columns", relation__0="yes").path == "/unit"
+
+
 def test_a_column_that_may_identify_persons_is_asked_about_first(tmp_path: Path) -> None:
     holders = [54_321 + 7 * (i % 300) for i in range(700)]
     pyarrow.csv.write_csv(

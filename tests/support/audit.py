@@ -167,7 +167,9 @@ class Shared(Remembered):
 def _release(
     mechanism: Mechanism, worlds: Worlds, table: MemoryTable, source: Randomness, seed: int
 ) -> Release:
-    with protect(table, unit=worlds.unit, budget=BUDGET, randomness=source) as private:
+    with protect(
+        table, unit=worlds.unit, budget=BUDGET, randomness=source, allow_large_delta=True
+    ) as private:
         return mechanism.run(private, rng=np.random.default_rng(seed))
 
 
@@ -188,7 +190,9 @@ def _both_views(
     mechanism: Mechanism, table: MemoryTable, source: Randomness, seed: int, budget: Budget
 ) -> tuple[float, float]:
     recorder = Recorder(source)
-    with protect(table, unit=ROWS.unit, budget=budget, randomness=recorder) as private:
+    with protect(
+        table, unit=ROWS.unit, budget=budget, randomness=recorder, allow_large_delta=True
+    ) as private:
         gate: Any = Weighing(private, recorder, ROWS)
         release = mechanism.run(gate, rng=np.random.default_rng(seed))
     return measured(release.transcript, ROWS) + gate.ratio, printed(release)

@@ -39,3 +39,8 @@ def axe_script() -> str:
     if spec is None or spec.origin is None:
         pytest.skip("needs axe-core: pip install margrave[browser]")
     return (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+def slowdown() -> float:
+    """Return by how much other processes slow a test down: those that want to run, for each core; 1 at least."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

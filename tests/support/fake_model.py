@@ -46,17 +46,23 @@ class TableModel(Model):
         return {c: self.project(c).values for c in cliques}
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[str] | None = None,
     ) -> Codes:
         size = round(self.total) if rows is None else rows
         p = self.counts.ravel() / self.total
         cells = np.sort(
             rng.choice(p.size, size=size, p=p)
         )  # sorted, so that the release's shuffling shows
-        return Codes(
+        codes = Codes(
             self.domain,
             np.array(np.unravel_index(cells, self.counts.shape)).reshape(len(self.domain), size),
         )
+        return codes if columns is None else codes.select(columns)
 
     def condition(self, evidence: Mapping[str, Sequence[int]]) -> Model:
         counts = self.counts.copy()

@@ -53,9 +53,10 @@ class Wrapped(Model):
         scale = self._total / self.inner.total
         return {c: scale * v for c, v in self.inner.answer(cliques, **how).items()}
 
-    def sample(self, rows: int | None = None, *, rng: Any, independent: bool = False) -> Codes:
-        drawn = self.inner.sample(rows, rng=rng, independent=independent)
-        return Codes.of(self._domain, {a: drawn.column(a) for a in self._domain})
+    def sample(self, rows: int | None = None, **how: Any) -> Codes:
+        drawn = self.inner.sample(rows, **how)
+        domain = self._domain.project(drawn.domain)
+        return Codes.of(domain, {a: drawn.column(a) for a in domain})
 
     def condition(self, evidence: Any) -> Model:
         return Wrapped(self.inner.condition(evidence), self._domain)
@@ -265,7 +266,11 @@ QUICK: dict[str, Callable[[], Fit]] = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=[pytest.mark.slow] * (n in ("generator", "relaxed", "annealed")))
+        pytest.param(
+            n,
+            marks=[pytest.mark.slow]
+            * (n in ("generator", "relaxed", "annealed", "latent-classes")),
+        )
         for n in FITS
     ],
 )

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
 
+from margrave._fields import is_number, shown_value
 from margrave.errors import InputError
 
 # Fifty digits: the rounding of the few operations below is thirty orders of magnitude under that of the last step.
@@ -17,6 +20,8 @@ _EXACT = Context(prec=50)
 _RELATIVE_TOLERANCE = Decimal("1e-6")
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e12
+#: Above this a run is refused.
+MAX_STATED_EPSILON = 1e4
 MIN_RHO, MAX_RHO = 1e-15, 1e12
 
 
@@ -34,10 +39,19 @@ class Budget:
     delta: float
     threshold_delta: float = 0.0
 
+    def __new__(cls, *places: Any, **names: Any) -> Budget:
+        """Return an empty budget. Raise ``InputError`` for a call without rho, such as Budget(epsilon=1.0)."""
+        if names and not places and "rho" not in names:
+            raise InputError(
+                "Budget() needs rho.",
+                remedy="Make the budget with Budget.approx(epsilon, delta) or Budget.zcdp(rho, delta).",
+            )
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         _number("rho", self.rho, MIN_RHO, MAX_RHO)
         plain = (
-            Fraction(self.rho),
+            Fraction(_exact(self.rho) or 0),
             _number("epsilon", self.epsilon, 0.0, 1e300),
             _probability(self.delta),
             _number("threshold_delta", self.threshold_delta, 0.0, 1.0),
@@ -74,7 +88,7 @@ class Budget:
         >>> round(float(Budget.approx(1.0, 1e-9, threshold_delta=1e-10).rho), 6)
         0.014884
         """
-        epsilon = _number("epsilon", epsilon, MIN_EPSILON, MAX_EPSILON)
+        epsilon = _number("epsilon", epsilon, MIN_EPSILON, MAX_EPSILON, MAX_STATED_EPSILON)
         at = _conversion_delta(delta, threshold_delta)
         return Budget(Fraction(rho_for(epsilon, at)), epsilon, delta, threshold_delta)
 
@@ -89,8 +103,9 @@ class Budget:
         Fraction(1, 10)
         """
         _number("rho", rho, MIN_RHO, MAX_RHO)
-        epsilon = epsilon_for(Fraction(rho), _conversion_delta(delta, threshold_delta))
-        return Budget(Fraction(rho), epsilon, delta, threshold_delta)
+        exact = Fraction(_exact(rho) or 0)
+        epsilon = epsilon_for(exact, _conversion_delta(delta, threshold_delta))
+        return Budget(exact, epsilon, delta, threshold_delta)
 
 
 # rho-zCDP implies (epsilon, delta) for every alpha > 1 with
@@ -206,30 +221,36 @@ def _float_down(value: Decimal) -> float:
     return nearest if Decimal(nearest) <= safe else math.nextafter(nearest, -math.inf)
 
 
-def _number(name: str, value: Fraction | float, low: float, high: float) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | Fraction)
-        or not low <= value <= high
-    ):
+def _number(
+    name: str, stated: Fraction | float, low: float, high: float, advised: float | None = None
+) -> float:
+    value = _exact(stated)
+    if value is None or not low <= value <= high:
         raise InputError(
-            f"{name} is {_words(value)}.", remedy=f"Give a number from {low:g} to {high:g}."
+            f"{name} is {_words(stated)}.",
+            remedy=f"Give a number from {low:g} to {high if advised is None else advised:g}.",
         )
     nearest = float(value)
     return nearest if nearest <= value else math.nextafter(nearest, 0.0)
 
 
-def _probability(delta: Fraction | float) -> float:
-    if (
-        isinstance(delta, bool)
-        or not isinstance(delta, int | float | Fraction)
-        or not 1e-300 <= delta < 1
-    ):
+def _probability(stated: Fraction | float) -> float:
+    delta = _exact(stated)
+    if delta is None or not 1e-300 <= delta < 1:
         raise InputError(
-            f"delta is {_words(delta)}.",
+            f"delta is {_words(stated)}.",
             remedy="Give a number between 0 and 1 (at least 1e-300), chosen without looking at the table: 1e-9, say.",
         )
     return _number("delta", delta, 1e-300, 1)
+
+
+def _exact(value: object) -> int | float | Fraction | None:
+    """Return a number of Python or NumPy as Python's own, exactly; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    if isinstance(value, int | float | Fraction):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _conversion_delta(delta: Fraction | float, threshold_delta: float) -> float:
@@ -245,9 +266,11 @@ def _conversion_delta(delta: Fraction | float, threshold_delta: float) -> float:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, str):
+        return f"the text {value!r:.80}, not a number"
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return f"{float(value):g}" if -(10**300) < value < 10**300 else "far out of range"
-    return repr(value)
+    return repr(value) if is_number(value) else shown_value(value)
 
 
 def thresholds_in_words(threshold_delta: float) -> str:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
+from margrave._fields import shown_value
 from margrave.account import Account, Debit, LedgerHead
 from margrave.accounting.budget import Budget
 from margrave.accounting.ledger_checks import check_new, check_room, contradiction, dataset_of
@@ -55,6 +56,9 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
     def init(
         self, dataset: str, *, unit: Unit | str, cap: Budget, replace: bool = False
     ) -> DatasetState:
@@ -70,8 +74,13 @@ class Ledger:
             The data set.
 
         Raises:
-            InputError: The data set has a cap already, under this or a similar name.
+            InputError: The data set has a cap already, under this or a similar name, or ``cap`` is not a budget.
         """
+        if not isinstance(cap, Budget):
+            raise InputError(
+                f"cap is {shown_value(cap)}, which is not a budget.",
+                remedy="Give Budget.approx(epsilon, delta) or Budget.zcdp(rho), from margrave.",
+            )
         name, unit = dataset_name(dataset), unit_of(unit)
         event = {
             "event": "dataset",

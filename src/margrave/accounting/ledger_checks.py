@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from unicodedata import normalize
 
 from margrave.account import Account
 from margrave.accounting.budget import max_epsilon
-from margrave.accounting.ledger_state import DatasetState
+from margrave.accounting.ledger_state import DatasetState, visible_delta
 from margrave.accounting.open_ledger import OpenLedger
 from margrave.errors import BudgetError, InputError
 from margrave.unit import Unit, parse_unit, unit_name
@@ -98,23 +99,30 @@ def check_room(
     left = Fraction(state.cap.threshold_delta) - books.state.charged_delta[state.dataset]
     if threshold_delta > left:
         raise BudgetError(
-            f"The cap of {state.dataset!r} leaves delta = {float(left):.6g} for thresholds; this run needs"
-            f" {float(threshold_delta):.6g}.",
-            remedy=_threshold_remedy(books, state, threshold_delta),
+            f"The cap of {state.dataset!r} leaves delta = {visible_delta(left, state.cap):.6g} for thresholds; this"
+            f" run, which learns categories, needs {float(threshold_delta):.6g}.",
+            remedy=_threshold_remedy(books, state, threshold_delta, visible_delta(left, state.cap)),
         )
     return state.dataset
 
 
-def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction) -> str:
-    cap, listed = state.cap, "list the categories in a schema, which needs no threshold"
+def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction, left: float) -> str:
+    cap = state.cap
     part = max(cap.delta / 10, float(f"{float(needed):.1g}"))
-    if books.state.charged[state.dataset] or part >= cap.delta:
-        return f"{listed[0].upper()}{listed[1:]}; or give the run a smaller delta, a tenth of which is for thresholds."
-    cap_of = f"--epsilon {cap.epsilon:g} --delta {cap.delta:g}"
-    return (
-        "Nothing is charged against the cap yet, so set it anew: margrave ledger init FILE --dataset"
-        f" {state.dataset} --unit {state.unit} {cap_of} --threshold-delta {part:g} --replace. Or {listed}."
-    )
+    if not books.state.charged[state.dataset] and part < cap.delta:
+        cap_of = f"--epsilon {cap.epsilon:g} --delta {cap.delta:g}"
+        return (
+            "Nothing is charged against the cap yet, so set it anew: margrave ledger init FILE --dataset"
+            f" {state.dataset} --unit {state.unit} {cap_of} --threshold-delta {part:g} --replace. That is for one"
+            " release that learns categories: for more, give it times their number. Or list the categories in a"
+            " schema, which needs no threshold."
+        )
+    listed = f"{DatasetState.reuse_learned} Or list them in a schema; neither needs a threshold."
+    if not left:
+        return listed
+    with localcontext(prec=3, rounding=ROUND_DOWN):
+        delta = float(+Decimal(10 * left))
+    return f"{listed} Or give the run --delta {delta:g}, a tenth of which is for thresholds."
 
 
 def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:

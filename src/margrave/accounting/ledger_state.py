@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from margrave._card import Card, Facts
 from margrave.account import Debit
@@ -96,6 +96,12 @@ class DatasetState(Card):
     schemas: tuple[str, ...] = ()
     attempts: tuple[SealedAttempt, ...] = ()
 
+    #: Advice for runs on columns with categories, if no delta is left for thresholds.
+    reuse_learned: ClassVar[str] = (
+        "A run can take the categories that an earlier release learned, at no cost: margrave schema of RELEASE -o"
+        " learned.toml."
+    )
+
     def _facts(self) -> Facts:
         spent = epsilon_or_zero(self.charged, self.cap.conversion_delta)
         line = f"{self.dataset}: epsilon {spent:.4g} of {self.cap.epsilon:.4g} charged"
@@ -107,13 +113,17 @@ class DatasetState(Card):
         cap, outcomes = self.cap, Counter(attempt.outcome for attempt in self.attempts)
         spent = epsilon_or_zero(self.charged, cap.conversion_delta)
         fits = max_epsilon(self.remaining, cap.conversion_delta)
+        rest = visible_delta(self.remaining_delta, cap)
+        learns = rest > 0
+        only = "" if learns else ", if it learns no categories"
         left = (
-            f"a run of epsilon {fits:g} at that delta would fit"
+            f"a run of epsilon {fits:g} at delta {cap.conversion_delta:g} would fit{only}"
             if fits
             else "too little for any run"
         )
         thresholds = (
-            f"delta {float(self.charged_delta):g} charged, {float(self.remaining_delta):g} remains"
+            f"delta {float(self.charged_delta):g} charged, {rest:g} remains"
+            f"{'' if learns or not fits else f'. {self.reuse_learned}'}"
         )
         return [
             ("protected", f"{self.unit}, since {self.day}"),
@@ -181,6 +191,11 @@ class DatasetState(Card):
             "schemas": list(self.schemas),
             "attempts": [{"day": a.day, "outcome": a.outcome} for a in self.attempts],
         }
+
+
+def visible_delta(left: Fraction, cap: Budget) -> float:
+    """Return the delta that a cap leaves for thresholds; 0 for a rest that is due to rounding."""
+    return float(left) if left > Fraction(cap.threshold_delta) / 2**40 else 0.0
 
 
 @dataclass

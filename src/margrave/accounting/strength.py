@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from margrave.accounting.budget import Budget
+from margrave.accounting.budget import MAX_STATED_EPSILON, Budget
 from margrave.errors import InputError
 
-#: Above these a run is refused.
-MAX_STATED_EPSILON, MAX_STATED_DELTA = 1e4, 1e-2
-#: Above these a budget is worth a warning.
-WEAK_EPSILON, WEAK_DELTA = 20.0, 1e-4
+#: Above this a run is refused.
+MAX_STATED_DELTA = 1e-2
+#: Above these a budget is worth a warning. Where the row count is private, such a delta must be accepted.
+WEAK_EPSILON, WEAK_DELTA = 20.0, 1e-5
 
 
 def delta_for_rows(rows: int) -> float:
@@ -19,7 +19,7 @@ def delta_for_rows(rows: int) -> float:
     >>> delta_for_rows(40_000), delta_for_rows(100_000)
     (1e-08, 1e-08)
     """
-    return float(f"1e-{math.ceil(math.log10(max(rows, 10))) + 3}")
+    return float(f"1e-{math.ceil(math.log10(max(rows, 100))) + 3}")
 
 
 def advised_delta(rows: int | None) -> str:
@@ -43,17 +43,24 @@ def advised_delta(rows: int | None) -> str:
 
 
 def check_strength(
-    budget: Budget, *, rows: int | None = None, allow_large_delta: bool = False
+    budget: Budget,
+    *,
+    rows: int | None = None,
+    allow_large_delta: bool = False,
+    rows_are_public: bool = False,
 ) -> None:
     """Raise ``InputError`` for a budget that protects next to nothing. Reads no private number.
 
     Args:
         budget: The budget of a run.
         rows: A row count that is public: stated by the user, or public under the unit of privacy.
-        allow_large_delta: Accept a delta of 1 / ``rows`` or more. A delta above 0.01 is refused all the same.
+        allow_large_delta: Accept a delta of 1 / ``rows`` or more, or above 1e-5. A delta above 0.01 is refused all
+            the same.
+        rows_are_public: The unit of privacy makes the row count public, so that it is checked when it is known.
 
     Raises:
-        InputError: epsilon is above 10,000, delta is above 0.01, or delta is at least 1 / ``rows``.
+        InputError: epsilon is above 10,000, delta is above 0.01 or at least 1 / ``rows``, or it is above 1e-5 and the
+            unit keeps the row count private.
 
     Privacy:
         None spent.
@@ -69,12 +76,20 @@ def check_strength(
             " the promise fails.",
             remedy="Choose a delta far below 1 in the number of rows: 1e-9, say. Nothing was spent.",
         )
-    if not allow_large_delta and rows is not None and rows >= 1 / budget.delta:
+    if allow_large_delta:
+        return
+    accept = "Or accept it with --allow-large-delta (in Python allow_large_delta=True). Nothing was spent."
+    if rows is not None and rows >= 1 / budget.delta:
         raise InputError(
             f"delta is {budget.delta:g}, which is at least 1 in {rows:,} rows: that allows publishing one"
             " whole row.",
-            remedy=f"{advised_delta(rows)} Or accept it with --allow-large-delta (in Python"
-            " allow_large_delta=True). Nothing was spent.",
+            remedy=f"{advised_delta(rows)} {accept}",
+        )
+    if budget.delta > WEAK_DELTA and not rows_are_public:
+        raise InputError(
+            f"delta is {budget.delta:g}, and above {WEAK_DELTA:g} it may allow publishing one whole row. The number of"
+            " rows is private, so no run can check that.",
+            remedy=f"{advised_delta(rows)} {accept}",
         )
 
 

@@ -77,12 +77,24 @@ class BoundTable(tuple[Bound, ...]):
         useful = sum(b.tells for b in self)
         return f"BoundTable({len(self)} marginals, {useful} with a bound below 2)"
 
+    def __str__(self) -> str:
+        rows, more = self._first_rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+        lines = [
+            "  ".join([*(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=False)), row[-1]])
+            for row in rows
+        ]
+        return "\n".join([repr(self), *lines, *more])
+
     def _repr_html_(self) -> str:
+        rows, more = self._first_rows()
+        return html_card(repr(self), rows, more, head=True)
+
+    def _first_rows(self) -> tuple[list[tuple[str, ...]], list[str]]:
         max_rows = 20
         rows = [(", ".join(b.clique), *b.words, b.how) for b in self[:max_rows]]
         more = [f"And {len(self) - max_rows:,} more."] if len(self) > max_rows else []
-        head = ("marginal", "records", "of all", "how")
-        return html_card(repr(self), [head, *rows], more, head=True)
+        return [("marginal", "records", "of all", "how"), *rows], more
 
 
 @dataclass(frozen=True, eq=False)

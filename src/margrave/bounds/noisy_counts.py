@@ -92,16 +92,21 @@ class NoisyCounts:
         return Interval(*(float(end) for end in ends))
 
     def shares(self) -> list[Interval]:
-        """Return the interval of every code's share of all records: ``mean`` of a 0/1 variable."""
+        """Return the interval of every code's share of all records: ``mean`` of a 0/1 variable.
+
+        A negative count has the interval of a count of zero, which is wider once both are cut at zero: of a short
+        interval beside zero, a count far below it would be the only reason.
+        """
         squared, size = self.deviations**2, float(self.counts.sum())
         constant = self.estimate.eigenvalues[()]
         a = size**2 - squared * constant * self.counts.size
         if size <= 0 or a <= 0:
             return [Interval(None, 0.0, 1.0)] * self.counts.size
-        b = self.counts * size - squared * constant
-        c = self.counts**2 - squared * self.estimate.spread**2
+        counts = np.maximum(self.counts, 0.0)
+        b = counts * size - squared * constant
+        c = counts**2 - squared * self.estimate.spread**2
         root = np.sqrt(np.maximum(0.0, b**2 - a * c))
-        ends = np.clip([self.counts / size, (b - root) / a, (b + root) / a], 0.0, 1.0)
+        ends = np.clip([counts / size, (b - root) / a, (b + root) / a], 0.0, 1.0)
         return [Interval(*(float(end) for end in three)) for three in ends.T]
 
     def quantile_codes(self, q: float, codes: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from margrave.bounds.gls import GLSEstimate
 from margrave.domain import Domain
 from margrave.marginal.symmetric_maps import interactions_of
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Attribute, FloatArray
+from margrave.types import Attribute, Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +107,31 @@ def weighted_sums(
     )  # fmt: skip
 
 
-def summed_column(m: Measurement, domain: Domain) -> Attribute | None:
-    """Return the column of which an answer has weighted sums in place of its counts; None for any other answer.
+def summed_columns(m: Measurement, domain: Domain) -> Clique:
+    """Return the columns of which an answer has weighted sums in place of its counts; empty for any other answer.
 
-    Such an answer says little of single cells, and much of the mean and the total in each group.
+    Sums over one column say little of single cells, and much of the mean and the total in each group. Sums over two
+    are of their products.
     """
-    for column, matrix in m.query.matrices.items():
-        few = np.linalg.matrix_rank(matrix.astype(np.float64)) < matrix.shape[1] - 1
-        if column in m.clique and few and _weighs_alone(m, column, domain):
-            return column
-    return None
+    few = tuple(
+        column
+        for column, matrix in m.query.matrices.items()
+        if column in m.clique and _has_few_sums(matrix)
+    )
+    if not few or set(m.query.matrices) & set(m.clique) != set(few):
+        return ()
+    uses = next(interactions_of(m.query, m.clique, domain, m.values), None)
+    return domain.clique(few) if uses is None else ()
+
+
+def gives_sums_alone(m: Measurement) -> bool:
+    """Return True if an answer has too few weighted sums of some column to determine its marginal."""
+    return any(a in m.clique and _has_few_sums(matrix) for a, matrix in m.query.matrices.items())
+
+
+def _has_few_sums(matrix: IntArray) -> bool:
+    # a marginal's sum is known, so that as many answers less one determine its cells
+    return bool(np.linalg.matrix_rank(matrix.astype(np.float64)) < matrix.shape[1] - 1)
 
 
 def _weighs_alone(m: Measurement, column: Attribute, domain: Domain) -> bool:

@@ -12,7 +12,7 @@ from margrave.attack_risk import AttackRisk
 from margrave.cli.output import console
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
 from margrave.run import Run
 from margrave.workload import Workload
 
@@ -67,7 +67,7 @@ def show_advice(advice: Advice) -> None:
     for p in advice.plans:
         share = percent(p.error / max(rows, 1), ".2g")
         risk = percent(p.risk.advantage, ".2g"), percent(p.risk.power, ".2g")
-        table.add_row(f"{p.epsilon:g}", f"{p.error:,.3g}", share, *risk)
+        table.add_row(f"{p.epsilon:g}", figure(p.error, 3), share, *risk)
     out.print()
     out.print(table)
     out.print(

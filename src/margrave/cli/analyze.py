@@ -16,6 +16,7 @@ from margrave.cli.analyze_commands import (
     raise_faults,
     request_of,
     show,
+    show_several,
 )
 from margrave.cli.options import (
     Command,
@@ -24,7 +25,7 @@ from margrave.cli.options import (
     overwrite_option,
     release_size_option,
 )
-from margrave.cli.output import check_outputs, console, escape
+from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo
 from margrave.cli.usage import Commands, usage_words
 from margrave.errors import InputError, did_you_mean
@@ -255,9 +256,8 @@ def several_command(
     answered = answers(release_path, requests, quiet=as_json, **options)
     if as_json:
         echo_json({"analyses": [{"analysis": a.request.title, **a.to_dict()} for a in answered]})
-    for i, a in enumerate(() if as_json else answered):
-        console().print(f"{chr(10) if i else ''}[bold]{escape(a.request.title)}[/]")
-        show(a)
+    else:
+        show_several(answered)
     raise_faults(answered)
 
 

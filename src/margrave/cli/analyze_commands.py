@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, cast
@@ -27,6 +27,7 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.datasets import Source
+from margrave.inference.estimate import Caveat
 from margrave.inference.names import check_names
 from margrave.inference.printed import lines_of
 from margrave.progress import reporting
@@ -176,15 +177,51 @@ def raise_faults(answered: Sequence[AnalysisAnswer]) -> None:
 
 
 def show(answer: AnalysisAnswer) -> None:
-    """Print estimates, contrasts, the test and the notes."""
+    """Print one analysis: estimates, contrasts, the test and the notes."""
+    show_data_sets(answer)
+    show_numbers(answer)
+    _show_notes(answer, answer.found.caveats)
+
+
+def show_several(answered: Sequence[AnalysisAnswer]) -> None:
+    """Print analyses of the same data sets, and notes of several of them once, below all."""
+    titles: dict[Caveat, list[str]] = {}
+    for a in answered:
+        for caveat in dict.fromkeys(a.found.caveats):
+            alike = replace(caveat, names=())
+            titles.setdefault(alike, []).append(a.request.title)
+    shared = {alike: own for alike, own in titles.items() if len(own) > 1 and not alike.decisive}
+    out = console()
+    show_data_sets(answered[0])
+    for a in answered:
+        out.print(f"\n[bold]{escape(a.request.title)}[/]")
+        show_numbers(a)
+        _show_notes(a, [c for c in a.found.caveats if replace(c, names=()) not in shared])
+    if shared:
+        out.print("\n[bold]Notes on several analyses[/]")
+    for caveat, own in shared.items():
+        about = "all analyses" if len(own) == len(answered) else "; ".join(own)
+        out.print(f"[dim]Note on {escape(about)}: {escape(str(caveat))}[/]")
+
+
+def show_data_sets(answer: AnalysisAnswer) -> None:
+    """Print what the numbers were made from."""
+    out = console()
+    out.print(escape(answer.found.words()))
+    out.print(f"[dim]Data sets: {escape(answer.found.method)}.[/]")
+
+
+def show_numbers(answer: AnalysisAnswer) -> None:
+    """Print estimates, contrasts and the test."""
     found, out = answer.found, console()
-    out.print(escape(found.words()))
-    out.print(f"[dim]Data sets: {escape(found.method)}.[/]")
     for line in lines_of([*found, *answer.contrasts], found.level, out.width):
         out.print(escape(line), soft_wrap=True)  # no number and no name is cut
     for line in found.footnotes:
         out.print(f"[dim]{escape(line)}[/]")
     if answer.test is not None:
         out.print(escape(f"Test of {', '.join(answer.test.names)}: {answer.test}"))
-    for caveat in found.caveats:
-        out.print(f"[{'bold' if caveat.decisive else 'dim'}]Note: {escape(str(caveat))}[/]")
+
+
+def _show_notes(answer: AnalysisAnswer, caveats: Iterable[Caveat]) -> None:
+    for caveat in caveats:
+        console().print(f"[{'bold' if caveat.decisive else 'dim'}]Note: {escape(str(caveat))}[/]")

@@ -13,7 +13,7 @@ from margrave._card import counted
 from margrave.cli.options import overwrite_option
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, visible
-from margrave.errors import InputError, SchemaError
+from margrave.errors import SchemaError
 from margrave.profiling import (
     ConstraintQuestion,
     backward_rows,
@@ -51,8 +51,8 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
 
     Then ask about relations between columns that hold in all rows of FILE, whether they always do.
 
-    Enter takes the answer in brackets. Answer from what is known without looking at the rows. NOT PRIVATE: the
-    questions depend on the rows.
+    Enter takes the answer in brackets. Answer from what is known without looking at the rows. Ctrl-D ends early: the
+    answers up to there are kept, and the exit code is 1. NOT PRIVATE: the questions depend on the rows.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = draft_schema(file)
@@ -67,11 +67,12 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
         f"\nWrote a schema of {counted(len(made.columns), 'column')} to {output}. {taken_as_public(made)}"
     )
     if ended:
-        raise InputError(
+        echo(
             f"The answers ended before the questions, after {ended}. {output} has these answers; all else in it is as"
-            " drafted.",
-            remedy="Answer the questions in its comments there, or ask anew with --overwrite.",
+            " drafted. Answer the questions in its comments there, or ask anew with --overwrite.",
+            err=True,
         )
+        click.get_current_context().exit(1)  # questions are open, and nothing was wrong
 
 
 def ask(

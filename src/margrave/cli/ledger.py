@@ -8,6 +8,7 @@ from fractions import Fraction
 import click
 from rich.table import Table
 
+from margrave._card import counted
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.ledger_state import DatasetState
@@ -44,7 +45,8 @@ def ledger_command() -> None:
     type=float,
     default=0.0,
     show_default=True,
-    help="The part of delta that runs may spend on thresholds, to learn categories: a tenth of delta is usual.",
+    help="The part of delta that runs may spend on thresholds, to learn categories: a tenth of the delta of each run,"
+    " times the number of such runs that are planned.",
 )
 @click.option(
     "--rho", default=None, metavar="FRACTION", help="The cap in zCDP instead: 1/10 or 0.1, exactly."
@@ -86,12 +88,7 @@ def init_command(
             f"{dataset} may spend rho {float(made.cap.rho):.6g} in all: epsilon {made.cap.epsilon:.6g},"
             f" delta {made.cap.delta:g}{thresholds_in_words(made.cap.threshold_delta)}, unit {made.unit}."
         )
-        if not made.cap.threshold_delta:
-            echo(
-                "Runs that learn categories, such as those of --accept-draft, will be refused: they spend delta on"
-                f" thresholds. To allow them, set the cap anew with --threshold-delta {made.cap.delta / 10:g} --replace"
-                " before the first run."
-            )
+        echo(_threshold_words(made.cap))
 
 
 @ledger_command.command("show")
@@ -143,14 +140,14 @@ def verify_command(
     findings = Ledger(file).verify(accounts)
     if findings:
         raise LedgerError(
-            f"{file} contradicts {_count(len(findings), 'release')}."
+            f"{file} contradicts {counted(len(findings), 'release')}."
             + "".join(f"\n{path}: {sentence}" for path, sentence in findings.items()),
             remedy="\nRestore the ledger that these releases were made under.",
         )
     if as_json:
         echo_json({"ledger": Ledger(file).identity(), "releases": list(releases)})
     else:
-        echo(f"{file} has the lines of {_count(len(releases), 'release')}.")
+        echo(f"{file} has the lines of {counted(len(releases), 'release')}.")
 
 
 @ledger_command.command("recover")
@@ -162,7 +159,7 @@ def recover_command(file: str, as_json: bool) -> None:
     if as_json:
         echo_json({"lines": lines})
     else:
-        echo(f"{file} is sound: {_count(lines, 'line')}.")
+        echo(f"{file} is sound: {counted(lines, 'line')}.")
 
 
 @ledger_command.command("import")
@@ -175,7 +172,7 @@ def import_command(old: str, new: str, as_json: bool) -> None:
     if as_json:
         echo_json({"lines": lines})
     else:
-        echo(f"{new} has the {_count(lines, 'line')} of {old}.")
+        echo(f"{new} has the {counted(lines, 'line')} of {old}.")
 
 
 @ledger_command.command("register-schema")
@@ -193,8 +190,22 @@ def register_schema_command(file: str, dataset: str, schema: str, as_json: bool)
         echo(f"{dataset} may be used with the schema {digest}.")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _threshold_words(cap: Budget) -> str:
+    """Return how many runs can learn categories under a new cap, and what to do if more are planned."""
+    each, most, reuse = cap.delta / 10, 9, DatasetState.reuse_learned
+    planned = (
+        f"{each:g} for each release that is planned ({5 * each:g} for five, {most * each:g} at most), and --replace"
+        " before the first run"
+    )
+    if runs := int(Fraction(cap.threshold_delta) / Fraction(each)):
+        return (
+            f"That is enough for {counted(runs, 'run')} at delta {cap.delta:g} that learn{'s' * (runs == 1)}"
+            f" categories. {reuse} If more are to learn, set the cap anew with --threshold-delta: {planned}."
+        )
+    return (
+        "Runs that learn categories, such as those of --accept-draft, will be refused: they spend delta on thresholds,"
+        f" a tenth of their own. To allow them, set the cap anew with --threshold-delta: {planned}. {reuse}"
+    )
 
 
 def _cap(
@@ -208,12 +219,18 @@ def _cap(
         if delta is None:
             raise InputError(
                 "The cap has an epsilon and no delta.",
-                remedy=f"{advised_delta(None)} A tenth of it is usual as --threshold-delta, to learn categories.",
+                remedy=f"{advised_delta(None)} To learn categories, give --threshold-delta too: a tenth of it for each"
+                " release that is planned.",
             )
-        return Budget.approx(epsilon, delta, threshold_delta)
+        return Budget.approx(epsilon, delta, _roomy(threshold_delta))
     if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):
         raise InputError(f"--rho is {rho!r}.", remedy="Write a fraction or a decimal: 1/10 or 0.1.")
-    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, threshold_delta)
+    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, _roomy(threshold_delta))
+
+
+def _roomy(threshold_delta: float) -> float:
+    """Return the delta with room for the rounding of tenths: five times 1e-10 may be more than 5e-10 by a float."""
+    return threshold_delta * (1 + 2**-50)
 
 
 def _show(dataset: DatasetState) -> None:

@@ -16,7 +16,7 @@ from margrave._version import __version__
 from margrave.cli.terminal import echo, json_text
 from margrave.cli.usage import Commands, usage_words
 from margrave.error_sanitizer import InternalError
-from margrave.errors import BinWarning, MargraveError, PersonWarning
+from margrave.errors import BinWarning, MargraveError, PersonWarning, RefitWarning
 
 INTERRUPTED = 130
 
@@ -142,12 +142,13 @@ def run(arguments: list[str]) -> int:
 
 @contextmanager
 def alarms_on_stderr() -> Iterator[None]:
-    """Print what is to be looked at about persons as ``schema check`` does, each time, and bins that are cut as
-    notes; other warnings as usual.
+    """Print what is to be looked at about persons as ``schema check`` does, each time; bins that are cut and
+    what a refit leaves out as notes; other warnings as usual.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always", PersonWarning)
         warnings.simplefilter("always", BinWarning)
+        warnings.simplefilter("always", RefitWarning)
         show = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -155,7 +156,7 @@ def alarms_on_stderr() -> Iterator[None]:
                 echo(
                     f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True
                 )
-            elif issubclass(category, BinWarning):
+            elif issubclass(category, BinWarning | RefitWarning):
                 echo(f"Note: {message}", err=True)
             else:
                 show(message, category, *where, **more)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 import pyarrow as pa
 from rich.table import Table
 
-from margrave._card import listed
+from margrave._card import counted, listed
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
 from margrave.errors import InputError
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import beyond_bounds_words, learned_bounds_words
+from margrave.release.diagnostics import known_together
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
-from margrave.release.numbers import category_words, clipping_words, headlines, numbers_of
+from margrave.release.numbers import (
+    category_words,
+    clipping_words,
+    numbers_of,
+    rare_groups,
+)
 from margrave.schema import Categorical
 from margrave.schema.constraint_values import NUMERIC_KINDS
 
@@ -24,7 +30,12 @@ from margrave.schema.constraint_values import NUMERIC_KINDS
 @click.command("numbers")
 @click.argument("release_path", metavar="RELEASE")
 @click.option("--columns", metavar="A,B", help="These columns only (default: all).")
-@click.option("--by", metavar="COLUMN", help="Numbers of each value of this column apart.")
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="Numbers of each value of this column apart. Values that may have no rows are left out: their noisy count is"
+    " below 3 of its standard deviations.",
+)
 @click.option(
     "--level",
     type=float,
@@ -61,13 +72,20 @@ def numbers_command(
     measured = {n.column for n in chosen if n.low is not None}
     apart = [name for name in wanted if name != by and name not in measured] if by else []
     chosen = tuple(n for n in chosen if n.column not in apart)
-    if chosen or not apart:
+    rare = [] if by is None else rare_groups(release.schema, release.transcript, by)
+    left_out = {n.group for n in chosen if n.group in rare}
+    chosen = tuple(n for n in chosen if n.group not in left_out)
+    if chosen or not (apart or left_out):
         show_numbers(f"Numbers with {percent(level, 'g')} intervals", chosen[:rows])
+    if left_out:
+        console().print(escape(_left_out_words([g for g in rare if g in left_out], by or "")))
     if by is not None and apart:
-        console().print(escape(_not_together(release, apart, by)))
+        for sentence in _not_together(release, apart, by):
+            console().print(escape(sentence))
     if marked := [n for n in chosen[:rows] if not n.reliable]:
         console().print(f"{_marked_words(marked, chosen[:rows])}.")
-    for sentence in beyond_bounds_words(release.schema.column(name) for name in wanted):
+    shown = [release.schema.column(name) for name in wanted if name not in apart]
+    for sentence in beyond_bounds_words(shown, level, by):
         console().print(escape(sentence))
     if release.account.left_out:
         console().print(escape(release.account.left_out))
@@ -75,17 +93,28 @@ def numbers_command(
         console().print(f"And {len(chosen) - rows:,} more: --rows, --columns or --json shows them.")
 
 
-def _not_together(release: Release, names: Sequence[str], by: str) -> str:
-    word = "mean" if isinstance(release.schema.column(names[0]), NUMERIC_KINDS) else "share"
+def _left_out_words(groups: Sequence[str], by: str) -> str:
+    some = listed([group.removeprefix(f"{by} = ") for group in groups], 12)
     return (
-        f"Not measured together with {by}: {listed(names, 12)}. Name the purpose when the next release is made:"
-        f' --for "{word} {names[0]} by {by}".'
+        f"{counted(len(groups), 'group')} left out, which may have no rows: the noisy count is below 3 of its standard"
+        f" deviations. {by}: {some}. --json has them."
     )
 
 
-def main_numbers(release: Release) -> list[ColumnNumber]:
-    """Return the mean or the most common category of every column, with 95 % intervals."""
-    return headlines(numbers_of(release.schema, release.transcript, release.model, 0.95))
+def _not_together(release: Release, names: Sequence[str], by: str) -> Iterator[str]:
+    pairs = known_together(release.schema.domain, release.transcript)
+    merged = [n for n in names if any({n, by} <= set(pair) for pair in pairs)]
+    if merged:
+        yield (
+            f"Measured together with {by} in merged codes, whose groups have no intervals here: {listed(merged, 12)}."
+            f" An estimate is: margrave analyze mean RELEASE COLUMN --by {by}."
+        )
+    if apart := [n for n in names if n not in merged]:
+        word = "mean" if isinstance(release.schema.column(apart[0]), NUMERIC_KINDS) else "share"
+        yield (
+            f"Not measured together with {by}: {listed(apart, 12)}. Name the purpose when the next release is made:"
+            f' --for "{word} {apart[0]} by {by}".'
+        )
 
 
 def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
@@ -139,7 +168,7 @@ def _other_mean(n: ColumnNumber, release: Release) -> str:
     assert n.high is not None
     if abs(n.synthetic - n.estimate) <= (n.high - n.low) / 4:
         return ""
-    value = f"{n.synthetic:,.0f}" if abs(n.synthetic) >= 1000 else f"{n.synthetic:.4g}"
+    value = figure(n.synthetic)
     return f"{n.column}: the mean of the synthetic rows is {value}, and that of the noisy answers {n.text}."
 
 

@@ -112,14 +112,15 @@ def budget_options(command: Command) -> Command:
         click.option(
             "--allow-large-delta",
             is_flag=True,
-            help="Accept a delta of 1 in the number of rows or more, up to 0.01.",
+            help="Accept a delta above 1e-5, or of 1 in a public number of rows or more; 0.01 at most.",
         ),
         click.option(
             "--unit",
             default=None,
             show_default="add-remove-row; none where the schema names a person column",
-            help="Unit of privacy: add-remove-row, replace-row, or add-remove-person:K, replace-person:K with K rows"
-            " a person at most.",
+            help="Unit of privacy: add-remove-row, replace-row, or add-remove-person:K, replace-person:K. K is the most"
+            " rows of one person that count; further rows of that person are left out at random. Take K from public"
+            " knowledge, such as five visits in five years: it is published. A larger K adds noise.",
         ),
         click.option(
             "--delta",

@@ -40,6 +40,7 @@ from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
 from margrave.run import Run, settled_unit
+from margrave.unit import size_is_public
 from margrave.wide_bins import wide_bins_words
 
 #: The row count of a plan if none is given.
@@ -98,7 +99,12 @@ def plan_command(
         delta = delta_for_rows(expected_rows)
     budget = budget_for(schema, epsilon, stated_delta(delta, rows))
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
-    check_strength(budget, rows=rows, allow_large_delta=allow_large_delta)
+    check_strength(
+        budget,
+        rows=rows,
+        rows_are_public=size_is_public(protected),
+        allow_large_delta=allow_large_delta,
+    )
     warn_weak(budget)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)
@@ -112,6 +118,7 @@ def plan_command(
         policy=policy,
         ledger=ledger,
         dataset=dataset,
+        allow_large_delta=allow_large_delta,
         purposes=purposes,
     )
     made = run.plan(expected_rows, workload=wanted)
@@ -128,9 +135,14 @@ def plan_command(
             show_advice(advice)
         if room is not None:
             echo(
-                f"\nThe cap of {room.dataset} leaves room for it: rho {float(room.remaining):.6g} remains of"
-                f" {float(room.cap.rho):.6g}, and {float(room.remaining - made.rho):.6g} would."
+                f"\nThe cap of {room.dataset} leaves room for it: of rho {float(room.cap.rho):.6g},"
+                f" {float(room.remaining):.6g} remains, and {float(room.remaining - made.rho):.6g} would remain after"
+                " this run."
             )
+
+
+def _plain(error: float) -> str:
+    return f"{error:,.0f}" if 1000 <= error < 1e9 else f"{error:,.4g}"
 
 
 def _room(ledger: str, dataset: str) -> DatasetState:
@@ -189,14 +201,14 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
         noise.add_column(name, justify="left" if name == "measured" else "right")
     for n in planned.noise:
         share = (
-            "too noisy"
+            "over 100 %"
             if n.verdict(planned.rows)
             else percent(n.expected_error / max(planned.rows, 1), ".3g")
         )
         many = f"{'at most ' * n.at_most}{n.marginals:,}" + (
             f", about {n.expected:,}" if n.expected else ""
         )
-        noise.add_row(escape(n.what), many, f"{n.scale:,.4g}", f"{n.error:,.4g}", share)
+        noise.add_row(escape(n.what), many, f"{n.scale:,.4g}", _plain(n.error), share)
     out.print(noise)
     for n in planned.noise:
         if (verdict := n.verdict(planned.rows)) is not None:
@@ -215,6 +227,8 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
             " is small, read the half-width of its share of the rows in the brackets.",
             style="dim",
         )
+    for sentence in planned.open_ended:
+        out.print(sentence, markup=False)
     if planned.unasked:
         unasked = (
             f"{nothing_asked(planned.unasked, ahead=True)} A --workload that names them would ask."

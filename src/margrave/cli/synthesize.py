@@ -8,12 +8,10 @@ from typing import Any, Literal
 
 import click
 
-from margrave._card import listed
 from margrave._io import check_ending, is_part_of, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.journal import read_header
-from margrave.accounting.strength import check_strength
 from margrave.cli.catalog import CatalogName
 from margrave.cli.mechanism import (
     Sectioned,
@@ -23,7 +21,8 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.numbers import main_numbers, show_headlines
+from margrave.cli.notes import after_notes, ledger_note
+from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
     budget_options,
@@ -61,10 +60,12 @@ from margrave.profiling import (
 from margrave.profiling.relations import in_short
 from margrave.profiling.short_questions import first_questions, short_questions
 from margrave.progress import reporting
+from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
+from margrave.release.numbers import headlines, numbers_of
 from margrave.release.sampling import check_memory, rows_if_unknown
 from margrave.report import Heading, Page
-from margrave.report.verdict import doubts
+from margrave.report.verdict import doubts, doubts_words
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema
@@ -207,10 +208,6 @@ def synthesize_command(
         )  # the budget is not spent for rows that cannot be drawn
     budget = budget_for(schema, epsilon, delta)
     protected = settled_unit(schema, None if unit is None else parse_unit(unit))
-    check_strength(budget, allow_large_delta=allow_large_delta)  # --rows are synthetic ones
-    warn_weak(budget)
-    if needs := learning_warning(schema, budget, protected, None):
-        echo(f"Note: {needs}", err=True)
     wanted = None if workload is None else parse_workload(workload, schema.domain)
     serves = bool(wanted or purposes)
     method = name_or_default(mechanism, schema.domain, serves=serves)
@@ -234,10 +231,19 @@ def synthesize_command(
         unlearnable=unlearnable,
         purposes=purposes,
     )
+    for sentence in open_ended(purposes_of(purposes, schema.domain), schema.to_learn):
+        echo(f"Note: {sentence}", err=True)
     keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))
+    warn_weak(budget)
+    notes = [
+        "" if ledger else ledger_note({**inputs, **outputs}),
+        learning_warning(schema, budget, protected, None),
+    ]
     with keeper.watching(), reporting(not as_json) as progress:
         release = keeper.release = run.synthesize(
-            table, progress=progress, on_custodian=None if sealed else _for_custodian
+            table,
+            progress=after_notes(notes, progress),
+            on_custodian=None if sealed else _for_custodian,
         )
         _write(
             release,
@@ -426,10 +432,11 @@ def _tell(
         )
     if hidden := [name for name in release.schema.ignore if name not in ignored]:
         echo(f"Left out, because the noise hides their values: {', '.join(hidden)}.")
-    main = main_numbers(release)
+    numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
+    main = headlines(numbers)
     for purpose in release.purposes:
-        names = doubts(release, purpose, [n.column for n in main if not n.reliable])
-        doubt = f" Do not use it: the main number of {listed(names, 12)} is not reliable."
+        names = doubts(release, purpose, numbers)
+        doubt = f" Do not use it: {doubts_words(names)}."
         echo(f"Made for {purpose.words}.{doubt if names else ''}")
     if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))

@@ -52,9 +52,19 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
     if isinstance(error, click.BadParameter) and parameter is not None:
         return _bad_value(error.message, parameter, context)
     words = error.format_message().rstrip(".")
-    if "unexpected extra argument" in words:
-        form = f"Put a text with blanks in quotes. {form}"
+    if extra := re.search(r"unexpected extra arguments? \((.*)\)", words):
+        form = f"{_for_extra(extra[1], context)} {form}"
     return f"{words}.", form
+
+
+def _for_extra(words: str, context: click.Context) -> str:
+    """Return what the words may have been meant for that no option or argument took."""
+    options = {flag for p in context.command.get_params(context) for flag in p.opts}
+    quotes = "Put a text with blanks in quotes."
+    if "--columns" not in options:
+        return quotes
+    by = "--by takes one column. " if "--by" in options else ""
+    return f"{by}Name the columns to show after --columns: --columns {','.join(words.split())}."
 
 
 def _bad_value(

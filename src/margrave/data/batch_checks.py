@@ -14,7 +14,7 @@ from margrave.data.hash_counts import HashCounts
 from margrave.data.row_hash import Hashes, RowKey
 from margrave.marginal.counting import Tally
 from margrave.schema import Preflight, Schema
-from margrave.schema.person_check import PersonCheck, normalize_identifier
+from margrave.schema.person_check import PersonCheck, normalize_identifiers
 from margrave.types import Clique, IntArray
 
 
@@ -43,8 +43,8 @@ class Checks:
             return
         named = piece.names.is_valid().to_numpy(zero_copy_only=False)
         new = self.persons.add(piece.persons[named])
-        names = piece.names.drop_null().filter(pa.array(new)).to_pylist()
-        alike = self._key.of_texts(pa.array(map(normalize_identifier, names), pa.string()))
+        names = piece.names.drop_null().filter(pa.array(new))
+        alike = self._key.of_texts(normalize_identifiers(names))
         self._new.append((piece.persons[named][new], alike))
         self._alike.add(alike)
 

@@ -161,12 +161,50 @@ class Query:
         yield from each_of_engine(lambda: self.run(columns), self.frame)
 
 
+@dataclass(eq=False)
+class KeptBatches:
+    """A source whose first reading is kept in memory for those that follow, if it is whole and has few rows.
+
+    Args:
+        source: The source.
+        max_rows: The number of rows up to which they are kept.
+    """
+
+    source: BatchSource
+    max_rows: int
+    _kept: list[pa.RecordBatch] = field(default_factory=list, init=False, repr=False)
+    _names: frozenset[str] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns."""
+        return self.source.columns
+
+    def rows(self) -> int | None:
+        """Return the number of rows if it is known without reading them."""
+        return self.source.rows()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of some columns, from the beginning."""
+        if self._names is not None and self._names.issuperset(columns):
+            yield from (batch.select(list(columns)) for batch in self._kept)
+            return
+        kept, rows = list[pa.RecordBatch](), 0
+        for batch in self.source.batches(columns):
+            rows += batch.num_rows
+            kept = [*kept, batch] if rows <= self.max_rows else []
+            yield batch
+        if rows <= self.max_rows:
+            self._kept, self._names = kept, frozenset(columns)
+
+
 def open_source(source: Any, expected: Sequence[str] = ()) -> BatchSource | None:
     """Return the batches of a table; None for a frame, whose rows are in memory.
 
     ``expected`` column names decide the separator of an ambiguous CSV header.
     """
-    if isinstance(source, File | FormattedFile | Files | DatabaseTable | Query | StreamSource):
+    opened = File | FormattedFile | Files | DatabaseTable | Query | StreamSource | KeptBatches
+    if isinstance(source, opened):
         return source
     if (frame := spark_frame(source)) is not None:
         return Query(frame, lambda c: spark_batches(frame, c))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn, final
+from typing import final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from margrave.data.batch_persons import bound_rows
 from margrave.data.batch_scans import Open, Scans
 from margrave.data.persons import warn_of_persons
 from margrave.data.row_hash import Hashes, RowKey, digest_of
+from margrave.data.unshareable import Unshareable
 from margrave.data.value_counts import PointCounts, QueryCounts, TextCounts
 from margrave.domain import Codes, Domain
 from margrave.error_sanitizer import hide_rows
@@ -26,7 +27,7 @@ from margrave.types import AnyArray, Clique, IntArray
 
 
 @final
-class BatchTable:
+class BatchTable(Unshareable):
     """A table that holds no rows: each count reads its source again, batch by batch.
 
     ``read_table`` returns one for a source that is too large for memory. The source must give the same rows in each
@@ -185,15 +186,6 @@ class BatchTable:
     def __repr__(self) -> str:
         n = len(self.schema.columns)
         return f"BatchTable({n} column{'s' if n > 1 else ''})"
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be pickled or copied.")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be copied.")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be copied.")
 
 
 class _Marginals:

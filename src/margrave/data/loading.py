@@ -13,7 +13,7 @@ import pyarrow as pa
 from margrave.data.batch_checks import Checks
 from margrave.data.batch_codes import Reading
 from margrave.data.batch_scans import Scans
-from margrave.data.batch_sources import BatchSource, open_source, sampled_frame
+from margrave.data.batch_sources import BatchSource, KeptBatches, open_source, sampled_frame
 from margrave.data.batch_table import BatchTable
 from margrave.data.graph_scans import GraphScans, graph_of
 from margrave.data.persons import Persons, warn_of_persons
@@ -38,6 +38,7 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
+from margrave.schema.categorical import is_usual_pair
 from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.parts import source_name
@@ -81,12 +82,12 @@ def read_table(
         return source
     schema.check_apart(source)
     if (frame := spark_frame(source)) is not None:
-        match_columns(names_of(frame), _wanted(schema), schema.ignore)
+        match_columns(names_of(frame), wanted_columns(schema), schema.ignore)
         return BatchTable.over(SparkScans(frame), schema, total=total)
     if (graph := graph_of(source)) is not None:
-        match_columns(graph.columns, _wanted(schema), schema.ignore)
+        match_columns(graph.columns, wanted_columns(schema), schema.ignore)
         return BatchTable.over(GraphScans(graph), schema, total=total)
-    opened = open_source(source, _wanted(schema)) or source
+    opened = open_source(source, wanted_columns(schema)) or source
     table = None if is_large(opened, schema) else _in_memory(opened, schema, total)
     return table or BatchTable.read(batches_of(opened, schema), schema, total=total)
 
@@ -117,7 +118,7 @@ def _in_memory(source: Any, schema: Schema, total: bool) -> MemoryTable | None:
 def check_rows(source: Any, schema: Schema) -> Preflight:
     """Return the counts of values outside the schema and of persons, with guesses at lost values; for the custodian."""
     numbering = numbering_of(schema)
-    opened = open_source(source, _wanted(schema)) or source
+    opened = open_source(source, wanted_columns(schema)) or source
     if not is_large(opened, schema):
         try:
             _, persons, found = read_pieces(
@@ -139,7 +140,7 @@ class _TooLarge(Exception):
 
 def is_large(source: Any, schema: Schema) -> bool:
     """Return True if a source states more rows than a table in memory has; others show it when they are read."""
-    batches = open_source(source, _wanted(schema))
+    batches = open_source(source, wanted_columns(schema))
     rows = None if batches is None else batches.rows()
     return rows is not None and _code_bytes(rows, schema) > MemoryTable.max_code_bytes
 
@@ -158,6 +159,7 @@ def categories_in_rows(table: Table, accepted: Collection[str] = ()) -> str:
         for c in table.schema.columns
         if isinstance(c, Categorical | Ordinal)
         and f"read: {c.name}" not in accepted
+        and not is_usual_pair(c.categories)
         and _all_occur(table, c)
     ]
     keys = ", ".join(f'"read: {name}"' for name in listed)
@@ -367,7 +369,7 @@ def _empty(schema: Schema) -> pa.Table:
 
 def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[pa.Table]:
     """Yield the rows of a source in pieces. Raise ``_TooLarge`` if it can be read again and exceeds the limit."""
-    wanted, rows = _wanted(schema), 0
+    wanted, rows = wanted_columns(schema), 0
     opened = open_source(source, wanted)
     if opened is None:
         match_columns(names_of(source), wanted, schema.ignore)
@@ -382,7 +384,7 @@ def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[p
 
 def batches_of(source: Any, schema: Schema) -> Callable[[Sequence[str]], Iterator[pa.RecordBatch]]:
     """Return the function that reads the batches of a source, whose columns are those of the schema."""
-    batches = open_source(source, _wanted(schema))
+    batches = open_source(source, wanted_columns(schema))
     if batches is None:
         raise InputError("This table is in memory.", remedy="Give read_table the frame.")
     _match(batches, schema)
@@ -390,7 +392,8 @@ def batches_of(source: Any, schema: Schema) -> Callable[[Sequence[str]], Iterato
 
 
 def _match(batches: BatchSource, schema: Schema) -> None:
-    wanted = _wanted(schema)
+    wanted = wanted_columns(schema)
+    batches = batches.source if isinstance(batches, KeptBatches) else batches
     if (
         isinstance(batches, File)
         and batches.separator is not None
@@ -406,7 +409,8 @@ def _match(batches: BatchSource, schema: Schema) -> None:
     match_columns(batches.columns, wanted, schema.ignore)
 
 
-def _wanted(schema: Schema) -> list[str]:
+def wanted_columns(schema: Schema) -> list[str]:
+    """Return the names of the table's columns that are read, that of the person ID column included."""
     return [*schema.table_names, *([] if schema.person is None else [schema.person])]
 
 

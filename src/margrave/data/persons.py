@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
@@ -25,7 +26,8 @@ class Persons:
 
     def __init__(self, accepted: Collection[str] = ()) -> None:
         self._accepted = frozenset(accepted)
-        self._ids: dict[str, int] = {}
+        self._ids = defaultdict[str, int]()
+        self._ids.default_factory = self._ids.__len__  # a name that is new gets the next number
 
     def names(self) -> Iterator[str]:
         """Return the identifiers numbered so far, for the custodian alone."""
@@ -38,9 +40,10 @@ class Persons:
         for piece in pieces:
             coded = person_names(piece, self._accepted).dictionary_encode()
             names = coded.dictionary.to_pylist()
-            ids = [*(self._ids.setdefault(n, len(self._ids)) for n in names), -1]
+            ids = np.full(len(names) + 1, -1, dtype=np.int64)
+            ids[:-1] = list(map(self._ids.__getitem__, names))
             rows = pc.fill_null(coded.indices, len(names)).to_numpy(zero_copy_only=False)
-            found.append(np.array(ids, dtype=np.int64)[rows])
+            found.append(ids[rows])
             nameless += int((found[-1] < 0).sum())
         return np.concatenate(found), nameless
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import Any, ClassVar
 
 from margrave._io import spark_name_of
 from margrave.errors import DataError, InputError
-from margrave.frames import names_of, unlogged
+from margrave.frames import names_of, run_engine, unlogged
 
 
 def spark_frame(source: Any) -> Any | None:
@@ -30,9 +30,19 @@ def spark_frame(source: Any) -> Any | None:
     kind = type(source)
     if kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame":
         check_version(source.sparkSession.version)
+        _check_pandas()
         return source
     name = spark_name_of(source)
     return None if name is None else _table(name)
+
+
+def spark_files(source: Any) -> list[str] | None:
+    """Return the names of the files that Spark reads for a source, in order; None if it is not of Spark.
+
+    Spark lists no files of a database or a cached frame. Files that it writes have new random names each time.
+    """
+    frame = spark_frame(source)
+    return None if frame is None else sorted(run_engine(frame.inputFiles, frame))
 
 
 def shown_columns(frame: Any, columns: Sequence[str]) -> Any:
@@ -100,6 +110,7 @@ def _table(name: str) -> Any:
     try:
         with unlogged():
             frame = session.table(name)
+            frame.columns  # noqa: B018 - Spark Connect looks for the table here
             names_of(frame)
             return frame
     except DataError:
@@ -132,15 +143,14 @@ def _session() -> Any:
     if (active := library.getActiveSession()) is not None:
         return active
     failure: InputError | None = None
-    with _silent_start():
+    with _silent_start(), unlogged():
         try:
             session = library.builder.getOrCreate()
-            session.version  # noqa: B018 - Spark Connect speaks to its server here
+            _reach(session)
         except Exception as error:
             failure = _not_started(error)
     if failure is not None:
         raise failure
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     with suppress(Exception):  # Spark Connect has no such object
         context = session.sparkContext
         context.setLogLevel("OFF")  # an error there may quote rows
@@ -149,17 +159,44 @@ def _session() -> Any:
     return session
 
 
+def _reach(session: Any) -> None:
+    """Speak to the server of Spark Connect: for about a minute, where Spark would try for ten."""
+    if "SPARK_REMOTE" not in os.environ:
+        return
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    client = session.client
+    usual = client.get_retry_policies()
+    client.set_retry_policies([DefaultPolicy(max_retries=6)])
+    try:
+        session.version  # noqa: B018 - the first word to the server
+    except Exception:
+        client.close()  # otherwise pyspark tries again when the process ends
+        raise
+    client.set_retry_policies(usual)
+
+
 def _library() -> Any:
     try:
         from pyspark import __version__
         from pyspark.sql import SparkSession
     except ImportError:
-        raise InputError(
-            "Tables of Spark need a library that is not installed.",
-            remedy="Install it: pip install 'margrave[spark]'.",
-        ) from None
+        raise _lacking("pyspark") from None
     check_version(__version__)
+    _check_pandas()
     return SparkSession
+
+
+def _check_pandas() -> None:
+    if find_spec("pandas") is None:  # pyspark wants it for Arrow too
+        raise _lacking("pandas")
+
+
+def _lacking(library: str) -> InputError:
+    return InputError(
+        f"Tables of Spark need {library}, which is not installed.",
+        remedy="Install it: pip install 'margrave[spark]'.",
+    )
 
 
 def _not_started(error: Exception) -> InputError:

@@ -42,7 +42,12 @@ class SparkScans(Scans):
     @hide_rows
     def scan(self, columns: Sequence[str], reading: Reading, totals: Totals) -> BatchFault:
         """Add all rows to the totals, which Spark counts where they are."""
-        rows = run_engine(lambda: shown_columns(self._frame, columns), self._frame)
+        summed = run_engine(lambda: self._summed(columns, reading, totals), self._frame)
+        return absorb_messages(run_job(summed.toArrow, "Spark"), totals)
+
+    def _summed(self, columns: Sequence[str], reading: Reading, totals: Totals) -> Any:
+        """Return the messages of a scan as a DataFrame."""
+        rows = shown_columns(self._frame, columns)
         if reading.bound is not None:
             rows = _by_person(rows, reading)
         makers = [consumer.maker() for consumer in totals.consumers]
@@ -50,8 +55,7 @@ class SparkScans(Scans):
         if tasks is not None and reading.bound is None:
             rows = rows.coalesce(tasks)
         counted = rows.mapInArrow(count_rows(reading, makers, self.max_rows), Messages.spark)
-        summed = counted.repartition("kind", "place", "chunk").mapInArrow(add_up, Messages.spark)
-        return absorb_messages(run_job(summed.toArrow, "Spark"), totals)
+        return counted.repartition("kind", "place", "chunk").mapInArrow(add_up, Messages.spark)
 
 
 def spark_batches(frame: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

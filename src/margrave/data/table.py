@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import ClassVar, NoReturn, Protocol, final, runtime_checkable
+from typing import ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from margrave.data.raw_columns import RawColumns
+from margrave.data.unshareable import Unshareable
 from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError
 from margrave.marginal.counting import count_cliques
@@ -73,7 +74,7 @@ class LearnableTable(Table, Protocol):
 
 
 @final
-class MemoryTable:
+class MemoryTable(Unshareable):
     """A table as codes in memory. It shows nothing of its rows, and cannot be copied or pickled.
 
     ``persons`` are whole numbers, one per row: rows of one person have the same.
@@ -195,15 +196,6 @@ class MemoryTable:
     def __repr__(self) -> str:
         n = len(self._schema.columns)
         return f"MemoryTable({n} column{'s' if n > 1 else ''})"
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be pickled or copied.")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be copied.")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("A table of sensitive rows cannot be copied.")
 
 
 def _first_of_each(persons: AnyArray, order: AnyArray, k: int) -> AnyArray:

@@ -48,7 +48,7 @@ from margrave.schema import Schema, schema_of
 from margrave.types import Attribute, Clique, FloatArray, IntArray
 from margrave.workload import Workload
 
-WARNING = "NOT PRIVATE: computed from the real rows. Do not publish it, and do not tune a release on it for free."
+WARNING = "NOT PRIVATE: computed from the real rows. Do not publish it or choose a release by it."
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from margrave.formula.nodes import (
     written,
 )
 from margrave.formula.parser import parse, parse_factor
+from margrave.formula.quoting import quoting_hint
 from margrave.formula.time_parts import time_part
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "needed_in",
     "parse",
     "parse_factor",
+    "quoting_hint",
     "spelled",
     "time_part",
     "written",

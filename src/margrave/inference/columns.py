@@ -71,7 +71,8 @@ def value_of(column: pd.Series, name: str, value: Any) -> Any:
         exact = [v for v in found if v == value or str(v) == str(value)]
         if not found:
             raise InputError(
-                f"Column {name!r} has no value {value!r}.", remedy=f"Its values: {some(levels)}."
+                f"Column {name!r} has no value {value!r}.",
+                remedy=f"{did_you_mean(value, map(str, levels))}Its values: {some(levels)}.",
             )
         return (exact or found)[0]
     binary = is_number(column) and column.dropna().isin([0, 1]).all()

@@ -15,6 +15,7 @@ from scipy import special
 
 from margrave.errors import InputError
 from margrave.inference.estimate import Estimate
+from margrave.ratios import figure
 from margrave.types import FloatArray
 
 
@@ -137,7 +138,9 @@ class WaldTest:
 
     def __str__(self) -> str:
         first, second = self.df
-        return f"F({first:g}, {second:.1f}) = {self.statistic:.4g}, p = {self.pvalue:.3g}"
+        return (
+            f"F({first:g}, {second:.1f}) = {figure(self.statistic)}, p = {figure(self.pvalue, 3)}"
+        )
 
 
 def wald(

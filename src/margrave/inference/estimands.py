@@ -312,6 +312,12 @@ class By(Estimand):
                 "The first argument of By is not a quantity.",
                 remedy=f"Give By(Mean({of}), {by}), say.",
             )
+        if not isinstance(model, _Quantity):
+            raise InputError(
+                f"By gives a quantity for each group, and {type(model).__name__} is not one.",
+                remedy='For a regression, write the groups as a term, "y ~ x * C(group)", or analyze each group with'
+                ' where={"group": "a"}.',
+            )
         if not isinstance(column, str):
             raise InputError(
                 f"The column of By is of type {type(column).__name__}, not text.",

@@ -12,7 +12,7 @@ from scipy import special
 
 from margrave._fields import check_level, is_number
 from margrave.errors import InputError
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
 from margrave.types import Clique
 
 Bounds = tuple[float | None, float | None]
@@ -63,6 +63,11 @@ class WholeBins:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
+    @property
+    def are_wide(self) -> bool:
+        """True if a bin has more than one value."""
+        return self.low != self.high
+
     def around(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval with the whole of the bins that its ends lie in."""
         below, above = (e for e in self.low if e <= low), (e for e in self.high if e >= high)
@@ -74,7 +79,7 @@ class WholeBins:
         return WholeBins(self.column, *((low, high) if weight > 0 else (high, low)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """An estimate of a population quantity, t distributed around the truth.
 
@@ -131,10 +136,17 @@ class Estimate:
     def cells(self, level: float) -> tuple[str, ...]:
         """Return its numbers as texts, in the order of ``headings``; a dash for an unknown one."""
         share = percent(self.fmi_privacy, ".0f")
-        numbers = (*(f"{v + 0.0:.4g}" for v in (self.estimate, self.bse, *self.conf_int(level))),
-                   f"{self.pvalue():.2g}", share)  # fmt: skip
+        least = 1e-4  # smaller p-values are beyond what the intervals are accurate for
+        p = self.pvalue()
+        numbers = (*map(figure, (self.estimate, self.bse, *self.conf_int(level))),
+                   "<0.0001" if p < least else figure(p, 2), share)  # fmt: skip
         used = f"{self.used} of {self.data_sets}"
         return (*("-" if text in ("nan", "unknown") else text for text in numbers), used)
+
+    def __repr__(self) -> str:
+        """Return its name, its value and its interval at 95 %."""
+        estimate, _, low, high, p, *_ = self.cells(0.95)
+        return f"Estimate({self.label}: {estimate}, 95 % interval {low} to {high}, p = {p})"
 
     @property
     def flagged(self) -> bool:
@@ -157,6 +169,11 @@ class Estimate:
     def has_interval(self) -> bool:
         """True if estimate and variance are finite and the variance is positive."""
         return math.isfinite(self.estimate) and math.isfinite(self.variance) and self.variance > 0
+
+    @property
+    def is_in_one_bin(self) -> bool:
+        """True if all data sets gave one value without a variance, whose bin is the interval."""
+        return self.variance == 0 and math.isfinite(self.estimate) and self.bins is not None
 
     @property
     def bse(self) -> float:
@@ -182,8 +199,8 @@ class Estimate:
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """Return ``estimate ± half_width(level)``, moved out to the ends of ``bins``, cut off at the ``bounds``."""
-        half = self.half_width(level)
-        if not self.has_interval:
+        half = 0.0 if self.is_in_one_bin else self.half_width(level)
+        if not (self.has_interval or self.is_in_one_bin):
             return math.nan, math.nan
         low, high = self.estimate - half, self.estimate + half
         if self.bins is not None:

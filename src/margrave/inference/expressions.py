@@ -27,6 +27,7 @@ from margrave.formula import (
     Power,
     Text,
     columns_in,
+    quoting_hint,
     time_part,
     written,
 )
@@ -233,7 +234,8 @@ def check_columns(node: Node, columns: Collection[str]) -> None:
         if name not in columns:
             raise InputError(
                 f"The formula names {name!r}, which is not a column.",
-                remedy=f"{did_you_mean(name, map(str, columns))}The columns are: {', '.join(map(str, columns))}.",
+                remedy=f"{quoting_hint(name, map(str, columns)) or did_you_mean(name, map(str, columns))}The columns"
+                f" are: {', '.join(map(str, columns))}.",
             )
 
 

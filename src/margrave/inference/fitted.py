@@ -78,6 +78,7 @@ class Basis:
         ends: Whether the first column's bins bound the estimate: by moving one data set
             (``"shift"``), or exactly, by the shares of the bins (``"shares"``); or whether the estimate is
             in the bin of the real one (``"bins"``).
+        by_moments: The estimates are a function of counts, and of sums and sums of products of the columns' numbers.
     """
 
     columns: Clique
@@ -90,6 +91,7 @@ class Basis:
     notes: tuple[str, ...] = ()
     kind: Literal["quantity", "coefficients", "function"] = "function"
     ends: Literal["", "shift", "shares", "bins"] = ""
+    by_moments: bool = False
 
     @staticmethod
     def union(fitted: Sequence[Fitted]) -> Basis | None:

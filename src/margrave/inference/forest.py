@@ -71,7 +71,7 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
 def _line(
     e: Estimate, level: float, span: tuple[float, float], x: Callable[[float], float], y: float
 ) -> list[str]:
-    if not e.has_interval:
+    if not (e.has_interval or e.is_in_one_bin):
         return []
     found = []
     if math.isfinite(e.fmi_privacy):
@@ -108,7 +108,7 @@ def _row(e: Estimate, level: float) -> str:
 
 
 def _interval_text(e: Estimate, span: tuple[float, float]) -> str:
-    if not e.has_interval:
+    if not (e.has_interval or e.is_in_one_bin):
         return "no interval: see the notes"
     return f"{_number(e.estimate)} ({_number(span[0])} to {_number(span[1])})"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from margrave._other_names import in_our_words
 from margrave.domain import Codes
 from margrave.errors import InputError, did_you_mean
 from margrave.formula import columns_in, factors_of, spelled
@@ -23,16 +24,16 @@ def other_words(word: str) -> tuple[str, str] | None:
     >>> other_words("Median")
     ('Quantile("stay", 0.5)', 'quantile RELEASE COLUMN 0.5')
     """
-    share = ('Proportion("smokes", True)', "proportion RELEASE COLUMN VALUE")
-    linear = ('OLS("stay ~ age")', "ols RELEASE FORMULA")
     forms = {
-        "median": ('Quantile("stay", 0.5)', "quantile RELEASE COLUMN 0.5"),
-        "average": ('Mean("stay")', "mean RELEASE COLUMN"),
-        "sum": ('Total("stay")', "total RELEASE COLUMN"),
-        **dict.fromkeys(("share", "percentage"), share),
-        **dict.fromkeys(("regression", "linear"), linear),
+        "quantile": ('Quantile("stay", 0.5)', "quantile RELEASE COLUMN 0.5"),
+        "mean": ('Mean("stay")', "mean RELEASE COLUMN"),
+        "total": ('Total("stay")', "total RELEASE COLUMN"),
+        "proportion": ('Proportion("smokes", True)', "proportion RELEASE COLUMN VALUE"),
+        "ols": ('OLS("stay ~ age")', "ols RELEASE FORMULA"),
+        "logistic": ('Logistic("smokes ~ age")', "logistic RELEASE FORMULA"),
+        "correlation": ('Correlation("stay", "age")', "correlation RELEASE COLUMN COLUMN"),
     }
-    return forms.get(word.lower())
+    return forms.get(in_our_words("analysis", word))
 
 
 def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:

@@ -146,6 +146,18 @@ class OLS(_Regression):
         result = linear.OLS(y, x).fit(cov_type="HC1" if self.robust else "nonrobust")
         return Fitted.of(names, result.params, result.cov_params())
 
+    def _basis(
+        self, tree: Formula, names: tuple[str, ...], functions: Functions, **facts: Any
+    ) -> Basis:
+        plain = isinstance(tree.left, ColumnName) and all(
+            len(term) == 1
+            and isinstance(node.operand if isinstance(node, Category) else node, ColumnName)
+            for term in expand(tree.right)[1]
+            for node in term.values()
+        )
+        facts["by_moments"] = plain and not self.conditions
+        return super()._basis(tree, names, functions, **facts)
+
 
 @dataclass(frozen=True)
 class Logistic(_Regression):

@@ -61,7 +61,8 @@ class Runs:
 
 def run_all(
     every: Sequence[Runs], draws: DataSets, frames: Frames, fits: Sequence[Fit],
-    progress: Callable[[float], None], *, states_columns: bool = False,
+    progress: Callable[[float], None], *, names: frozenset[str] | None = None,
+    states_columns: bool = False,
 ) -> None:  # fmt: skip
     """Run all fits on one data set after the other.
 
@@ -71,12 +72,13 @@ def run_all(
         frames: Their conversion.
         fits: The fits.
         progress: Callback with the fraction done.
+        names: The columns of every frame; None for all.
         states_columns: The results state every column that the fits use, so frames after the first have only these.
 
     Raises:
         InputError: A fit failed, or fewer than two results are left.
     """
-    m, names = len(draws), None
+    m = len(draws)
     for i in range(m):
         frame = frames.draw(draws, i, names)
         for runs, fit in zip(every, fits, strict=True):
@@ -100,7 +102,7 @@ def _columns_used(every: Sequence[Runs], frames: Frames) -> frozenset[str] | Non
         if basis is None:
             return None
         found |= set(basis.columns)
-    return frozenset(found | {of for (_, of), part in frames.functions.items() if part in found})
+    return frames.with_origins(found)
 
 
 def _remedy_for(why: str) -> str:
@@ -108,6 +110,11 @@ def _remedy_for(why: str) -> str:
         return (
             "An outcome must be a number there: frame.assign(ill=frame.ill.astype(int)), or of a text"
             ' (frame.ill == "yes").astype(int). Logistic("ill ~ age") takes both as they are.'
+        )
+    if why.startswith("KeyError"):
+        return (
+            "A function's frames have the columns that columns= names. Name all that it uses, or pass"
+            ' columns="probe".'
         )
     return 'Correct the fit, or leave such data sets out with on_unstable="drop" (--drop-unstable).'
 

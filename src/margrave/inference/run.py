@@ -24,9 +24,11 @@ from margrave.inference.datasets import (
     Tables,
     are_runs,
     open_source,
+    table_of,
 )
 from margrave.inference.estimate import Bounds, Estimate, check_bounds, within_bounds
 from margrave.inference.fitted import Basis, Estimand, read_fit
+from margrave.inference.in_words import analysis_of
 from margrave.inference.probe import Trial, named_basis, probe
 from margrave.inference.replicates import (
     Fit,
@@ -50,7 +52,7 @@ DRAWING_SHARE = 0.5
 @short_errors
 def analyze(
     source: Source | DataSets | Sequence[Any],
-    fit: Fit,
+    fit: Fit | str,
     m: int | None = None,
     *,
     columns: Columns = None,
@@ -80,13 +82,15 @@ def analyze(
     Args:
         source: A release, which draws ``m`` data sets; its draws; or tables drawn elsewhere,
             which is right only if each comes from its own draw of a posterior.
-        fit: An estimand such as ``Mean("stay")``, or a function of one pandas frame. A function
+        fit: An estimand such as ``Mean("stay")``, the text of a purpose such as ``"ols stay ~ age"``, or a
+            function of one pandas frame. A function
             returns (estimates, variances), named by dicts or Series or not at all; (estimates,
             covariance matrix), which tests of several values need; a dict of name: (estimate,
             variance); or a statsmodels result.
         m: Data sets to draw, at least 2; by default 100, or all runs of a `Repeated` release.
         columns: The columns that a function uses, ``("stay", "age")``, with which it is checked
-            what was measured; an estimand knows its own. ``"probe"`` finds them by running the
+            what was measured; an estimand knows its own. The function's frames have these alone,
+            which take less time to draw than all. ``"probe"`` finds them by running the
             function up to 60 times on changed data sets. A part of a timestamp, such as
             "pickup.hour", is a column here too.
         level: Level of the intervals, between 0 and 1.
@@ -134,7 +138,7 @@ def analyze(
 
 def analyze_several(
     source: Source | DataSets | Sequence[Any],
-    fits: Sequence[Fit],
+    fits: Sequence[Fit | str],
     m: int | None = None,
     *,
     columns: Columns = None,
@@ -161,25 +165,28 @@ def analyze_several(
             f"{fits!r} is not a list of analyses.",
             remedy='Give a list, such as [Mean("stay"), Mean("age")].',
         )
-    _check_fits(fits)
+    analyses: list[Fit] = [analysis_of(fit, source) for fit in fits]
+    _check_fits(analyses)
     settings = AnalysisSettings(level, max_std_error, on_unstable, bias_correct, bounds, columns)
-    _check_settings(settings, source, fits)
+    _check_settings(settings, source, analyses)
     with reporting(progress) as callback:
         draws, frames = _open(
-            source, fits, m, n=n, rows=rows, method=method, seed=seed, progress=callback
+            source, analyses, m, n=n, rows=rows, method=method, seed=seed, progress=callback
         )
         own = draws.released()
         tables = [draws] if own is None else [draws, own]
-        every = [[Runs(on_unstable) for _ in fits] for _ in tables]
-        reading = [_reading(fit) for fit in fits]
+        every = [[Runs(on_unstable) for _ in analyses] for _ in tables]
+        reading = [_reading(fit) for fit in analyses]
+        names = _named(analyses, columns, draws, frames)
         for i, (runs, lot) in enumerate(zip(every, tables, strict=True)):
             run_all(
                 runs, lot, frames, reading, _analyzing(callback, i, len(tables)),
-                states_columns=all(isinstance(f, Estimand) for f in fits),
+                names=names,
+                states_columns=all(isinstance(f, Estimand) for f in analyses),
             )  # fmt: skip
     return [
-        _analysis(fit, [runs[j] for runs in every], draws, frames, settings)
-        for j, fit in enumerate(fits)
+        _analysis(fit, [runs[j] for runs in every], draws, frames, settings, names)
+        for j, fit in enumerate(analyses)
     ]
 
 
@@ -298,8 +305,9 @@ def _reading(fit: Fit) -> Fit:
 
 
 def _analysis(
-    fit: Fit, every: Sequence[Runs], draws: DataSets, frames: Frames, settings: AnalysisSettings
-) -> Analysis:
+    fit: Fit, every: Sequence[Runs], draws: DataSets, frames: Frames, settings: AnalysisSettings,
+    names_drawn: frozenset[str] | None,
+) -> Analysis:  # fmt: skip
     places = sorted(set.intersection(*(set(r.results) for r in every)))
     if len(places) < 2:
         raise InputError(
@@ -309,15 +317,16 @@ def _analysis(
     names = names_of(every, places)
     aligned = [Replicates.of(r, places, names, settings.max_std_error) for r in every]
     replicates = [r.joined(aligned) for r in aligned]
-    trial = _trial(fit, every[0], draws, frames)
+    trial = _trial(fit, every[0], draws, frames, names_drawn)
     basis = _basis(trial, every, places, names, draws, settings.columns)
     bounds = settings.bounds
     if bounds is None and basis is not None:
         bounds = bounds_of(basis, draws, frames)
     bins = bins_of(basis, draws, frames)
+    every_estimate = (_estimate(j, n, replicates, draws, settings) for j, n in enumerate(names))
     uncut = tuple(
-        replace(_estimate(j, n, replicates, draws, settings), bins=bins)
-        for j, n in enumerate(names)
+        replace(e, bins=bins) if bins is not None and (bins.are_wide or e.variance == 0) else e
+        for e in every_estimate
     )
     context = Context(
         within_bounds(uncut, bounds), uncut, basis, draws, trial, every, places, replicates, settings
@@ -330,9 +339,23 @@ def _analysis(
     )  # fmt: skip
 
 
-def _trial(fit: Fit, runs: Runs, draws: DataSets, frames: Frames) -> Trial:
-    place = min(runs.results)
-    table = draws[place]
+def _named(
+    fits: Sequence[Fit], columns: Columns, draws: DataSets, frames: Frames
+) -> frozenset[str] | None:
+    """Return the columns of the frames of functions; None for all, or until estimands state theirs."""
+    functions = all(not isinstance(f, Estimand) for f in fits)
+    if columns is None or columns == "probe" or not functions or not isinstance(draws, Draws):
+        return None
+    return frames.with_origins(columns)
+
+
+def _trial(
+    fit: Fit, runs: Runs, draws: DataSets, frames: Frames, names: frozenset[str] | None
+) -> Trial:
+    place = min(
+        runs.results
+    )  # estimands were run on all of its columns: they had not stated theirs
+    table = table_of(draws, place, names)
     attrs = frames.attributes(draws, place, table.num_rows)
     return Trial(fit, table, frames, runs.results[place], attrs)
 

@@ -11,6 +11,7 @@ import numpy as np
 from margrave.learning.hysteresis import grown
 from margrave.learning.line import UnitLine
 from margrave.learning.tail import Tail
+from margrave.schema.bins import EXACT
 from margrave.schema.column_queries import LineCells
 from margrave.schema.parsing import Mask
 from margrave.transcript import ColumnAnswer
@@ -44,8 +45,9 @@ class Extent:
 
 
 def logarithmic_grid(line: UnitLine) -> FloatArray:
-    """Return the edges of half-octaves on both sides of zero, and of zero alone."""
-    halves = 2.0 ** (np.arange(0 if line.is_whole else -40, 83) / 2)
+    """Return the edges of half-octaves on both sides of zero, up to 2^100, and of zero alone."""
+    octaves = 100
+    halves = 2.0 ** (np.arange(0 if line.is_whole else -2 * octaves, 2 * octaves + 1) / 2)
     positive = np.unique(np.ceil(halves)) if line.is_whole else halves
     if line.is_whole:  # [a, b) on the right; the mirror image of its whole numbers on the left
         return np.concatenate([1.0 - positive[::-1], positive])
@@ -104,11 +106,16 @@ def rows_to_show(scale: float) -> int:
     return math.ceil(Extent.seed * math.sqrt(2) * scale)
 
 
-def range_advice(column: str, scale: float) -> str:
-    """Return why no range of a column was found."""
+def range_advice(column: str, answer: ColumnAnswer) -> str:
+    """Return why a column has no range, from the counts on the logarithmic grid."""
+    if len(answer.values) == range_query(UnitLine(0)).size and extent_of(answer, UnitLine(0)):
+        return (
+            f"{column!r} has whole numbers of 2^53 (9e15) or more, which are not exact: divide them, or leave the"
+            " column out."
+        )
     return (
         f"Between no value of {column!r} and its double does the count stand out from the noise: about"
-        f" {rows_to_show(scale):,} rows would."
+        f" {rows_to_show(answer.scale):,} rows would."
     )
 
 
@@ -148,6 +155,17 @@ def _grows(counts: FloatArray, sigma: float) -> bool:
         return False
     ratio = last / before
     return ratio < 0.7 and last * ratio / (1 - ratio) > 2 * sigma * np.sqrt(2)
+
+
+def are_exact(extent: Extent, line: UnitLine) -> bool:
+    """Return whether all coordinates of a range are exact: whole ones are below 2^53."""
+    return not line.is_whole or (extent.low >= 1 - EXACT and extent.high <= EXACT)
+
+
+def in_points(extent: Extent, line: UnitLine) -> Extent:
+    """Return a range in points, for a line without a unit."""
+    low, high = (float(p) for p in line.points(np.array([extent.low, extent.high])))
+    return replace(extent, low=low, high=high, edges=line.points(extent.edges))
 
 
 def given_extent(low: float, high: float) -> Extent:

@@ -12,7 +12,15 @@ import numpy as np
 
 from margrave.learning.bins import bins_of
 from margrave.learning.decimals import decimals_of
-from margrave.learning.extent import Extent, bounded, extent_of, given_extent, range_query
+from margrave.learning.extent import (
+    Extent,
+    are_exact,
+    bounded,
+    extent_of,
+    given_extent,
+    in_points,
+    range_query,
+)
 from margrave.learning.grid import grid_of
 from margrave.learning.interval import LearnedMean, mean_of
 from margrave.learning.line import UnitLine
@@ -135,6 +143,10 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
     if extent is None:
         return None
     extent = _representable(column, bounded(extent, low, high))
+    if not are_exact(extent, line):
+        if column.of != "real":
+            return None
+        extent, line = in_points(extent, line), UnitLine(None)
     widest = extent.low, extent.high
     extent, cut, spent = _zoomed(column, extent, line, noisy, rho)
     left -= spent
@@ -182,8 +194,7 @@ def _bounds(column: Learn, line: UnitLine) -> tuple[float | None, float | None]:
 
 
 def _representable(column: Learn, extent: Extent) -> Extent:
-    """Return the part of a range that the column's kind can hold."""
-    low, high = -(2.0**52), 2.0**52  # whole numbers are exact
+    """Return the part of a range of dates or times that has years; of numbers the range."""
     if column.of in ("date", "timestamp"):
         seconds = 86400 if column.of == "date" else UNITS[str(column.unit)]
         low = np.ceil((datetime.min - EPOCH).total_seconds() / seconds) + 1
@@ -191,6 +202,8 @@ def _representable(column: Learn, extent: Extent) -> Extent:
     elif column.of == Elapsed.kind:
         first, last = span_of(str(column.unit))
         low, high = first - last, last - first
+    else:
+        return extent
     return bounded(extent, low, high)
 
 

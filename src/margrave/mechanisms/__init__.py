@@ -88,7 +88,7 @@ MECHANISM_CATALOG: Catalog[type[Mechanism]] = Catalog(
 
 def default_mechanism(domain: Domain) -> type[Mechanism]:
     """Return the default for a run without a workload or purposes: AIM, or Forests for wide tables."""
-    max_aim_columns = 40
+    max_aim_columns = 50
     return AIM if len(domain) <= max_aim_columns else Forests
 
 

@@ -63,6 +63,13 @@ class PlannedMeasurement:
         return cls(what, cliques, len(cliques), Gaussian.scale_for(rho_each, unit))
 
     @classmethod
+    def columns(
+        cls, domain: Domain, rho: Fraction, unit: Unit, what: str = "every column"
+    ) -> PlannedMeasurement:
+        """Return the plan to measure every column, which share ``rho`` equally."""
+        return cls.of(what, one_way(domain), rho / len(domain), unit)
+
+    @classmethod
     def rounds(
         cls, cliques: Sequence[Clique], count: int, scale: float, *, at_most: bool = True
     ) -> PlannedMeasurement:
@@ -257,6 +264,16 @@ class Mechanism(ABC):
     ) -> Release:
         """Return the release of a run (`build_release`), with more ``facts`` in its provenance."""
         return build_release(private, model, {**self.config(), **facts}, memory, readings)
+
+    def release_columns(self, private: Private, rng: Generator, progress: Progress) -> Release:
+        """Measure the columns alone, and return their release: of a domain without pairs.
+
+        **Privacy:** all that remains.
+        """
+        assert self.fit is not None
+        private.measure(one_way(private.domain), Gaussian(rho=private.remaining))
+        progress("fitting", 1.0)
+        return self.release(private, self.fit(private.domain, private.transcript, rng=rng))
 
     def config(self) -> dict[str, Any]:
         """Return its ``name``, its fields as plain data (`Provenance.of`), and the paper of its form."""

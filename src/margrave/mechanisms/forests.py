@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,14 +19,15 @@ from margrave.mechanisms.common import (
     option,
     two_way,
 )
-from margrave.mechanisms.parts.budget import split
+from margrave.mechanisms.parts.budget import measure_shares
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.noisy_scores import noisy_scores
 from margrave.mechanisms.parts.tree import forest
 from margrave.models import Fit, GraphicalFit, projected_error
 from margrave.privacy import Gaussian, MarginalGap, Private
 from margrave.release import Release
-from margrave.types import Clique, FloatArray, Generator
+from margrave.transcript import Transcript
+from margrave.types import Clique, Generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Forests(Mechanism):
 
     Args:
         forests: The number of forests.
-        max_model_mb: Pairs that would take the model beyond it are not selected.
+        max_model_mb: Pairs that would take the model beyond it are not selected, and rare codes that do are left out.
         fit: Any estimator.
 
     Privacy:
@@ -54,7 +54,7 @@ class Forests(Mechanism):
     """
 
     forests: int = option(4, "Number of forests of pairs that are measured.", above=0)
-    max_model_mb: float = option(5.0, "Size of the model at most, in MB.", above=0)
+    max_model_mb: float = option(20.0, "Size of the model at most, in MB.", above=0)
     fit: Fit = field(default_factory=GraphicalFit)
 
     name = "forests"
@@ -68,18 +68,18 @@ class Forests(Mechanism):
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, the pairs of all forests with the largest noise, and the columns again."""
-        d, pairs = len(domain), two_way(domain)
-        columns, scores, rest = self._shares(rho) if pairs else (rho, rho, rho)
-        first = PlannedMeasurement.of("every column", one_way(domain), columns / d, unit)
-        if not pairs:
-            return [first]
-        planned = self._planned(domain)
+        if not (pairs := two_way(domain)):
+            return [PlannedMeasurement.columns(domain, rho, unit)]
+        columns, scores, rest = self._shares(rho)
+        planned, last = self._planned(domain), rho - columns - scores - rest
         least = self.least_share / (1 + self.least_share) * rest / planned
         scale = Gaussian.scale_for(least, unit)
-        forests = PlannedMeasurement("forests of pairs", pairs, planned, scale, at_most=True)
-        last = rho - columns - scores - rest
-        again = PlannedMeasurement.of("every column again", one_way(domain), last / d, unit)
-        return [first, forests, replace(again, at_most=True)]
+        again = PlannedMeasurement.columns(domain, last, unit, "every column again")
+        return [
+            PlannedMeasurement.columns(domain, columns, unit),
+            PlannedMeasurement("forests of pairs", pairs, planned, scale, at_most=True),
+            replace(again, at_most=True),
+        ]
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return the forests, of which nothing is selected privately."""
@@ -94,59 +94,60 @@ class Forests(Mechanism):
     ) -> Release:
         """Measure columns, score pairs, and measure forests of them."""
         domain, rng, progress = self.begin(private, rng, progress)
-        pairs = two_way(domain)
-        columns, scores, _ = self._shares(private.rho) if pairs else (private.rho,) * 3
+        if not (pairs := two_way(domain)):
+            return self.release_columns(private, rng, progress)
+        columns, scores, rest = self._shares(private.rho)
         private.measure(one_way(domain), Gaussian(rho=columns))
-        if pairs:
-            self._measure_pairs(private, pairs, scores, rng, progress)
-        progress("fitting", 1.0)
-        return self.release(private, self.fit(domain, private.transcript, rng=rng))
-
-    def _measure_pairs(
-        self,
-        private: Private,
-        pairs: list[Clique],
-        rho: Fraction,
-        rng: Generator,
-        progress: Progress,
-    ) -> None:
-        domain = private.domain
         left = self.fit.distinguished(domain, private.transcript)
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
-        independent = self.fit.model(state).answer(pairs)
-        score = MarginalGap(independent, dict.fromkeys(pairs, 1.0), dict.fromkeys(pairs, 0.0))
-        errors = dict(zip(pairs, noisy_scores(private, pairs, score, rho).tolist(), strict=True))
-        each = self._shares(private.rho)[2] / self._planned(domain)
+        estimates = independent = self.fit.model(state).answer(pairs)
+        errors = noisy_scores(private, pairs, MarginalGap.plain(independent), scores)
+        each = rest / self._planned(domain)
         scale = Gaussian.scale_for(each, private.unit)
-        estimates: Mapping[Clique, FloatArray] = independent
-        noise = dict[Clique, float]()
-        for t in range(self.forests):
-            measured = set(private.transcript.cliques)
-            noise |= projected_error(
-                {r: m for r, m in estimates.items() if r not in measured}, scale, left
-            )
+        for t in range(1, self.forests + 1):
+            measured = private.transcript.cliques
+            waiting = {r: estimates[r] for r in pairs if r not in measured}
+            noise = projected_error(waiting, scale, left)
             gains = {
                 r: errors[r] - float(np.abs(estimates[r] - independent[r]).sum()) - noise[r]
-                for r in pairs
-                if r not in measured
+                for r in waiting
             }
-            capacity = Capacity(self.fit, left, self.max_model_mb * (t + 1) / self.forests)
+            open_mb = self.max_model_mb * t / self.forests
+            capacity = Capacity.released(self.fit, domain, private.transcript, open_mb)
             if not (selected := forest(gains, capacity, measured)):
                 break
-            self._measure(private, selected, each * len(selected), noise)
-            if t + 1 < self.forests:
+            weights = {r: max(noise[r], 1.0) ** (2 / 3) for r in selected}
+            least = float(self.least_share) * float(np.mean([*weights.values()]))
+            shares = {r: max(w, least) for r, w in weights.items()}
+            measure_shares(private, shares, each * len(selected))
+            if t < self.forests:
                 state = self.fit.update(state, private.transcript, rng=rng)
                 estimates = self.fit.model(state).answer(pairs, rng=rng, scale=scale)
             progress("measuring pairs", float(1 - private.remaining / private.rho))
         private.measure(one_way(domain), Gaussian(rho=private.remaining))
+        progress("fitting", 1.0)
+        fit = self._fit_within(domain, private.transcript)
+        return self.release(private, fit(domain, private.transcript, rng=rng))
 
-    def _measure(
-        self, private: Private, pairs: list[Clique], rho: Fraction, noise: Mapping[Clique, float]
-    ) -> None:
-        weights = [max(noise[r], 1.0) ** (2 / 3) for r in pairs]
-        least = float(self.least_share) * float(np.mean(weights))
-        for r, each in zip(pairs, split(rho, [max(w, least) for w in weights]), strict=True):
-            private.measure([r], Gaussian(rho=each))
+    def _fit_within(self, domain: Domain, transcript: Transcript) -> Fit:
+        """Return the fit; for a model above the limit one that leaves more rare codes out, or the smallest there is.
+
+        The columns measured again bring codes back, and each enlarges every pair that has it.
+        """
+        own: Any = self.fit
+        if not own.empty_below:
+            return self.fit
+        fits = [
+            replace(own, empty_below=factor * own.empty_below) for factor in (1.0, 1.5, 2.0, 3.0)
+        ]
+        sizes = list[int]()
+        for fit in fits:
+            capacity = Capacity.released(fit, domain, transcript, self.max_model_mb)
+            sizes.append(fit.cells(capacity.domain, transcript.cliques))
+            if sizes[-1] <= capacity.cells():
+                break
+        found: Fit = fits[int(np.argmin(sizes))]
+        return found
 
     def _planned(self, domain: Domain) -> int:
         """Return the number of pairs that the budget is meant for."""

@@ -9,7 +9,7 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.models import Fit, GraphicalFit
-from margrave.privacy import Gaussian, Private
+from margrave.privacy import Private
 from margrave.release import Release
 from margrave.types import Clique, Generator
 
@@ -40,7 +40,7 @@ class Independent(Mechanism):
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return an equal share for every column."""
-        return [PlannedMeasurement.of("every column", one_way(domain), rho / len(domain), unit)]
+        return [PlannedMeasurement.columns(domain, rho, unit)]
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -50,7 +50,5 @@ class Independent(Mechanism):
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
         """Measure every column, then fit."""
-        domain, rng, progress = self.begin(private, rng, progress)
-        private.measure(one_way(domain), Gaussian(rho=private.rho))
-        progress("fitting", 1.0)
-        return self.release(private, self.fit(domain, private.transcript, rng=rng))
+        _, rng, progress = self.begin(private, rng, progress)
+        return self.release_columns(private, rng, progress)

@@ -64,13 +64,11 @@ class MST(Mechanism):
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return a third for the columns and a third for the tree's pairs."""
-        d, pairs = len(domain), two_way(domain)
-        third = rho / 3 if pairs else rho
-        columns = PlannedMeasurement.of("every column", one_way(domain), third / d, unit)
-        if not pairs:
-            return [columns]
-        scale = Gaussian.scale_for(third / (d - 1), unit)
-        return [columns, PlannedMeasurement("the tree's pairs", pairs, d - 1, scale)]
+        if not (pairs := two_way(domain)):
+            return [PlannedMeasurement.columns(domain, rho, unit)]
+        columns = PlannedMeasurement.columns(domain, rho / 3, unit)
+        scale = Gaussian.scale_for(rho / 3 / (len(domain) - 1), unit)
+        return [columns, PlannedMeasurement("the tree's pairs", pairs, len(domain) - 1, scale)]
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -82,21 +80,20 @@ class MST(Mechanism):
     ) -> Release:
         """Measure one-way marginals, select the tree, measure its edges, fit."""
         domain, rng, progress = self.begin(private, rng, progress)
-        pairs = two_way(domain)
-        third = private.rho / 3 if pairs else private.rho
+        if not (pairs := two_way(domain)):
+            return self.release_columns(private, rng, progress)
+        third = private.rho / 3
         singles = private.measure(one_way(domain), Gaussian(rho=third))
-        if pairs:
-            merged = LinearMap(rare_codes(domain, singles.measurements, self.rare_threshold))
-            independent = self.fit(domain, singles, rng=rng).answer(pairs)
-            estimates = {r: merged.apply(r, independent[r]) for r in pairs}
-            coarse = Domain(domain.attributes, merged.domain(domain).sizes, domain.zeros)
-            capacity = Capacity(self.fit, coarse, self.max_model_mb)
-            tree = spanning_tree(
-                private, estimates, third, query=merged, capacity=capacity, progress=progress
-            )
-            if tree:
-                private.measure(tree, Gaussian(rho=private.remaining), query=merged)
-            else:
-                private.measure(one_way(domain), Gaussian(rho=private.remaining))
+        merged = LinearMap(rare_codes(domain, singles.measurements, self.rare_threshold))
+        independent = self.fit(domain, singles, rng=rng).answer(pairs)
+        estimates = {r: merged.apply(r, independent[r]) for r in pairs}
+        coarse = Domain(domain.attributes, merged.domain(domain).sizes, domain.zeros)
+        capacity = Capacity(self.fit, coarse, self.max_model_mb)
+        tree = spanning_tree(
+            private, estimates, third, query=merged, capacity=capacity, progress=progress
+        )
+        if not tree:
+            return self.release_columns(private, rng, progress)
+        private.measure(tree, Gaussian(rho=private.remaining), query=merged)
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng))

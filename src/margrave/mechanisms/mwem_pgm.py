@@ -75,7 +75,7 @@ class MWEMPGM(Mechanism):
         share = rho / (rounds + self.measure_one_way)
         scale = Gaussian.scale_for(self.alpha * share, unit)
         chosen = PlannedMeasurement.rounds(cliques, rounds, scale, at_most=False)
-        columns = PlannedMeasurement.of("every column", one_way(domain), share / len(domain), unit)
+        columns = PlannedMeasurement.columns(domain, share, unit)
         return [columns, chosen] if self.measure_one_way else [chosen]
 
     def check(self, domain: Domain, unit: Unit) -> None:

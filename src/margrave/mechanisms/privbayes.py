@@ -32,17 +32,16 @@ from margrave.types import Clique, Generator
 class PrivBayes(Mechanism):
     """Grow a Bayesian network column by column, and measure each column with its parents.
 
-    The first column is drawn uniformly. Then, d - 1 times, a column X that is not in the network and
-    parents P in it are selected by the exponential mechanism, on one of two scores:
+    The first column is drawn uniformly. Then, d - 1 times, a column X that is not in the network and parents P in it
+    are selected by the exponential mechanism, on one of two scores:
 
         gap          ||M_XP(D) − M_XP(p)||_1: the error of the estimate p from all answers so far
         dependence   ||M_XP(D) − M_X(D) ⊗ M_P(D) / n||_1: the paper's, 2n times its R
 
-    P is maximal such that the mean count in a cell of (X, P) is at least theta times the mean size of
-    its noise, within public limits on families (``parts.network_families``). With "gap" a marginal is
-    measured as soon as it is selected; with "dependence" all of them after the last selection. A column
-    that cannot have parents is drawn uniformly, and its share measures the columns that are in no family, or
-    else families again.
+    P is maximal such that the mean count in a cell of (X, P) is at least theta times the mean size of its noise,
+    within public limits on families (``parts.network_families``). With "gap" a marginal is measured as soon as it is
+    selected; with "dependence" all of them after the last selection. A column that cannot have parents is drawn
+    uniformly, and its share measures the columns that are in no family, or else families again.
 
     Args:
         network_share: Beta: the share of the budget that selects, after the one-way marginals.
@@ -51,15 +50,15 @@ class PrivBayes(Mechanism):
         max_parents: The most parents of a column.
         score: "gap" or "dependence".
         max_model_mb: Only families that keep the model within it are candidates.
-        fit: Any estimator. `NetworkFit` is the paper's, `GraphicalFit` that of PrivBayes+PGM. The
-            second is the default because it was more accurate.
+        fit: Any estimator. `NetworkFit` is the paper's, `GraphicalFit` that of PrivBayes+PGM. The second is the
+            default because it was more accurate.
 
     Privacy:
         The gate's whole budget, to the last fraction, for its unit.
 
     References:
-        Zhang, Cormode, Procopiuc, Srivastava, Xiao (2017), PrivBayes: private data release via
-        Bayesian networks; McKenna, Sheldon, Miklau (2019) for PrivBayes+PGM.
+        Zhang, Cormode, Procopiuc, Srivastava, Xiao (2017), PrivBayes: private data release via Bayesian networks;
+        McKenna, Sheldon, Miklau (2019) for PrivBayes+PGM.
     """
 
     network_share: Fraction = option(
@@ -91,14 +90,10 @@ class PrivBayes(Mechanism):
         """Return the columns, or the number of records if it is private, and the families."""
         d, first, left = len(domain), total_steps(domain, rho, unit), after_total(rho, unit)
         if share := rho * self.one_way_share:
-            first = [PlannedMeasurement.of("every column", one_way(domain), share / d, unit)]
-            left = rho - share
+            first, left = [PlannedMeasurement.columns(domain, share, unit)], rho - share
         scale = Gaussian.scale_for(left * (1 - self.network_share) / d, unit)
-        what, adaptive = "columns with their parents", self.score == "gap"
-        families = PlannedMeasurement(
-            what, self.reads(domain), d, scale, adaptive=adaptive, at_most=True
-        )
-        return [*first, families]
+        what, at_once = "columns with their parents", self.score == "gap"
+        return [*first, PlannedMeasurement(what, self.reads(domain), d, scale, at_once, True)]
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return one selection for each column but the first."""
@@ -111,45 +106,37 @@ class PrivBayes(Mechanism):
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
-        """Select the network and measure its families; fit."""
+        """Select the network (GreedyBayes) and measure its families (NoisyConditionals); fit."""
         domain, rng, progress = self.begin(private, rng, progress)
         d, memory, at_once = len(domain), SelectionLog(), self.score == "gap"
         if self.one_way_share:
             private.measure(one_way(domain), Gaussian(rho=private.rho * self.one_way_share))
         else:
             measure_total(private)
-        useful = family_cells(
-            domain,
-            self.theta,
-            (1 - self.network_share) * private.remaining,  # epsilon_2
-            private.transcript.total(),
-            private.unit,
-            nested=not at_once,
-        )
+        selecting = self.network_share * private.remaining / max(1, d - 1)  # epsilon_1 / (d - 1)
+        families = (1 - self.network_share) * private.remaining  # epsilon_2
+        measuring = families / max(1, d - 1)
+        records, unit = private.transcript.total(), private.unit
+        useful = family_cells(domain, self.theta, families, records, unit, nested=not at_once)
         cells = min(useful, self.max_cells)
-        rho = private.remaining / max(1, d - 1)
-        selecting, measuring = self.network_share * rho, (1 - self.network_share) * rho
-        scale = Gaussian.scale_for(measuring, private.unit)
-        state = self.fit.init(domain, rng=rng)
+        scale, state = Gaussian.scale_for(measuring, unit), self.fit.init(domain, rng=rng)
         left = self.fit.distinguished(domain, private.transcript)
         capacity, start = Capacity(self.fit, left, self.max_model_mb), int(rng.integers(d))
         network = GrowingNetwork(capacity, self.max_parents, cells, [domain.attributes[start]])
-        for t in range(d - 1):  # GreedyBayes
-            families = network.candidates(domain)
-            if not families:
+        for t in range(1, d):  # GreedyBayes
+            if not (candidates := network.candidates(domain)):
                 network.add_alone(domain, rng)
                 continue
             if at_once:
                 state = self.fit.update(state, private.transcript, rng=rng)
-                estimates = self.fit.model(state).answer(list(families), rng=rng, scale=scale)
-                none = dict.fromkeys(families, 0.0)
+                estimates = self.fit.model(state).answer(list(candidates), rng=rng, scale=scale)
                 (chosen,) = measure_worst(
-                    private, estimates, none, memory, selecting=selecting, measuring=measuring
+                    private, estimates, memory, selecting=selecting, measuring=measuring
                 )
             else:
-                chosen = private.select(list(families), Dependence(families), rho=selecting)
+                chosen = private.select(list(candidates), Dependence(candidates), rho=selecting)
             network.add(chosen)
-            progress("choosing parents", (t + 1) / d)
+            progress("choosing parents", t / d)
         alone = network.outside(domain)
         again = alone or network.families[: d - 1 - len(network.families)]  # unmade selections
         # NoisyConditionals

@@ -20,8 +20,9 @@ from margrave.mechanisms.common import (
 from margrave.mechanisms.parts import markov_graph as graphs
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.choice import measure_worst
-from margrave.mechanisms.parts.noisy_scores import measure_largest, noisy_dependences
+from margrave.mechanisms.parts.choice import measure_largest, measure_worst
+from margrave.mechanisms.parts.noisy_scores import noisy_dependences
+from margrave.mechanisms.parts.penalty import useful_cells
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Private
@@ -33,17 +34,17 @@ from margrave.types import Clique, Generator
 class PrivMRF(Mechanism):
     """Fix a Markov graph by noisy dependences, then measure useful marginals inside its cliques.
 
-    First one marginal per column at most, by the merit of its other columns as predictors of it.
-    Then four fifths of a marginal per column, selected in rounds by ||M_r(D) − M_r(p_{t−1})||_1.
-    All have the same noise. A marginal is useful if theta times its noise is at most the row count.
+    First one marginal per column at most, by the merit of its other columns as predictors of it. Then four fifths of
+    a marginal per column, selected in rounds by ||M_r(D) − M_r(p_{t−1})||_1. All have the same noise. A marginal is
+    useful if theta times its noise is at most the row count.
 
     Args:
         theta: The least ratio of the row count to the noise of a useful marginal, in sum.
         ways: The most columns of a marginal. A size of more than 30,000 marginals is left out.
         max_cells: The most cells of a marginal of two columns or more. All are counted ahead.
         candidates: The most candidates of a round, drawn at random.
-        noisy_scores: True measures the scores of all candidates, as the paper. False selects by the
-            exponential mechanism, one marginal after the other.
+        noisy_scores: True measures the scores of all candidates, as the paper. False selects by the exponential
+            mechanism, one marginal after the other.
         graph_share: The share of the budget for the graph, without that of a private row count.
         selection_share: The share of the same budget that selects. The rest measures marginals.
         max_model_mb: The size of the graph's cliques together at most.
@@ -92,7 +93,7 @@ class PrivMRF(Mechanism):
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return a private row count, the first marginals, and the selected ones."""
         if len(domain) == 1:
-            return [PlannedMeasurement.of("every column", one_way(domain), rho, unit)]
+            return [PlannedMeasurement.columns(domain, rho, unit)]
         reads, columns, scale = self.reads(domain), len(domain), self._scale(domain, rho, unit)
         first = PlannedMeasurement("first marginals", reads, columns, scale, at_most=True)
         rounds = PlannedMeasurement.rounds(reads, self._selected(domain), scale)
@@ -108,15 +109,13 @@ class PrivMRF(Mechanism):
         """Fix the graph, measure its first marginals, then select and measure others."""
         domain, rng, progress = self.begin(private, rng, progress)
         if len(domain) == 1:
-            private.measure(one_way(domain), Gaussian(rho=private.rho))
-            progress("fitting", 1.0)
-            return self.release(private, self.fit(domain, private.transcript, rng=rng))
+            return self.release_columns(private, rng, progress)
         records, rho = measure_total(private), private.remaining
         dependences = noisy_dependences(private, rho * self.graph_share)
         capacity, memory = Capacity(self.fit, domain, self.max_model_mb), SelectionLog()
         graph = graphs.markov_graph(dependences, capacity)
         scale = self._scale(domain, private.rho, private.unit)
-        cells = min(graphs.useful_cells(records, scale, self.theta), self.max_cells)
+        cells = min(useful_cells(records, scale, self.theta), self.max_cells)
         useful = graphs.small_marginals(domain, graph, cells, self.ways)
         first = graphs.first_marginals(domain, graph, dependences, useful)
         count = min(self._selected(domain), len(set(useful).difference(first)))
@@ -127,17 +126,17 @@ class PrivMRF(Mechanism):
         for t in range(rounds):
             measured = private.transcript.cliques
             left = capacity.within([r for r in useful if r not in measured], measured)
-            candidates = graphs.drawn(left, self.candidates, rng)
-            if not candidates:
+            if not (candidates := graphs.drawn(left, self.candidates, rng)):
                 break
             m = min(count * (t + 1) // rounds - count * t // rounds, len(candidates))
             estimates = self.fit.model(state).answer(candidates, rng=rng, scale=scale)
-            price = {"selecting": rho * self.selection_share / count, "measuring": measuring}
+            selecting = rho * self.selection_share / count
             if self.noisy_scores:  # the paper's form
-                measure_largest(private, estimates, m, **price)
+                measure_largest(private, estimates, m, selecting=selecting, measuring=measuring)
             else:
-                none = dict.fromkeys(candidates, 0.0)
-                measure_worst(private, estimates, none, memory, count=m, **price)
+                measure_worst(
+                    private, estimates, memory, m, selecting=selecting, measuring=measuring
+                )
             state = self.fit.update(state, private.transcript, rng=rng)
             progress("measuring", (t + 1) / rounds)
         if private.remaining > 0:  # too few candidates

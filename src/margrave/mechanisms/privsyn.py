@@ -16,7 +16,7 @@ from margrave.mechanisms.common import (
     option,
     two_way,
 )
-from margrave.mechanisms.parts.budget import split
+from margrave.mechanisms.parts.budget import measure_shares
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.dense_pairs import allocation, dense_pairs, join_pairs
 from margrave.mechanisms.parts.noisy_scores import noisy_scores
@@ -65,8 +65,8 @@ class PrivSyn(Mechanism):
         """Return a tenth for the columns and eight tenths for the pairs, with the largest noise."""
         d, pairs = len(domain), two_way(domain)
         if not pairs:
-            return [PlannedMeasurement.of("every column", one_way(domain), rho / d, unit)]
-        columns = PlannedMeasurement.of("every column", one_way(domain), rho / 10 / d, unit)
+            return [PlannedMeasurement.columns(domain, rho, unit)]
+        columns = PlannedMeasurement.columns(domain, rho / 10, unit)
         cliques = [*one_way(domain), *pairs, *self._joinable(domain)]
         weights = [*allocation(domain, cliques).values()]
         # each clique in the place of pairs has a column that those before lack
@@ -85,24 +85,17 @@ class PrivSyn(Mechanism):
     ) -> Release:
         """Measure dependence and columns, select pairs, join them, measure them, fit."""
         domain, rng, progress = self.begin(private, rng, progress)
-        pairs = two_way(domain)
-        if not pairs:
-            private.measure(one_way(domain), Gaussian(rho=private.rho))
-        else:
-            tenth = private.rho / 10
-            scores = noisy_scores(private, pairs, Dependence(), tenth)
-            private.measure(one_way(domain), Gaussian(rho=tenth))
-            progress("measuring", 0.3)
-            dependence = dict(zip(pairs, scores.tolist(), strict=True))
-            scale = Gaussian.scale_for(private.remaining, private.unit)
-            capacity = Capacity(self.fit, domain, self.max_model_mb)
-            selected = dense_pairs(domain, dependence, scale, capacity)
-            weights = allocation(
-                domain, join_pairs(selected, self._joinable(domain)) or one_way(domain)
-            )
-            shares = split(private.remaining, [*weights.values()])
-            for r, rho in zip(weights, shares, strict=True):
-                private.measure([r], Gaussian(rho=rho))
+        if not (pairs := two_way(domain)):
+            return self.release_columns(private, rng, progress)
+        tenth = private.rho / 10
+        dependence = noisy_scores(private, pairs, Dependence(), tenth)
+        private.measure(one_way(domain), Gaussian(rho=tenth))
+        progress("measuring", 0.3)
+        scale = Gaussian.scale_for(private.remaining, private.unit)
+        capacity = Capacity(self.fit, domain, self.max_model_mb)
+        selected = dense_pairs(domain, dependence, scale, capacity)
+        cliques = join_pairs(selected, self._joinable(domain)) or one_way(domain)
+        measure_shares(private, allocation(domain, cliques), private.remaining)
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng))
 

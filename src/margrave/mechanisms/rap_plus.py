@@ -88,29 +88,23 @@ class RAPPlus(Mechanism):
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return the marginals, those in which thresholds are counted, and one that counts the rows."""
-        counted = TOTAL.counting_clique(domain)
-        return list(
-            dict.fromkeys([*self.marginals(domain), *self.thresholds(domain).cliques, counted])
-        )
+        counted = [*self.thresholds(domain).cliques, TOTAL.counting_clique(domain)]
+        return list(dict.fromkeys([*self.marginals(domain), *counted]))
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the row count, if it is private, the rounds of marginals, and those of thresholds."""
-        found = total_steps(domain, rho, unit)
-        marginals, thresholds = self.budgets(domain, after_total(rho, unit))
+        steps = total_steps(domain, rho, unit)
+        for_marginals, for_thresholds = self.budgets(domain, after_total(rho, unit))
         if rounds := self.rounds(domain):
-            scale = Gaussian.scale_for(marginals / (2 * rounds), unit)
-            found.append(
-                PlannedMeasurement.rounds(self.marginals(domain), rounds, scale, at_most=False)
-            )
+            marginals = self.marginals(domain)
+            scale = Gaussian.scale_for(for_marginals / rounds / 2, unit)
+            steps.append(PlannedMeasurement.rounds(marginals, rounds, scale, at_most=False))
         if spaces := self.thresholds(domain).cliques:
-            measured = self.epochs * self.per_epoch
-            scale = Gaussian.scale_for(thresholds / (2 * measured), unit, TOTAL)
-            found.append(
-                PlannedMeasurement(
-                    "chosen thresholds", spaces, measured, scale, adaptive=True, single=True
-                )
-            )
-        return found
+            count = self.epochs * self.per_epoch
+            scale = Gaussian.scale_for(for_thresholds / count / 2, unit, TOTAL)
+            what = "chosen thresholds"
+            steps.append(PlannedMeasurement(what, spaces, count, scale, adaptive=True, single=True))
+        return steps
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
@@ -130,8 +124,11 @@ class RAPPlus(Mechanism):
         domain, rng, progress = self.begin(private, rng, progress)
         measure_total(private)
         for_marginals, for_thresholds = self.budgets(domain, private.remaining)
-        marginals, thresholds = self.marginals(domain), self.thresholds(domain)
-        memory = SelectionLog()
+        marginals, thresholds, memory = (
+            self.marginals(domain),
+            self.thresholds(domain),
+            SelectionLog(),
+        )
         rounds, epochs = self.rounds(domain), self.epochs if thresholds.cliques else 0
         drawn = [thresholds.draw(self.candidates, rng) for _ in range(epochs)]
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
@@ -142,7 +139,9 @@ class RAPPlus(Mechanism):
                 left = [r for r in marginals if r not in private.transcript.cliques]
                 estimates, scale = model.answer(left), Gaussian.scale_for(rho, private.unit)
                 noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
-                measure_worst(private, estimates, noise, memory, selecting=rho, measuring=rho)
+                measure_worst(
+                    private, estimates, memory, penalties=noise, selecting=rho, measuring=rho
+                )
             else:
                 rho = for_thresholds / epochs
                 measure_thresholds(private, model, drawn[t - rounds], self.per_epoch, rho)

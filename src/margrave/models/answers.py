@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +14,8 @@ from margrave.marginal import Marginal, project_array
 from margrave.models.cost import Cost, FitLoad
 from margrave.models.decode import cliques_of, floats_of, total_of
 from margrave.models.entries import ALL, EntryKind
-from margrave.models.protocol import FittedAnswers, ModelState, Needs, SimpleFit
+from margrave.models.measured_cells import MeasuredCellsFit
+from margrave.models.protocol import FittedAnswers, ModelState, Needs
 from margrave.models.terms import Term, terms_of
 from margrave.structural_zeros import joined
 from margrave.transcript import Transcript
@@ -80,7 +81,7 @@ class Answers(FittedAnswers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswersFit(SimpleFit):
+class AnswersFit(MeasuredCellsFit):
     """No model: what was measured, repeated measurements averaged. **Privacy:** none is spent."""
 
     entries: ClassVar[frozenset[EntryKind]] = ALL
@@ -106,20 +107,6 @@ class AnswersFit(SimpleFit):
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the memory of the answers and their scales."""
         return Cost(mb=16 * load.cells / 2**20)
-
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the cells of what is measured, each clique once."""
-        return sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known = set(cliques)
-        base = self.cells(domain, cliques)
-        return np.array(
-            [base + (0 if c in known else domain.cells(c)) for c in candidates], dtype=np.float64
-        )
 
 
 def load_answers(

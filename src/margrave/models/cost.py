@@ -56,42 +56,45 @@ def cells_worth_noise(rows: int, scale: float) -> float:
 def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
     """Return the cost of a junction tree that is calibrated again and again.
 
-    The time counts rounds alone: what is measured at once makes small trees. Each round adds some times the cells
-    that are worth their noise, up to the limit.
+    The time counts rounds alone: what is measured at once makes small trees. Rounds add the cells that are worth
+    their noise. Cycles of marginals join columns, so the model grows exponentially with these, up to its limit.
     """
+    least_growth, columns_per_doubling = 3, 5  # cells of the model to those of its marginals
     seconds_per_round = 0.03
-    cells_per_marginal_cell = 8
     seconds_per_cell = 4e-9
     round_calibrations = 40
+    mean_share = 0.25  # of the largest model, that of a round
     final_calibrations = 450
-    counts = 64 * load.cells / 2**20
-    model = min(load.max_model_mb * CELLS_PER_MB, domain.cells()) / CELLS_PER_MB
-    mb = min(model, counts)
-    if not load.rounds:
-        return Cost(mb=mb)
+    bytes_per_model_cell = 56
+    cells = load.measured * load.cells / max(len(load.candidates), 1)
     largest = min(load.max_model_mb * CELLS_PER_MB, domain.cells())
+    if not load.rounds:
+        return Cost(mb=min(largest, 8 * cells) * 8 / 2**20)
+    joined = least_growth * 2 ** min(len(domain) / columns_per_doubling, 64)
     if load.measured_in_few_rounds:
-        return Cost(mb=mb) + _cost_of_few_rounds(load, largest)
+        return _cost_of_few_rounds(domain, load, min(largest, cells * joined))
     if load.scale:
         worth = cells_worth_noise(load.rows, load.scale)
-        largest = min(largest, load.rounds * worth * cells_per_marginal_cell)
-    each = seconds_per_round + round_calibrations * largest / 2 * seconds_per_cell
-    return Cost(load.rounds * each + final_calibrations * largest * seconds_per_cell, mb)
+        largest = min(largest, load.rounds * worth * joined)
+    each = seconds_per_round + round_calibrations * largest * mean_share * seconds_per_cell
+    seconds = load.rounds * each + final_calibrations * largest * seconds_per_cell
+    return Cost(seconds, largest * bytes_per_model_cell / 2**20)
 
 
-def _cost_of_few_rounds(load: FitLoad, largest: float) -> Cost:
-    """Return the cost of rounds with many marginals each. A pass visits the cells of the model and the measurements."""
-    passes = 1000
-    seconds_per_model_cell = 10e-9
-    seconds_per_measured_cell = 65e-9
-    seconds_per_marginal = 10e-6
-    seconds_per_estimate = 120e-6  # of a candidate between two rounds
-    bytes_per_model_cell = 240
-    cells_per_marginal_cell = 8
-    each = min(load.cells / len(load.candidates), cells_worth_noise(load.rows, load.scale))
-    measured = load.measured_in_few_rounds * each
-    largest = min(largest, measured * cells_per_marginal_cell)
-    a_pass = largest * seconds_per_model_cell + measured * seconds_per_measured_cell
-    a_pass += load.measured_in_few_rounds * seconds_per_marginal
-    estimates = load.rounds * len(load.candidates) * seconds_per_estimate
-    return Cost(passes * a_pass + estimates, largest * bytes_per_model_cell / 2**20)
+def _cost_of_few_rounds(domain: Domain, load: FitLoad, largest: float) -> Cost:
+    """Return the cost of rounds with many marginals each, between which every candidate is estimated and sized."""
+    seconds_per_cell = 12e-9  # tables of hundreds of cliques are not in the cache
+    seconds_per_marginal = 10e-6  # in a calibration, beside its cells
+    seconds_per_estimate = 100e-6  # of a candidate
+    seconds_per_size = 2e-9  # of a candidate, for each pair of columns
+    round_calibrations = 25  # of the largest model: half of it is open in the mean round
+    # Codes that the columns measured again show enlarge the last model.
+    final_calibrations = 150 + len(domain)
+    bytes_per_estimated_cell = 32  # independent, of two rounds, and one of them as it is computed
+    bytes_per_model_cell = 40
+    calibrations = round_calibrations * load.rounds + final_calibrations
+    each = largest * seconds_per_cell + load.measured * seconds_per_marginal
+    candidate = seconds_per_estimate + seconds_per_size * len(domain) ** 2
+    estimates = load.rounds * len(load.candidates) * candidate
+    mb = load.cells * bytes_per_estimated_cell + largest * bytes_per_model_cell
+    return Cost(calibrations * each + estimates, mb / 2**20)

@@ -14,19 +14,18 @@ from margrave.errors import InputError
 from margrave.marginal import maximal, project_array
 from margrave.marginal.residual import reconstruct, residual, subsets
 from margrave.marginal.simplex import clip_and_rescale
-from margrave.models.answers import AnswersFit
 from margrave.models.cost import Cost, FitLoad
 from margrave.models.entries import EntryKind, kinds_of, not_taken
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.local_consistency import PseudoMarginals
-from margrave.models.protocol import SimpleFit
+from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.structural_zeros import joined
 from margrave.transcript import Transcript
 from margrave.types import Clique, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class GReMFit(SimpleFit):
+class GReMFit(MeasuredCellsFit):
     """GReM-LNN: the least squares of all measurements, with no cell of a measured marginal below 0.
 
     minimize over R    Σ_A ||R_A − y_A||² / (2 v_A)    subject to  M_r(R) ≥ 0 for every measured r
@@ -82,15 +81,11 @@ class GReMFit(SimpleFit):
             tables[r][ascent.possible[r]] = clip_and_rescale(values[ascent.possible[r]])
         return PseudoMarginals(domain, max(1.0, total), tables)
 
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the cells of what is measured, each clique once."""
-        return AnswersFit().cells(domain, cliques)
-
     def sizes_with(
         self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
     ) -> FloatArray:
         """Return ``cells`` with each candidate added in turn; infinite if it is too large to be estimated."""
-        sizes = AnswersFit().sizes_with(domain, cliques, candidates)
+        sizes = super().sizes_with(domain, cliques, candidates)
         large = [domain.cells(c) > PseudoMarginals.max_estimated_cells for c in candidates]
         return np.where(large, np.inf, sizes)
 

@@ -39,7 +39,12 @@ class Reweightable(Protocol):
         limit: int | None = None,
     ) -> dict[Clique, FloatArray]: ...
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes: ...
     def exact(
         self, cliques: Sequence[Clique], limit: int | None = None, in_all: float = np.inf
@@ -119,15 +124,20 @@ class MergedCodesModel(Model):
         return {c: self._spread(c, v) for c, v in answers.items()}
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records: groups from the coarse model, then codes within them by their
         shares.
         """
-        coarse = self.coarse.sample(rows, rng=rng, independent=independent)
+        coarse = self.coarse.sample(rows, rng=rng, independent=independent, columns=columns)
         within = draw if independent else deal
-        columns = {a: self._within(a, coarse.column(a), within, rng) for a in self._domain}
-        return Codes.of(self._domain, columns)
+        found = {a: self._within(a, coarse.column(a), within, rng) for a in coarse.domain}
+        return Codes.of(self._domain.project(found), found)
 
     def _within(
         self, attribute: Attribute, column: AnyArray, within: Within, rng: np.random.Generator

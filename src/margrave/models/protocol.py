@@ -114,12 +114,21 @@ class Model(FittedAnswers):
 
     @abstractmethod
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records: ``rows`` of them, or the total, rounded.
 
         They are spread as evenly as whole records can be, which suits a synthetic copy. With ``independent``, each is
         drawn on its own, as the rules that combine several data sets need.
+
+        With ``columns``, the records have only these columns, in the domain's order. A record has them with the same
+        probabilities as in a draw of all columns. The codes are other ones for the same ``rng``, since fewer columns
+        are drawn.
         """
 
     @abstractmethod

@@ -55,7 +55,12 @@ class RepeatedModel(Model):
         }
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records: each run's share of them, in random order."""
         n = round(self._total) if rows is None else rows
@@ -65,14 +70,15 @@ class RepeatedModel(Model):
             reached = np.floor(n * np.cumsum(self.weights)[:-1] + rng.random())
             counts = np.diff(np.concatenate([[0], np.minimum(reached, n), [n]])).astype(np.int64)
         parts = [
-            model.sample(int(k), rng=rng, independent=independent).values
+            model.sample(int(k), rng=rng, independent=independent, columns=columns).values
             for model, k in zip(self.models, counts, strict=True)
             if k
         ]
         if not parts:
-            return self.models[0].sample(0, rng=rng, independent=independent)
+            return self.models[0].sample(0, rng=rng, independent=independent, columns=columns)
         values = np.concatenate(parts, axis=1)
-        return Codes(self._domain, np.ascontiguousarray(values[:, rng.permutation(n)]))
+        domain = self._domain if columns is None else self._domain.project(columns)
+        return Codes(domain, np.ascontiguousarray(values[:, rng.permutation(n)]))
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> RepeatedModel:
         """Return the model given that each attribute takes one of the codes listed.

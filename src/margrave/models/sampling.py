@@ -161,6 +161,8 @@ def ancestral(
 ) -> Codes:
     """Return records drawn column after column, each given its parents among the columns before it.
 
+    They have the columns that the conditionals are of.
+
     Args:
         domain: The domain.
         conditionals: Each column, a row of weights for each combination of its parents' codes, and the parents.
@@ -185,4 +187,4 @@ def ancestral(
         others = {a: codes for a, codes in columns.items() if a not in parents}
         order = spread_order(domain, others, rows, rng)
         columns[attribute] = deal(groups, table, rng, order)
-    return Codes.of(domain, columns)
+    return Codes.of(domain.project(columns), columns)

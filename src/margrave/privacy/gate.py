@@ -22,6 +22,7 @@ from margrave.accounting.accountant import Accountant
 from margrave.accounting.budget import Budget
 from margrave.accounting.question import Question
 from margrave.accounting.run_log import Books
+from margrave.data.unshareable import Unshareable
 from margrave.domain import Domain
 from margrave.error_sanitizer import Failure, raise_sanitized, run_sanitized
 from margrave.errors import BudgetError, DataError, InputError, MargraveError
@@ -33,7 +34,6 @@ from margrave.privacy.noise import Gaussian, Randomness, SystemRandomness
 from margrave.privacy.requests import PublicKnowledge, Request, TrueCounts
 from margrave.privacy.rows import adopted, check_adoption, check_learned, scan, tally
 from margrave.privacy.scores import MarginalGap, QueryGap, Score
-from margrave.privacy.unshareable import Unshareable
 from margrave.schema.column_queries import ColumnQuery
 from margrave.transcript import (
     ColumnAnswer,

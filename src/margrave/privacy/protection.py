@@ -54,7 +54,8 @@ def protect(
         journal: A file for the questions and answers of this run.
         resume: Give the answers in the journal again to the same questions, at no further cost.
         facts: What a resumed run must have been begun with, such as the mechanism and its seed: plain and public.
-        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public.
+        allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public, and else one
+            above 1e-5.
         vouched: Classes of scores outside the library whose sensitivity you vouch for. Such a score is handed true
             counts and states its own sensitivity; the certificate names it.
         preflight: Who checked the rows before (``Account``): "custodian", as ``read_table`` does, "sealed" or "source".
@@ -81,8 +82,13 @@ def protect(
     if (
         randomness is None or type(randomness) is SystemRandomness
     ):  # of other sources nothing is private
-        public_rows = table.rows() if size_is_public(unit) else None
-        check_strength(budget, rows=public_rows, allow_large_delta=allow_large_delta)
+        public = size_is_public(unit)
+        check_strength(
+            budget,
+            rows=table.rows() if public else None,
+            rows_are_public=public,
+            allow_large_delta=allow_large_delta,
+        )
     if table.schema.draft:
         raise SchemaError(
             "The schema is a draft: values in it were read off the rows and may reveal persons.",

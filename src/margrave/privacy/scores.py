@@ -98,6 +98,14 @@ class MarginalGap:
 
     name: ClassVar[str] = "marginal gap"
 
+    @classmethod
+    def plain(
+        cls, estimates: Mapping[Clique, FloatArray], query: LinearMap = IDENTITY
+    ) -> MarginalGap:
+        """Return the score with weights of 1 and without penalties: ``‖query(M_r(D)) − estimate_r‖₁``."""
+        none = dict.fromkeys(estimates, 0.0)
+        return cls(estimates, dict.fromkeys(estimates, 1.0), none, query)
+
     @property
     def lipschitz(self) -> float:
         """The largest weight."""

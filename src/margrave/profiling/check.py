@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from margrave.data.batch_sources import open_source, sampled_frame
-from margrave.data.loading import check_rows, columns_in
+from margrave._card import counted
+from margrave.data.batch_sources import KeptBatches, open_source, sampled_frame
+from margrave.data.loading import check_rows, columns_in, wanted_columns
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import MargraveError
 from margrave.frames import each_column
@@ -18,9 +19,12 @@ from margrave.profiling.answers import may_say_whose
 from margrave.profiling.draft import draft_schema
 from margrave.profiling.header_check import columns_named_like_values, question
 from margrave.profiling.identifiers import best_identifier, may_identify, of_persons
+from margrave.profiling.proposals import missing_marks
+from margrave.profiling.rounding import of_whole_period
 from margrave.schema import (
     Categorical,
     Column,
+    ColumnSource,
     Date,
     Integer,
     Ordinal,
@@ -31,8 +35,10 @@ from margrave.schema import (
     schema_of,
 )
 from margrave.schema.alarms import Alarm
+from margrave.schema.categorical import is_usual_pair
 from margrave.schema.column_profile import profile_column
 from margrave.schema.person_check import overlooked_person
+from margrave.schema.toml_text import written
 
 
 @hide_rows
@@ -50,6 +56,8 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     max_rows = 1_000_000
     schema = schema_of(schema, table=source)
     schema.check_apart(source)
+    opened = open_source(source, wanted_columns(schema))
+    source = source if opened is None else KeptBatches(opened, max_rows)
     found = check_rows(source, schema)
     names = list(schema.table_names)
     odd = columns_named_like_values(schema.columns)
@@ -58,6 +66,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
         None if found.rows > max_rows or schema.draft else _fresh(source)
     )  # a draft says so itself
     found = replace(found, drafted=() if fresh is None else _drafted(fresh, schema))
+    further += _codes(source, schema)
     if schema.person is None:
         further += _overlooked(source, schema, fresh)
     return replace(found, further=tuple(further))
@@ -75,14 +84,55 @@ def _drafted(fresh: Schema, schema: Schema) -> tuple[str, ...]:
     return tuple(
         c.name
         for c in schema.columns
-        if (what := _declared(c)) is not None and what == read.get(c.name) != (Integer, 0, 1)
+        if (what := _declared(c)) is not None and what == read.get(c.name) and not _usual(c)
     )
+
+
+def _usual(column: Column) -> bool:
+    """Return True for bounds and categories that many tables have, so that they say nothing of these rows."""
+    if isinstance(column, Categorical | Ordinal):
+        return is_usual_pair(column.categories)
+    if isinstance(column, Date | Timestamp):
+        return of_whole_period(column.low, column.high)
+    scales = {(0, 1), (0, 10), (0, 100), (0, 110), (0, 120)}
+    return isinstance(column, Integer | Real) and (column.low, column.high) in scales
 
 
 def _declared(column: Column) -> object:
     if isinstance(column, Integer | Real | Date | Timestamp):
         return type(column), column.low, column.high
     return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
+
+
+def _codes(source: Any, schema: Schema) -> list[Alarm]:
+    """Return an alarm for each number or date that looks like a missing-value code and is not declared as one."""
+    names = [
+        c.name
+        for c in schema.columns
+        if c.kind in (Integer.kind, Real.kind, Date.kind, Timestamp.kind)
+    ]
+    if not names:
+        return []
+    frame = source if open_source(source) is None else sampled_frame(source, names)
+    alarms = []
+    for name, pieces in each_column(frame, names):
+        stated = schema.sources.get(name, ColumnSource()).missing_codes
+        marks = {
+            m: n for m, n in missing_marks(profile_column(name, pieces)).items() if m not in stated
+        }
+        if marks:
+            listed = " and ".join(
+                f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items()
+            )
+            alarms.append(
+                Alarm(
+                    f"codes: {name}",
+                    f"Column {name!r} has {listed}, far from all else or alone below zero. Does that mean missing?"
+                    f" Then write missing = true and missing_codes = {written(list(marks))} with public bounds; or"
+                    " leave such fields empty in the file.",
+                )
+            )
+    return alarms
 
 
 def _overlooked(source: Any, schema: Schema, fresh: Schema | None) -> tuple[Alarm, ...]:

@@ -35,6 +35,7 @@ from margrave.schema.text_patterns import (
     free_text,
     mostly_numbers,
     partly_dates,
+    times_of_day,
 )
 from margrave.schema.validation import LOOK
 
@@ -110,11 +111,14 @@ def person_question(person: ColumnProfile) -> str:
 
 def reason_to_skip(evidence: ColumnProfile) -> str | None:
     """Return the reason why a column cannot be synthesized, or None."""
+    hours_of_a_day = 24  # so many times of day are a list of categories
     texts = evidence.counts
     if not texts:
         return "it has no values"
     if not evidence.name.isprintable() or not evidence.name.strip():
         return "its name is not printable"
+    if times_of_day(texts):
+        return Remark.CLOCK if len(texts) > hours_of_a_day else None
     dates = date_format(texts) is not None
     found = None if dates else unreadable(evidence)
     if found is not None:

@@ -27,6 +27,7 @@ class Remark(StrEnum):
         "most are dates, but not all are written in one way; write them alike in the file, leave "
         "those empty that are not known, and draft anew"
     )
+    CLOCK = "times of day without a date: write whole minutes since midnight, or the date as well, and draft anew"
     MOSTLY = (
         "most are numbers, but some cannot be read as one; mend these in the file or leave them "
         "empty, and draft anew"
@@ -46,6 +47,9 @@ class Remark(StrEnum):
     )
     SAME = "All rows have the same value: it carries no information and can be left out."
     MARKED = f" Marks such as NA become {OTHER!r} too: leave such fields empty in the file."
+    MISSPELLED = (
+        " Some rare texts are nearly those of a frequent category: are they it, written otherwise?"
+    )
     SENTENCES = (
         " Some of its texts are sentences. May one name or describe a person? Then leave the column out: its categories"
         " are published as they are written."
@@ -83,8 +87,8 @@ def far_off(marks: Sequence[str]) -> str:
     """Return the question on numbers or dates that look like missing-value codes."""
     one = len(marks) == 1
     return (
-        f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on many rows:"
-        f" {'is it a mark' if one else 'are they marks'} for a missing value?"
+        f" {' and '.join(marks)} {'lies' if one else 'lie'} far from all else, or alone below zero, and on several"
+        f" rows: {'is it a mark' if one else 'are they marks'} for a missing value?"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.profiling.messages import Remark, far_off_learned
 from margrave.profiling.rounding import day_of
-from margrave.profiling.sentinels import marked
+from margrave.profiling.sentinels import marked, marks_in, without_words
 from margrave.profiling.texts import dated_texts, says_truth, spelling
 from margrave.schema.categorical import Boolean
 from margrave.schema.column import Column
@@ -56,6 +56,18 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     asked += Remark.MARKS if evidence.marked else ""
     asked += Remark.SENTENCES if has_sentences(texts) else ""
     return Learn(name, "categorical"), asked.strip()
+
+
+def missing_marks(evidence: ColumnProfile) -> dict[str, int]:
+    """Return the numbers or dates of a column that look like missing-value codes, with their numbers of rows."""
+    texts = without_words(evidence)[0].counts
+    found = dated_texts(texts) if texts else None
+    if found is not None:
+        return marks_in(found.days, day_of)
+    if not texts or not texts.are_numbers:
+        return {}
+    numbers = DistinctNumbers.of(texts.numbers, texts.rows)
+    return marks_in(numbers, _shown) if texts.are_whole else marks_in(numbers)
 
 
 def names_codes(name: str) -> bool:

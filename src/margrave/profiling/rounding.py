@@ -31,6 +31,17 @@ def whole_months(low: datetime, high: datetime) -> tuple[date, date]:
     return first, last
 
 
+def of_whole_period(low: date, high: date) -> bool:
+    """Return True if bounds are those of one month, of one year or of two: the time that a table is about.
+
+    >>> of_whole_period(date(2024, 1, 1), date(2024, 12, 31)), of_whole_period(date(1931, 1, 1), date(2024, 12, 31))
+    (True, False)
+    """
+    after = high + timedelta(days=1)
+    months = 12 * (after.year - low.year) + after.month - low.month
+    return low.day == after.day == 1 and months in (1, 12, 24) and (months == 1 or low.month == 1)
+
+
 def day_of(ordinal: float) -> date:
     """Return the date of its ordinal number."""
     return date.fromordinal(int(ordinal))

@@ -14,7 +14,6 @@ import numpy as np
 from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
 from margrave.schema.parsing import text
-from margrave.schema.text_patterns import MIN_NUMBER_SHARE
 
 #: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
@@ -23,27 +22,29 @@ MAX_MISSING_CODES = 3
 def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     """Return how many of the least and of the greatest numbers look like missing-value codes.
 
-    Such numbers are frequent, and far from the others or alone below zero.
+    Such numbers are on several rows, and far from the others or alone below zero.
     """
-    # Share of the rows that a missing-value code is on at least.
-    min_share = 0.001
-    # Distance of a missing-value code from the other values, as a share of their range.
-    min_gap = 0.5
+    # Distance of a missing-value code from the other values, as a share of their range, if it is on a share of the
+    # rows; and the distance from which a few rows are enough.
+    min_gap, min_share, large_gap = 0.5, 0.001, 2.0
     order, rows = values.points, values.rows
-    enough = max(min_rows, min_share * values.total)
     below = int(np.searchsorted(order, 0.0))
-    alone = below <= MAX_MISSING_CODES < len(order) - below and bool((rows[:below] >= enough).all())
+    alone = below <= MAX_MISSING_CODES < len(order) - below and bool(
+        (rows[:below] >= min_rows).all()
+    )
     start, end = below if alone else 0, len(order)
-    while (
-        end - start > MAX_MISSING_CODES
-        and order[end - 1] - order[end - 2] > min_gap * (order[end - 2] - order[start])
-        and rows[end - 1] >= enough
+
+    def is_far(code: int, gap: float, width: float) -> bool:
+        often = rows[code] >= max(min_rows, min_share * values.total)
+        few = rows[code] >= min_rows and gap > large_gap * width
+        return bool(few or (often and gap > min_gap * width))
+
+    while end - start > MAX_MISSING_CODES and is_far(
+        end - 1, order[end - 1] - order[end - 2], order[end - 2] - order[start]
     ):
         end -= 1
-    while (
-        end - start > MAX_MISSING_CODES
-        and order[start + 1] - order[start] > min_gap * (order[end - 1] - order[start + 1])
-        and rows[start] >= enough
+    while end - start > MAX_MISSING_CODES and is_far(
+        start, order[start + 1] - order[start], order[end - 1] - order[start + 1]
     ):
         start += 1
     return start, len(order) - end
@@ -53,6 +54,8 @@ def without_words(evidence: ColumnProfile, min_rows: int = 3) -> tuple[ColumnPro
     """Return a column of numbers without its few repeated words, which count as missing; and these
     words.
     """
+    # Share of the rows that hold numbers, at least.
+    min_number_share = 0.5
     texts = evidence.counts
     chosen = texts.rows >= min_rows
     chosen[chosen] = texts.keep(chosen).digits == 0
@@ -61,11 +64,18 @@ def without_words(evidence: ColumnProfile, min_rows: int = 3) -> tuple[ColumnPro
     words, numbers = texts.keep(chosen), texts.keep(~chosen)
     if (
         len(numbers) <= MAX_LISTED_TEXTS
-        or numbers.total() < MIN_NUMBER_SHARE * texts.total()
+        or numbers.total() < min_number_share * texts.total()
         or not numbers.are_numbers
     ):
         return evidence, []
     return replace(evidence, counts=numbers, missing=True), [t for t, _ in words.most_common()]
+
+
+def marks_in(values: DistinctNumbers, text_of: Callable[[Any], Any] = text) -> dict[str, int]:
+    """Return the numbers that look like missing-value codes, as ``text_of`` writes them, with their numbers of rows."""
+    low, high = sentinels(values)
+    order = [*range(low), *range(len(values) - high, len(values))]
+    return {str(text_of(values.points[i].item())): int(values.rows[i]) for i in order}
 
 
 def marked(
@@ -80,7 +90,5 @@ def marked(
         words: Returns the question, from the marks.
         text_of: Returns how a value is written.
     """
-    low, high = sentinels(values)
-    order = values.points.tolist()
-    marks = order[:low] + order[len(order) - high :]
-    return words([str(text_of(v)) for v in marks]) if marks else ""
+    marks = marks_in(values, text_of)
+    return words(list(marks)) if marks else ""

@@ -40,6 +40,7 @@ def short_questions(drafted: Schema) -> tuple[str, ...]:
         (Remark.CODES, "Are the numbers of", "quantities? They are taken as categories."),
         ("By its name it follows", "Can", "be before its start? Rows in which it is count as 0."),
         ("Equal but for case", "Are values of", "one if equal but for case or blanks? They count as several."),
+        (Remark.MISSPELLED, "Are rare texts of", "a frequent category, written otherwise? They count as several."),
         ("Marks such as NA", "Do marks such as NA in", "mean missing? They count as categories."),
     ):  # fmt: skip
         if names := [name for name, remark in left.items() if mark.strip() in remark]:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.profiling.messages import Remark
+from margrave.profiling.misspellings import misspelled
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
 from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.text_moments import Moments
 from margrave.schema.text_patterns import alike, date_format, either_way, mostly_numbers
+from margrave.schema.toml_text import string
 
 
 def says_truth(texts: Iterable[str]) -> bool:
@@ -28,13 +30,18 @@ def spelling(evidence: ColumnProfile, most: int) -> str:
         if mostly_numbers(evidence.counts) and len(evidence.counts) > MAX_LISTED_TEXTS
         else ""
     )
-    groups = [g for g in alike(t for t, _ in evidence.counts.most_common(most)) if len(g) > 1]
+    often = evidence.counts.most_common(most)
+    groups = [g for g in alike(t for t, _ in often) if len(g) > 1]
     if groups:
         shown = "; ".join(" and ".join(map(repr, g)) for g in groups[:3])
         more = f"; and {len(groups) - 3} more" if len(groups) > 3 else ""
         remark += (
             f' Equal but for case or blanks: {shown}{more}. Write same = "case" if these are one.'
         )
+    if rare := misspelled(often):
+        listed = f"{{{', '.join(f'{string(t)} = {string(c)}' for t, c in rare.items())}}}"
+        rule = f'["case", {listed}]' if groups else listed
+        remark += f"{Remark.MISSPELLED} Write same = {rule}, without those that are not."
     return remark
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
+from margrave.ratios import figure, percent
 from margrave.schema import Column, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import UNITS, Numeric
@@ -51,13 +54,39 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
     return BeyondBounds(part * below, part * above, up - part * above)
 
 
-def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
+def public_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple[float, float]:
+    """Return the least and the greatest value that a column may have, infinite where its bound was learned.
+
+    >>> from margrave.schema.numeric import Real
+    >>> price = Real("price", 0, 100, mean=[20, 18, 23])
+    >>> public_limits(price, {"price": ColumnSource(of="learned", public=["low"])})
+    (0.0, inf)
+    """
+    least, greatest = column.cells.extremes
+    low, high = float(least.min()), float(greatest.max())
+    source = sources.get(column.name, ColumnSource())
+    if source.of == "learned" or column.mean:
+        low = low if "low" in source.public else -math.inf
+        high = high if "high" in source.public else math.inf
+    return low, high
+
+
+def beyond_bounds_words(
+    columns: Iterable[Column], level: float = 0.95, by: str | None = None
+) -> list[str]:
     """Return a sentence for each learned column whose hidden values count beside the noise.
+
+    Its parts add up to the interval of the mean at the level.
+
+    Args:
+        columns: The columns.
+        level: The level of the intervals.
+        by: The column of groups, if the means are of these: all hidden values may lie in one group.
 
     >>> from margrave.schema.numeric import Real
     >>> (sentence,) = beyond_bounds_words([Real("price", 0, 100, mean=[20, 18, 23])])
-    >>> sentence.partition(". ")[2]
-    "They add 1 to the upper end of the mean's interval; the noise alone is 2 on either side."
+    >>> sentence.partition(". ")[0]
+    'price: the 95 % interval of the mean reaches 2 below the estimate and 3 above it'
     """
     least_part = 0.2  # of the noise; smaller parts are not worth a sentence
     found = []
@@ -65,19 +94,34 @@ def beyond_bounds_words(columns: Iterable[Column]) -> list[str]:
         parts = beyond_bounds(column) if isinstance(column, NUMERIC_KINDS) else None
         if parts is None or max(parts.below, parts.above) < least_part * parts.noise:
             continue
-        ends = {"lower": parts.below, "upper": parts.above}
+        factor = NormalDist().inv_cdf((1 + level) / 2) / NormalDist().inv_cdf(0.975)
         unit = getattr(column, "unit", "day" if column.kind == "date" else "")
-        added = " and ".join(
-            f"{length_words(v, unit)} to the {end} end" for end, v in ends.items() if v > 0
+        noise, below, above = (
+            length_words(factor * length, unit)
+            for length in (parts.noise, parts.noise + parts.below, parts.noise + parts.above)
         )
+        ends = {"below": parts.below, "above": parts.above}
+        rest = " and ".join(
+            f"{length_words(factor * v, unit)} {end}" for end, v in ends.items() if v > 0
+        )
+        if by is not None:
+            sides = " and ".join(
+                end for end, v in {"lower": parts.below, "upper": parts.above}.items() if v > 0
+            )
+            found.append(
+                f"{column.name}: values may lie beyond the learned bounds without showing. All of them may be in one"
+                f" group of {by}, so each group's interval has room for all at its {sides} end."
+            )
+            continue
         found.append(
-            f"{column.name}: values may lie beyond the learned bounds without showing. They add {added} of the"
-            f" mean's interval; the noise alone is {length_words(parts.noise, unit)} on either side."
+            f"{column.name}: the {percent(level, 'g')} interval of the mean reaches {below} below the estimate and"
+            f" {above} above it. Noise is {noise} on either side. The rest, {rest}, is room for values beyond the"
+            " learned bounds. No answer shows whether there are any, because the noise could hide them."
         )
     return found
 
 
-def learned_bounds_words(schema: Schema, names: Iterable[str] | None = None) -> list[str]:
+def learned_bounds_words(schema: Schema) -> list[str]:
     """Return the learned bounds of the columns, and what became of values beyond them, in a sentence.
 
     >>> from margrave.schema import ColumnSource, Integer
@@ -87,19 +131,34 @@ def learned_bounds_words(schema: Schema, names: Iterable[str] | None = None) -> 
     'Learned bounds: age 6 to 92'
     """
     most = 20
-    found = [
-        f"{c.name} {_bound(c.low)} to {_bound(c.high)}"
-        for c in (schema.columns if names is None else map(schema.column, names))
-        if isinstance(c, NUMERIC_KINDS)
-        and schema.sources.get(c.name, ColumnSource()).of == "learned"
-    ]
+    found = [f"{name} {ends}" for name, ends in learned_bounds(schema).items()]
     if not found:
         return []
     more = f"; and of {len(found) - most:,} more columns" if len(found) > most else ""
-    return [
-        f"Learned bounds: {'; '.join(found[:most])}{more}. Real values may lie beyond them: these count as the"
-        " nearer bound, and no synthetic value lies beyond."
-    ]
+    return [f"Learned bounds: {'; '.join(found[:most])}{more}. {values_beyond_words()}"]
+
+
+def values_beyond_words() -> str:
+    """Return a sentence on what became of values beyond learned bounds."""
+    return (
+        "They were learned from noisy counts, so they do not say what the least and the greatest real values are. A few"
+        " real values may lie beyond them. These count as the nearer bound, and no synthetic value lies beyond."
+    )
+
+
+def learned_bounds(schema: Schema) -> dict[str, str]:
+    """Return the learned bounds of each column that has some, in words.
+
+    >>> from margrave.schema import ColumnSource, Integer
+    >>> learned_bounds(Schema([Integer("age", 6, 92)], sources={"age": ColumnSource(of="learned")}))
+    {'age': '6 to 92'}
+    """
+    return {
+        c.name: f"{_bound(c.low)} to {_bound(c.high)}"
+        for c in schema.columns
+        if isinstance(c, NUMERIC_KINDS)
+        and schema.sources.get(c.name, ColumnSource()).of == "learned"
+    }
 
 
 def _bound(bound: Any) -> str:
@@ -113,8 +172,8 @@ def length_words(length: float, unit: str) -> str:
     ('2.25', '48.2 days', '90 minutes')
     """
     if not unit:
-        return f"{length:.3g}"
+        return figure(length, 3)
     seconds = length * UNITS[unit]
     smaller = {name: size for name, size in UNITS.items() if seconds >= 2 * size}
     found = max(smaller, key=UNITS.__getitem__, default=unit)
-    return f"{seconds / UNITS[found]:.3g} {found}s"
+    return f"{figure(seconds / UNITS[found], 3)} {found}s"

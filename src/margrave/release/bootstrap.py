@@ -94,7 +94,7 @@ class Bootstrap:
     @property
     def method(self) -> str:
         """The computation in a few words."""
-        return f"refits of answers simulated from {self.source}"
+        return f"the model is fitted again to noisy answers drawn from {self.source}"
 
     @property
     def facts(self) -> Mapping[str, Any]:

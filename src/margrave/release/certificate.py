@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from margrave._card import html_card
+from margrave._card import Card, Facts
 from margrave._version import __version__
 from margrave.account import Account
 from margrave.models import FittedAnswers
@@ -43,26 +43,22 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-class Certificate(dict[str, Any]):
+class Certificate(Card, dict[str, Any]):
     """The facts of a release as plain data, shown as a card."""
 
-    def __repr__(self) -> str:
+    def _facts(self) -> Facts:
         private = "" if self["private"] else ", NOT PRIVATE"
-        return (
-            f"Certificate({self['mechanism']['name']}, epsilon={self['epsilon']:g}, delta={self['delta']:g}{private};"
-            " json.dumps(certificate) has all)"
-        )
-
-    def _repr_html_(self) -> str:
+        line = f"{self['mechanism']['name']}, epsilon={self['epsilon']:g}, delta={self['delta']:g}{private}"
         rho, schema = self["rho"], self["schema"]
         rows = [
             ("protected", self["unit"]),
             ("spent", f"rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g}"),
-            ("questions", len(self["transcript"])),
-            ("columns", schema["columns"]),
+            ("questions", str(len(self["transcript"]))),
+            ("columns", str(schema["columns"])),
             ("sha256 of the schema", schema["sha256"]),
         ]
-        return html_card(repr(self), rows, [self["warning"]] if "warning" in self else [])
+        warning = [self["warning"]] if "warning" in self else []
+        return Facts(line, rows, [*warning, "json.dumps(certificate) has all."])
 
 
 def build_certificate(

@@ -27,7 +27,6 @@ from margrave.schema import (
 from margrave.schema.bins import EXACT
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.elapsed_values import with_moments
-from margrave.schema.line import sample_points
 from margrave.schema.numeric import UNITS, Numeric
 from margrave.schema.order_sampling import Drawn
 from margrave.schema.parsing import EPOCH, MARKS, Mask, distinct, plain, unmarked
@@ -116,7 +115,7 @@ def _points(schema: Schema, codes: Codes, rows: Any, rng: np.random.Generator) -
     for column, pieces in zip(
         lines, [schema.pieces_of(rows, [c.name])[c.name] for c in lines], strict=True
     ):
-        values, null = sample_points(column, codes.column(column.name).astype(np.int64), rng)
+        values, null = column.draw_points(codes.column(column.name).astype(np.int64), rng)
         points = np.concatenate([column.points(piece)[0] for piece in pieces])
         low, high = column.cells.edges[0], column.cells.edges[-1] - column.cells.whole
         inside = ~null & (points >= low) & (points <= high)

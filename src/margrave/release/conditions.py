@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -196,13 +197,15 @@ def _in_words(condition: Condition) -> str:
     return f"= {' or '.join([*texts[:12], '...'] if len(texts) > 12 else texts)}"
 
 
-def range_form(name: str, value: Value) -> str:
+def range_form(name: str, value: object) -> str:
     """Return how a range is written, if a text looks like one; "" for any other value.
 
     >>> range_form("age", "40-50")
     "A range is written {'age': (40, 50)} in Python, and age=40..50 on the command line."
     """
     number = r"-?\d+(?:\.\d+)?"
+    if isinstance(value, slice | range):
+        return f"A range is written {{{name!r}: ({value.start!r}, {value.stop!r})}}, with both ends in it."
     text = value.strip() if isinstance(value, str) else ""
     found = re.fullmatch(rf"(\S+?)\s*\.\.+\s*(\S+)|({number})\s*[-–:]\s*({number})", text)
     if found is None:
@@ -306,11 +309,14 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     try:
         encoded = column.encode(pa.array([value]))
     except pa.ArrowException:
-        raise InputError(f"Column {column.name!r} cannot be held to {value!r}.") from None
+        raise InputError(
+            f"Column {column.name!r} cannot be held to {reprlib.repr(value)}.",
+            remedy=range_form(column.name, value) or None,
+        ) from None
     nowhere = bool(encoded.unreadable[0]) or (bool(encoded.empty[0]) and not column.missing)
     if nowhere:
         raise InputError(
-            f"{value!r} is not a value of column {column.name!r}.",
+            f"{reprlib.repr(value)} is not a value of column {column.name!r}.",
             remedy=range_form(column.name, value) or f"It has {abbreviate(column.labels())}.",
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])

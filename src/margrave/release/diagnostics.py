@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave.bounds.weighted_sums import gives_sums_alone
 from margrave.domain import Domain
 from margrave.errors import ReleaseError
 from margrave.marginal import maximal
@@ -27,9 +28,14 @@ def known_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]
     """Return the columns of each marginal that was measured or is public, with those that follow.
 
     A column follows from others if the schema leaves one value possible for each of theirs, as a
-    state follows from its city.
+    state follows from its city. Weighted sums, as of a number in each cell of another column, do not determine a
+    marginal: `counted_together` has their columns.
     """
-    return maximal(with_followers(domain, e.clique) for e in transcript.evidence)
+    return maximal(
+        with_followers(domain, e.clique)
+        for e in transcript.evidence
+        if isinstance(e, PublicReading) or not gives_sums_alone(e)
+    )
 
 
 def read_together(
@@ -48,8 +54,14 @@ def without_others(transcript: Transcript, provenance: Provenance) -> Transcript
 
 
 def counted_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]:
-    """Return the columns of each single count, whose marginal is known in part."""
-    return maximal(_asked(domain, transcript))
+    """Return the columns of each single count and each weighted sum, whose marginal is known in part."""
+    return maximal([*_asked(domain, transcript), *summed_together(domain, transcript)])
+
+
+def summed_together(domain: Domain, transcript: Transcript) -> tuple[Clique, ...]:
+    """Return the columns of each weighted sum, with those that follow."""
+    sums = filter(gives_sums_alone, transcript.measurements)
+    return maximal(with_followers(domain, m.clique) for m in sums)
 
 
 def merged_together(
@@ -96,7 +108,7 @@ def empty_words(schema: Schema, transcript: Transcript, model: FittedAnswers) ->
     if not empty:
         return ""
     return (
-        "No synthetic row has these values. Noise alone explains their noisy counts:"
+        "No synthetic row has these values. Noise alone could explain their noisy counts:"
         f" {merged_words(schema, empty)}."
     )
 
@@ -130,7 +142,7 @@ class Coverage:
     Args:
         pairs: Number of pairs of columns.
         measured: Number of pairs that a measured marginal contains.
-        in_part: Number of further pairs that only single counts, or choices, are about.
+        in_part: Number of further pairs that only single counts, weighted sums, or choices, are about.
         alone: Columns that were asked for, and that are in no such pair.
         public: Whether a public table of other records is about some pair: the model started from
             it, or public marginals were read from it.
@@ -157,7 +169,7 @@ class PairEvidence:
 
     Args:
         measured: Pairs that a measured marginal contains.
-        in_part: Further pairs that only single counts, or choices, are about.
+        in_part: Further pairs that only single counts, weighted sums, or choices, are about.
         public: Pairs of a public table of other records.
     """
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from margrave._card import Card, Facts, listed
 from margrave._front import part
+from margrave._other_names import in_our_words
 from margrave.account import Account
 from margrave.error_sanitizer import hide_rows, short_errors
 from margrave.errors import did_you_mean
@@ -66,8 +67,8 @@ class Display(Card):
 
     def _place(self, name: str) -> str:
         """Return the place of a name that a release does not have, or the name that is most like it."""
-        if name in ("analyze", "evaluate", "write_report"):
-            return f"It is margrave.{name}."
+        if ours := in_our_words("Release", name):
+            return ours
         for home in ("account", "provenance", "schema", "transcript", "model"):
             if name in dir(self.__dict__.get(home)):
                 return f"It is release.{home}.{name}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -32,6 +32,7 @@ from margrave.release.hidden_spread import hidden_spreads
 from margrave.release.sampling import check_memory, check_row_count, check_seed
 from margrave.release.small_cells import CellSize, cell_sizes, sums_measured
 from margrave.schema import Categorical, Ordinal, Schema
+from margrave.schema.part_sampling import drawn_together
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique
 
@@ -88,12 +89,14 @@ class Draws(Card):
         states: The distributions.
         center: The release's own distribution, if the others are refits.
         together: Sets of columns whose relation the draws hold, each from a measured marginal.
-        in_part: Sets of columns of which only single counts are known.
+        in_part: Sets of columns of which only single counts or weighted sums are known.
         read: Sets of columns of public marginals.
         merged: By column the sets of codes that share one count in every marginal of several columns.
         cell_sizes: For each marginal, its columns and its average cell in noise scales.
-        sums: Each column whose weighted sums were measured, with the columns of these.
+        sums: The columns whose weighted sums, or sums of products, were measured, with all columns of these.
         hidden_spreads: Columns of numbers whose spread the noise hides.
+        transcript: The noisy answers of the release, for its numbers.
+        answers: The model of the release.
         relation_notes: The notes on relations, which an analysis of known columns replaces by its own.
         runs: Number of independent runs, if each table is of one of them; the rule is then another (`combine`).
 
@@ -119,8 +122,10 @@ class Draws(Card):
         default_factory=dict, repr=False
     )
     cell_sizes: tuple[CellSize, ...] = field(default=(), repr=False)
-    sums: tuple[tuple[Attribute, Clique], ...] = field(default=(), repr=False)
+    sums: tuple[tuple[Clique, Clique], ...] = field(default=(), repr=False)
     hidden_spreads: tuple[Attribute, ...] = field(default=(), repr=False)
+    transcript: Transcript | None = field(default=None, repr=False)
+    answers: FittedAnswers | None = field(default=None, repr=False)
     relation_notes: tuple[str, ...] = field(default=(), repr=False)
     runs: int = field(default=0, repr=False)
 
@@ -135,16 +140,42 @@ class Draws(Card):
 
     def __getitem__(self, i: int) -> pa.Table:
         """Return the i-th table, decoded. The time since another column stays a number, for analyses of it."""
-        codes, rng = self.codes(i), self._stream(VALUES_STREAM, self._place(i))
-        return self.schema.decode(codes, rng=rng, as_numbers=True)
+        return self.table(i)
 
     def __iter__(self) -> Iterator[pa.Table]:
         return (self[i] for i in range(len(self)))
 
-    def codes(self, i: int) -> Codes:
-        """Return the i-th table as codes."""
+    def table(self, i: int, columns: Collection[str] | None = None) -> pa.Table:
+        """Return the i-th table, or some of its columns.
+
+        Fewer columns take less time. Their values have the same distribution as in the whole table, but they are
+        other values: fewer random numbers are drawn from the same seed. The table of the same columns is always the
+        same.
+
+        Args:
+            i: The number of the table.
+            columns: Names of columns of the table; by default all.
+
+        Raises:
+            InputError: A name is not a column.
+        """
+        rng = self._stream(VALUES_STREAM, self._place(i))
+        if columns is None:
+            return self.schema.decode(self.codes(i), rng=rng, as_numbers=True)
+        wanted = [c.name for c in self.schema.output_columns if c.name in columns]
+        schema = self._part(tuple(self.schema.domain.clique(columns)))
+        drawn = self.codes(i, schema.domain)
+        codes = Codes(
+            schema.domain, drawn.values
+        )  # whose domain has the zeros of other columns too
+        return schema.decode(codes, rng=rng, as_numbers=True).select(wanted)
+
+    def codes(self, i: int, columns: Iterable[str] | None = None) -> Codes:
+        """Return the i-th table as codes, or some of its columns, as `table` does."""
         rng = self._stream(ROWS_STREAM, self._place(i))
-        return self._model(self._place(i)).sample(self.rows, rng=rng, independent=True)
+        model = self._model(self._place(i))
+        some = {} if columns is None else {"columns": tuple(columns)}
+        return model.sample(self.rows, rng=rng, independent=True, **some)
 
     def total_of(self, i: int) -> float:
         """Return the number of real records of the i-th distribution. It varies if the row count is private."""
@@ -184,6 +215,19 @@ class Draws(Card):
             states=(self.center,) * len(self),
             center=None,
         )
+
+    def _part(self, columns: Clique) -> Schema:
+        """Return the schema of some columns, with those that their values are drawn with."""
+        if columns not in self._parts:
+            known = self.schema
+            self._parts[columns] = known.select(
+                drawn_together(known.columns, known.constraints, columns)
+            )
+        return self._parts[columns]
+
+    @cached_property
+    def _parts(self) -> dict[Clique, Schema]:
+        return {}
 
     def _model(self, i: int) -> Model:
         state = self.states[i]
@@ -270,6 +314,8 @@ def draws_of(
         cell_sizes=cell_sizes(schema.domain, known),
         sums=sums_measured(schema.domain, known),
         hidden_spreads=hidden_spreads(schema, known),
+        transcript=transcript,
+        answers=model,
     )
 
 
@@ -314,7 +360,7 @@ def _source(
         refitted_by(model.state().kind)  # refuses models without a distribution
         fit, why = MaxEntropyFit(), "posterior of the same answers"
         if method == "auto" and (lacking := _lacking(fit, domain, transcript)):
-            return bootstrap(), f"bootstrap, as the model is one best estimate and {lacking}"
+            return bootstrap(), f"bootstrap, as {lacking}"
         tell("finding the posterior", 0.0)
         own = fit(
             domain,
@@ -347,7 +393,7 @@ def _lacking(fit: MaxEntropyFit, domain: Domain, transcript: Transcript) -> str:
     if missing := fit.missing():
         return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
     if any(m.query.matrices for m in transcript.measurements):
-        return "a posterior takes no weighted sums"
+        return "sums for purposes were measured, which a posterior cannot use"
     if not fit.takes(domain, transcript):
         return "its marginals have too many parameters for a posterior"
     many = fit.parameters(domain, transcript)
@@ -375,13 +421,15 @@ def notes_of(
     selected = transcript.selections or transcript.query_selections or transcript.scores
     if selected and not selected_anew:
         notes.append(
-            "The measurements were selected with the same records; the draws take the selection as given."
+            "The mechanism chose what to measure by noisy answers about the same records. The intervals take no account"
+            " of that choice."
         )
     if transcript.readings and not provenance.same_records:
         notes.append(left_out)
     if account.left_out:
         notes.append(
-            "Records are taken as independent: that a person may have several is not accounted for."
+            "The intervals take each record for another person. Records of one person that are alike make them too"
+            " narrow."
         )
         notes.append(account.left_out)
     return tuple(notes)

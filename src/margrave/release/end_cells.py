@@ -21,13 +21,20 @@ def has_natural_end(column: Numeric, top: bool) -> bool:
     return not top and isinstance(column, Integer | Real) and (column.low == 0 or whole_from_one)
 
 
-def last_cell(column: Numeric, shares: FloatArray, top: bool) -> tuple[float, float]:
+def last_cell(
+    column: Numeric, shares: FloatArray, top: bool, noise: float = 0.0
+) -> tuple[float, float]:
     """Return the share of the last cell, and the share that the bins before it predict.
+
+    The prediction is the largest within the noise: the bin beside the last cell may hold more, and the one before
+    that less.
+    A column with one code per value is not expected to fall towards its end.
 
     Args:
         column: A numeric column.
         shares: The share of each of its cells among the records that are not missing.
         top: Whether the last cell is the one at the upper bound.
+        noise: How far the share of a cell may be off.
     """
     # Whole numbers of at most so many values may be a scale, whose ends are ordinary answers.
     max_scale_values = 11
@@ -41,10 +48,15 @@ def last_cell(column: Numeric, shares: FloatArray, top: bool) -> tuple[float, fl
         return last, 0.0
     if len(inner) < 2:
         return last, last
-    before = shares[inner[1:3]] / widths[inner[1:3]]
-    trend = min(before[0] / before[1], 2.0) if len(before) == 2 and before[1] > 0 else 1.0
-    if column.cells.whole and len(shares) <= max_scale_values and (widths == 1).all():
-        if len(before) < 2 or trend > 1.0:
+    beside = inner[1:3]
+    before = np.maximum(shares[beside] + np.array([noise, -noise])[: len(beside)], 0.0)
+    before /= widths[beside]
+    trend = 1.0
+    if len(before) == 2 and before[0] > 0:
+        trend = min(before[0] / before[1], 2.0) if before[1] > 0 else 2.0
+    if column.cells.whole and (widths == 1).all():
+        # one code per value may be the whole of a code book: the value beside is as much as can be expected
+        if len(shares) <= max_scale_values and (len(before) < 2 or trend > 1.0):
             return last, last
-        trend = 1.0
+        trend = max(trend, 1.0)
     return last, float(before[0] * trend * widths[0])

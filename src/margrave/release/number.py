@@ -122,6 +122,8 @@ def number(
         return ColumnNumber(column, statistic, *nothing, "unknown", "not measured")
     estimate, noise = interval.estimate, (interval.high - interval.low) / 2
     low, high = max(interval.low - bins, limits[0]), min(interval.high + bins, limits[1])
+    if estimate is not None:
+        estimate = min(max(estimate, limits[0]), limits[1])
     reliable = False
     if estimate is not None:
         agrees = synthetic is None or abs(synthetic - estimate) <= tolerance

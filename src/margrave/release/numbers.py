@@ -16,11 +16,13 @@ from margrave.bounds.weighted_sums import weighted_sums
 from margrave.errors import InputError, ReleaseError
 from margrave.models import FittedAnswers
 from margrave.ratios import percent
+from margrave.release.beyond_bounds import public_limits
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
-from margrave.release.numeric_numbers import NumericColumn
+from margrave.release.numeric_numbers import QUANTILES, NumericColumn
 from margrave.schema import Categorical, Column, Schema
 from margrave.schema.categorical import OTHER
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.numeric import Numeric
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
@@ -60,6 +62,7 @@ def numbers_of(
     level: float,
     columns: Iterable[Attribute] | None = None,
     by: Attribute | Sequence[Attribute] | None = None,
+    quantiles: Mapping[str, float] = QUANTILES,
 ) -> tuple[ColumnNumber, ...]:
     """Return the numbers of columns, in the order of the schema, and of each by group.
 
@@ -72,6 +75,7 @@ def numbers_of(
         by: The one column whose codes make groups of the records; None for all records at once. A group's numbers
             come from the noisy marginals that contain both columns. Its mean and total come from weighted sums of
             the two as well.
+        quantiles: The quantiles by name, as shares of the records below.
 
     Raises:
         InputError: ``by`` is not one column of the schema.
@@ -100,13 +104,42 @@ def numbers_of(
                 sums = weighted_sums(own, schema.domain, transcript, group)
                 noisy = NoisyCounts(own, level, sums)
             if code is None or by is None:
-                found += _numbers(column, noisy, counts)
+                found += _numbers(column, schema, quantiles, noisy, counts)
             else:
-                name = f"{by} = {schema.column(by).labels()[code]}"
+                name = _group_name(schema.column(by), code)
                 hidden = _rows_per_row_of(noisy, estimate)
-                numbers = _numbers(column, noisy, counts, hidden)
+                numbers = _numbers(column, schema, quantiles, noisy, counts, hidden)
                 found += (replace(n, group=name) for n in numbers)
     return tuple(found)
+
+
+def rare_groups(schema: Schema, transcript: Transcript, by: Attribute) -> tuple[str, ...]:
+    """Return the groups of a column that may have no rows: their noisy count is below 3 of its standard deviations.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        by: The column of groups.
+
+    Returns:
+        Their names, as ``numbers_of`` has them. None if the column has no noisy counts.
+    """
+    deviations = 3.0
+    unbiased, column = Unbiased(schema.domain, transcript), schema.column(by)
+    estimate = unbiased.estimate((by,)) if unbiased.supports((by,)) else None
+    if estimate is None:
+        return ()
+    codes = np.eye(column.size)
+    scales = [max(estimate.covariance(code, code), 0.0) ** 0.5 for code in codes]
+    return tuple(
+        _group_name(column, code)
+        for code, (count, scale) in enumerate(zip(estimate.values, scales, strict=True))
+        if count < deviations * scale
+    )
+
+
+def _group_name(column: Column, code: int) -> str:
+    return f"{column.name} = {column.labels()[code]}"
 
 
 def _rows_per_row_of(noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
@@ -177,9 +210,22 @@ def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
             largest[n.column] = n
     return [
         f"{name}: {percent_text(n.clipping or 0.0)} of the records are in an end bin, far more than the bins beside it"
-        " lead to expect. Values beyond the bounds were counted there. Intervals cover the noise, not this bias."
+        " lead to expect. Values from beyond the bounds may have been counted there. Intervals cover the noise, not"
+        " this bias."
         for name, n in largest.items()
     ]
+
+
+def clipped_ends(
+    schema: Schema, transcript: Transcript, column: Numeric, level: float
+) -> tuple[float, float]:
+    """Return the share of the records that may be clipped at the lower and the upper bound, by the noisy answers."""
+    unbiased = Unbiased(schema.domain, transcript)
+    estimate = unbiased.estimate((column.name,)) if unbiased.supports((column.name,)) else None
+    if estimate is None:
+        return 0.0, 0.0
+    noisy = NoisyCounts(estimate, level)
+    return NumericColumn(column, noisy, None).clipped(noisy)
 
 
 def _expected(model: FittedAnswers, cliques: Iterable[Clique]) -> Mapping[Clique, FloatArray]:
@@ -206,13 +252,17 @@ def _group_column(schema: Schema, by: Attribute | Sequence[Attribute]) -> Attrib
 
 def _numbers(
     column: Column,
+    schema: Schema,
+    quantiles: Mapping[str, float],
     noisy: NoisyCounts | None,
     expected: FloatArray | None,
     rows_per_row: float | None = None,
 ) -> Iterator[ColumnNumber]:
     numeric = isinstance(column, NUMERIC_KINDS)
     if isinstance(column, NUMERIC_KINDS):
-        yield from NumericColumn(column, noisy, expected, rows_per_row).numbers()
+        limits = public_limits(column, schema.sources)
+        own = NumericColumn(column, noisy, expected, rows_per_row, limits, quantiles)
+        yield from own.numbers()
     if numeric and not column.missing:
         return
     labels = column.labels()

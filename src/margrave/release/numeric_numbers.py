@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from margrave.bounds.noisy_counts import Interval, NoisyCounts, quantile_place
+from margrave.ratios import figure
 from margrave.release.beyond_bounds import beyond_bounds
 from margrave.release.end_cells import (
     MIN_EXCESS_FACTOR,
@@ -36,22 +37,26 @@ class NumericColumn:
         noisy: The noisy counts of its codes; None if it was not measured.
         expected: The model's counts of its codes; None without a model.
         rows_per_row: Number of all records for each of the group that the counts are of; None if they are of all.
+        limits: The least and the greatest value that the column may have, by public bounds.
+        quantiles: The quantiles by name, as shares of the records below.
     """
 
     column: Numeric
     noisy: NoisyCounts | None
     expected: FloatArray | None
     rows_per_row: float | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    quantiles: Mapping[str, float] = field(default_factory=lambda: QUANTILES)
 
     def numbers(self) -> Iterator[ColumnNumber]:
         """Yield the mean, the total and the quantiles. A total of dates has no meaning."""
         total = () if pa.types.is_temporal(self.column.type) else ("total",)
         synthetic = {} if self.expected is None else self._of(self.expected)
-        for name in ("mean", *total, *QUANTILES):
+        for name in ("mean", *total, *self.quantiles):
             own = synthetic.get(name)
             if self.noisy is None:
                 yield number(self.column.name, name, None, show=self._words, synthetic=own)
-            elif name in QUANTILES:
+            elif name in self.quantiles:
                 yield self._quantile(name, self.noisy, own)
             else:
                 yield self._moment(name, self.noisy, own)
@@ -63,16 +68,17 @@ class NumericColumn:
             return {}
         total = float(counts @ self._middles)
         found = {"mean": total / float(counts.sum()), "total": total}
-        return found | {q: self._at(*quantile_place(counts, at)) for q, at in QUANTILES.items()}
+        return found | {
+            q: self._at(*quantile_place(counts, at)) for q, at in self.quantiles.items()
+        }
 
     def _moment(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
-        size = float(self._present @ noisy.counts)
-        limits = (float(self._least.min()), float(self._greatest.max()))
+        size, limits = float(self._present @ noisy.counts), self.limits
         interval, scale = noisy.mean(self._padded(self._middles), self._present), 1.0
         mean = interval.estimate
         if name == "total":
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
-            limits = (0.0 if limits[0] >= 0 else -math.inf, math.inf)
+            limits = self._total_limits(noisy)
         tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
         by_noise = (interval.high - interval.low) / 2
         if self.column.mean and self.rows_per_row is None:
@@ -80,11 +86,9 @@ class NumericColumn:
         elif self.column.mean:
             below, above = self._hidden(scale)
             interval = Interval(interval.estimate, interval.low - below, interval.high + above)
-        if self.column.mean:
-            limits = (-math.inf, math.inf)  # values may lie beyond learned bounds
         found = number(
             self.column.name, name, interval, bins=bins, limits=limits,
-            clipping=sum(self._clipped(noisy)), tolerance=tolerance,
+            clipping=sum(self.clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
         if self.column.mean and self.rows_per_row is not None:
@@ -93,6 +97,14 @@ class NumericColumn:
         if parts is None:
             return found
         return replace(found, noise=parts.noise * noisy.deviations / 1.96)
+
+    def _total_limits(self, noisy: NoisyCounts) -> tuple[float, float]:
+        """Return the least and the greatest total: a bound times the least, or the greatest number of values."""
+        size = noisy.total(self._present)
+        numbers = np.maximum([size.low, size.high], 0.0)
+        low, high = self.limits
+        least = float((low * numbers).min()) if math.isfinite(low) else low
+        return least, float((high * numbers).max()) if math.isfinite(high) else high
 
     def _hidden(self, scale: float) -> tuple[float, float]:
         """Return what values beyond learned bounds may add to both ends in a group: all may be in it."""
@@ -118,11 +130,11 @@ class NumericColumn:
         return Interval(estimate * (size.estimate or 0.0), min(corners), max(corners))
 
     def _quantile(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
-        first, last = noisy.quantile_codes(QUANTILES[name], self._cells)
-        value = self._at(*quantile_place(noisy.counts[: self._cells], QUANTILES[name]))
+        first, last = noisy.quantile_codes(self.quantiles[name], self._cells)
+        value = self._at(*quantile_place(noisy.counts[: self._cells], self.quantiles[name]))
         low, high = float(self._least[first]), float(self._greatest[last])
         between = float(self._middles[last] - self._middles[first])
-        bottom, top = self._clipped(noisy)
+        bottom, top = self.clipped(noisy)
         mean = noisy.mean(self._padded(self._middles), self._present).estimate
         found = number(
             self.column.name, name, Interval(min(max(value, low), high), low, high),
@@ -158,17 +170,20 @@ class NumericColumn:
         likely = noisy.deviations * math.sqrt((lengths**2).sum() / 12)
         return min(likely, float(lengths.sum()) / 2)
 
-    def _clipped(self, noisy: NoisyCounts) -> tuple[float, float]:
-        """Return the share of the records that may be clipped at the lower and the upper bound."""
+    def clipped(self, noisy: NoisyCounts) -> tuple[float, float]:
+        """Return the share of the records that may be clipped at the lower and the upper bound.
+
+        An end bin must hold more than the bins beside it lead to expect, whatever the noise did to these.
+        """
         if self.column.mean:  # its interval says what the learned bounds may hide
             return 0.0, 0.0
         counts = noisy.counts[: self._cells]
         size = max(float(counts.sum()), 1.0)
         shares = np.maximum(counts, 0.0) / size
-        noise = 2 * noisy.deviations * noisy.estimate.spread / size  # of both neighbors
+        noise = noisy.deviations * noisy.estimate.spread / size
         found = []
         for top in (False, True):
-            last, expected = last_cell(self.column, shares, top)
+            last, expected = last_cell(self.column, shares, top, noise)
             large = last - expected - noise > MIN_EXCESS_SHARE
             large &= last > MIN_EXCESS_FACTOR * expected
             open_end = self.column.outside == "clip" and not has_natural_end(self.column, top)
@@ -214,5 +229,5 @@ class NumericColumn:
             return written.isoformat(" ", timespec="minutes") if minutes else str(written)
         if abs(value) < np.finfo(np.float64).tiny:  # the greatest value of a bin that ends at 0
             value = 0.0
-        shown = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        shown = figure(value)
         return f"{shown} {self.column.unit}s" if isinstance(self.column, Elapsed) else shown

@@ -9,9 +9,10 @@ from typing import Any
 from margrave._card import Card, Facts
 from margrave.domain import Domain
 from margrave.errors import InputError
+from margrave.marginal import covers
 from margrave.provenance import Provenance
 from margrave.purposes import Purpose
-from margrave.release.diagnostics import known_together
+from margrave.release.diagnostics import known_together, summed_together
 from margrave.transcript import Transcript
 from margrave.types import Clique
 from margrave.workload import Workload
@@ -65,12 +66,16 @@ def supports_of(
     workload = provenance.workload
     if not isinstance(workload, Workload) or not workload.purposes:
         return ()
-    known = [set(clique) for clique in known_together(domain, transcript)]
+    by_sums = ("mean", "total", "correlation", "ols")
+    whole, sums = known_together(domain, transcript), summed_together(domain, transcript)
     found = []
     for text in workload.purposes:
         cliques: tuple[Clique, ...] = ()
+        known = whole
         with suppress(InputError):
-            cliques = Purpose.of(text, domain).cliques
-        unmeasured = tuple(c for c in cliques if not any(k.issuperset(c) for k in known))
+            purpose = Purpose.of(text, domain)
+            cliques = purpose.cliques
+            known = (*whole, *sums) if purpose.kind in by_sums else whole
+        unmeasured = tuple(c for c in cliques if not covers(known, c))
         found.append(PurposeSupport(text, unmeasured, len(cliques)))
     return tuple(found)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from margrave.account import Account
 from margrave.domain import Codes
+from margrave.error_sanitizer import short_errors
 from margrave.errors import ReleaseError
 from margrave.frame_kinds import Kind
 from margrave.marginal import Marginal
@@ -34,7 +35,7 @@ from margrave.release.diagnostics import (
 from margrave.release.draws import Draws, draws_of
 from margrave.release.estimates import Estimates
 from margrave.release.purposes import PurposeSupport, supports_of
-from margrave.release.refitting import check_refit
+from margrave.release.refitting import check_refit, usable_by
 from margrave.release.release_file import Parts, read_parts, write_parts
 from margrave.release.sampling import (
     check_row_count,
@@ -111,6 +112,7 @@ class Release(Estimates):
 
     # Rows and marginals.
 
+    @short_errors
     def sample(
         self,
         n: int | None = None,
@@ -229,6 +231,7 @@ class Release(Estimates):
 
     # Other models of the same answers.
 
+    @short_errors
     def refit(
         self, fit: Fit | str, *, seed: int | None = None, max_model_mb: float = 2048.0
     ) -> Release:
@@ -239,6 +242,9 @@ class Release(Estimates):
             seed: Makes the fit repeatable.
             max_model_mb: The largest model to fit, in MB.
 
+        Warns:
+            RefitWarning: The fit leaves weighted sums out, or has no distribution to draw rows from.
+
         Raises:
             ReleaseError: There are no noisy answers, as for DualQuery and FEM, which only choose.
             ModelTooLargeError: The model of all that was counted is above ``max_model_mb``.
@@ -247,8 +253,9 @@ class Release(Estimates):
             None spent.
         """
         fit = fit_named(fit)
-        check_refit(fit, self.schema.domain, self.transcript, max_model_mb)
-        model = fit(self.schema.domain, self.transcript, rng=generator(seed))
+        answers = usable_by(fit, self.transcript)
+        check_refit(fit, self.schema.domain, answers, max_model_mb)
+        model = fit(self.schema.domain, answers, rng=generator(seed))
         provenance = replace(self.provenance, refit=fit_spec(fit))
         # hindsight is about the model before
         refitted = replace(self, model=model, provenance=provenance, hindsight=())

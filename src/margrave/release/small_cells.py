@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from margrave.bounds.weighted_sums import summed_column
+from margrave.bounds.weighted_sums import summed_columns
 from margrave.domain import Domain
 from margrave.release.diagnostics import with_followers
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Attribute, Clique
+from margrave.types import Clique
 
 #: The columns of a marginal, and the expected count of its cells over their noise scale.
 CellSize = tuple[Clique, float]
@@ -34,13 +34,15 @@ def cell_sizes(domain: Domain, transcript: Transcript) -> tuple[CellSize, ...]:
     measured = (
         (m.clique, n / (_cells(domain, m) * _cell_scale(m)))
         for m in transcript.measurements
-        if summed_column(m, domain) is None
+        if not summed_columns(m, domain)
     )
     return tuple((with_followers(domain, c), size) for c, size in (*measured, *public))
 
 
-def sums_measured(domain: Domain, transcript: Transcript) -> tuple[tuple[Attribute, Clique], ...]:
-    """Return each column with weighted sums, and the columns in whose cells they were measured, with its own.
+def sums_measured(domain: Domain, transcript: Transcript) -> tuple[tuple[Clique, Clique], ...]:
+    """Return the columns with weighted sums, and the columns in whose cells they were measured, with their own.
+
+    Two columns are those of sums of products.
 
     Args:
         domain: Its structural zeros add the columns that follow.
@@ -50,9 +52,9 @@ def sums_measured(domain: Domain, transcript: Transcript) -> tuple[tuple[Attribu
         None spent.
     """
     return tuple(
-        (column, with_followers(domain, m.clique))
+        (columns, with_followers(domain, m.clique))
         for m in transcript.measurements
-        if not m.query.groups and (column := summed_column(m, domain)) is not None
+        if not m.query.groups and (columns := summed_columns(m, domain))
     )
 
 

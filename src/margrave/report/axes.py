@@ -104,7 +104,9 @@ class Axis:
 
     def _joined(self, codes: Sequence[int]) -> str:
         first, last = self.labels[codes[0]], self.labels[codes[-1]]
-        if len(codes) == 1:
+        if len(codes) == 1 and (
+            codes[0] >= len(self.spans) or first == self.form(self.spans[codes[0]].first)
+        ):
             return first
         if self.spans:
             ends = self.spans[codes[0]].first, self.spans[codes[-1]].last

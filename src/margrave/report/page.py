@@ -11,7 +11,11 @@ from margrave.account import Debit
 from margrave.attack_risk import attack_risk
 from margrave.ratios import percent, quotient
 from margrave.release import ColumnNumber, Release
-from margrave.release.beyond_bounds import beyond_bounds_words, learned_bounds_words
+from margrave.release.beyond_bounds import (
+    beyond_bounds_words,
+    learned_bounds,
+    values_beyond_words,
+)
 from margrave.release.diagnostics import pair_evidence
 from margrave.release.numbers import headlines, numbers_of
 from margrave.report.charts import bars, heat, pair_map, risk
@@ -122,7 +126,9 @@ def _alarms(release: Release) -> list[str]:
 def _column_notes(release: Release) -> list[str]:
     names = ", ".join(release.schema.ignore)
     ignored = f"Columns of the table that are not in the release: {names}." if names else ""
-    return [ignored] if ignored else []
+    learned = learned_bounds(release.schema)
+    beyond = f"The bounds of some columns were learned. {values_beyond_words()}" if learned else ""
+    return [note for note in (ignored, beyond) if note]
 
 
 def _columns(
@@ -131,6 +137,7 @@ def _columns(
     by_column: dict[str, list[ColumnNumber]] = {}
     for n in numbers:
         by_column.setdefault(n.column, []).append(n)
+    learned = learned_bounds(release.schema)
     found = []
     for view in views:
         own = by_column[view.name]
@@ -141,10 +148,8 @@ def _columns(
                 "chart": bars(view),
                 "note": f"{len(view.labels):,} values, {_note(release, view)}",
                 "mean": "" if mean is None else mean.words,
-                "hidden": [
-                    *learned_bounds_words(release.schema, [view.name]),
-                    *beyond_bounds_words([release.schema.column(view.name)]),
-                ],
+                "learned": learned.get(view.name, ""),
+                "hidden": beyond_bounds_words([release.schema.column(view.name)]),
                 "doubts": uncertain(own),
                 "numbers": [n for n in own if n.low is not None and not n.is_of_category],
                 "counts": _counts(view),

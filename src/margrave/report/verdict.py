@@ -9,12 +9,15 @@ import numpy as np
 
 from margrave._card import counted, listed
 from margrave.purposes import Purpose
+from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.diagnostics import Coverage
-from margrave.release.numbers import headlines
+from margrave.release.numbers import headlines, numbers_of
 from margrave.release.purposes import PurposeSupport
 from margrave.report.views import ColumnView
 from margrave.report.wording import contradicted, nothing_asked
+from margrave.schema import Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.unit import rows_per_person
 
 
@@ -52,8 +55,8 @@ def verdict(
     return Verdict(
         _mark(release, len(good), len(main)),
         _sentences(release, len(good), len(main), coverage),
-        tuple(_use_for(release, good, doubtful, coverage)),
-        tuple(_not_for(release, doubtful, coverage, views)),
+        tuple(_use_for(release, good, numbers, coverage)),
+        tuple(_not_for(release, doubtful, numbers, coverage, views)),
     )
 
 
@@ -87,25 +90,69 @@ def _sentences(release: Release, good: int, columns: int, coverage: Coverage) ->
     )
 
 
-def doubts(release: Release, support: PurposeSupport, doubtful: Sequence[str]) -> list[str]:
-    """Return the ``doubtful`` columns, without a reliable main number, whose values a purpose adds up."""
-    purpose = Purpose.of(support.purpose, release.schema.domain)
-    if purpose.kind == "count":
-        return []
-    of_groups = purpose.kind in {*purpose.by_groups.values()}
-    columns = {purpose.outcome} if of_groups else {c for r in purpose.cliques for c in r}
-    return [name for name in doubtful if name in columns]
+def doubts(release: Release, support: PurposeSupport, numbers: Sequence[ColumnNumber]) -> list[str]:
+    """Return the numbers, in words, that a purpose rests on and that are not reliable.
+
+    A mean, a total, a quantile or a share rests on that very number of all rows. A regression rests on the mean of each
+    number, and on the largest share of each column of categories.
+
+    Args:
+        release: The release.
+        support: The purpose.
+        numbers: All numbers of the release.
+    """
+    schema = release.schema
+    purpose = Purpose.of(support.purpose, schema.domain)
+    if purpose.kind == "quantile":
+        name = f"{percent(purpose.at, 'g')} quantile"
+        numbers = numbers_of(
+            schema, release.transcript, release.model, 0.95, [purpose.outcome],
+            quantiles={name: purpose.at},
+        )  # fmt: skip
+        own = [n for n in numbers if n.statistic == name]
+    elif purpose.kind == "total":
+        own = [n for n in numbers if (n.column, n.statistic) == (purpose.outcome, "total")]
+    else:
+        own = [n for n in headlines(numbers) if n.column in _columns_of(purpose, schema)]
+    return [
+        f"the {'main number' if n.is_of_category else n.statistic} of {n.column}"
+        for n in own
+        if not n.reliable
+    ]
+
+
+def doubts_words(names: Sequence[str]) -> str:
+    """Return that numbers are not reliable, in words.
+
+    >>> doubts_words(["the mean of cost"])
+    'the mean of cost is not reliable'
+    """
+    return f"{listed(names, 12)} {'is' if len(names) == 1 else 'are'} not reliable"
+
+
+def _columns_of(purpose: Purpose, schema: Schema) -> set[str]:
+    """Return the columns on whose main numbers a purpose rests."""
+    if purpose.kind == "mean":
+        return {purpose.outcome}
+    if purpose.kind not in ("share", "count"):
+        return set(purpose.columns)
+    # The main number of a column of numbers is its mean, which is a share if there are two values.
+    name = purpose.outcome or purpose.columns[0]
+    several = purpose.kind == "count" and len(purpose.columns) > 1
+    column = schema.column(name)
+    of_values = isinstance(column, NUMERIC_KINDS) and column.cells.count > 2
+    return set() if several or of_values else {name}
 
 
 def _use_for(
-    release: Release, good: Sequence[str], doubtful: Sequence[str], coverage: Coverage
+    release: Release, good: Sequence[str], numbers: Sequence[ColumnNumber], coverage: Coverage
 ) -> list[str]:
     if not release.account.private:
         return ["Tests of software."]
     found = [
         f"{p.words}. Take its intervals from margrave analyze."
         for p in release.purposes
-        if p.marginals and not p.unmeasured and not doubts(release, p, doubtful)
+        if p.marginals and not p.unmeasured and not doubts(release, p, numbers)
     ]
     if good:
         found.append(f"Counts, shares and averages of single columns: {listed(good, 12)}.")
@@ -119,13 +166,14 @@ def _use_for(
 def _not_for(
     release: Release,
     doubtful: Sequence[str],
+    numbers: Sequence[ColumnNumber],
     coverage: Coverage,
     views: Sequence[ColumnView],
 ) -> list[str]:
     found = [f"{p.words}." for p in release.purposes if not p.marginals or p.unmeasured]
     for p in release.purposes:
-        if p.marginals and not p.unmeasured and (names := doubts(release, p, doubtful)):
-            found.append(f"{p.purpose}: the main number of {listed(names, 12)} is not reliable.")
+        if p.marginals and not p.unmeasured and (names := doubts(release, p, numbers)):
+            found.append(f"{p.purpose}: {doubts_words(names)}.")
     if silent := release.unmeasured_columns:
         found.append(nothing_asked(silent))
     if most := rows_per_person(release.account.unit):

@@ -192,7 +192,7 @@ def related(found: Coverage) -> list[str]:
             f" in the synthetic rows carry no information{but}."
         )
     more = (
-        f" Of {found.in_part:,} more, single counts or selections are partly informative."
+        f" Of {found.in_part:,} more, single counts, sums or selections are partly informative."
         if found.in_part
         else ""
     )

@@ -28,7 +28,7 @@ class Alarm:
     #: Names of alarms about the table.
     of_table: ClassVar[tuple[str, ...]] = ("header", "identifiers", "rows of one person")
     #: Names of alarms about a column, which stand before its name: "values: age".
-    of_column: ClassVar[tuple[str, ...]] = ("values", "read", "person")
+    of_column: ClassVar[tuple[str, ...]] = ("values", "read", "person", "codes")
 
     def __str__(self) -> str:
         return f"{self.words} If this is as it should be, add {string(self.key)} to accepted in [schema]."

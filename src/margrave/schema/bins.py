@@ -201,6 +201,7 @@ class Binning:
             first, last = self._part_ranges
             whole = self._cumulated[last] - self._cumulated[first]
             found = (sums[last] - sums[first]) / np.where(whole > 0, whole, 1.0)
+            found[np.isclose(found, 1.0, rtol=0.0, atol=1e-12)] = 1.0  # sums of all leaves, rounded
             return np.where(at.atom, point, np.clip(found, 0.0, 1.0))
         width = at.stops - at.starts
         length = np.maximum(np.minimum(at.stops, high) - np.maximum(at.starts, low), 0.0)

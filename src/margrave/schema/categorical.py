@@ -26,6 +26,17 @@ YES = ("true", "1", "yes", "t", "y")
 NO = ("false", "0", "no", "f", "n")
 
 
+def is_usual_pair(categories: Sequence[str]) -> bool:
+    """Return True for two categories that everybody knows, such as yes and no.
+
+    >>> is_usual_pair(["Nein", "Ja"]), is_usual_pair(["York", "Hull"])
+    (True, False)
+    """
+    pairs = ("0 1", "yes no", "y n", "true false", "t f", "ja nein", "j n", "oui non", "o n", "si no", "sí no",
+             "female male", "f m", "weiblich männlich", "w m", "frau mann", "femme homme")  # fmt: skip
+    return {text.strip().casefold() for text in categories} in [set(pair.split()) for pair in pairs]
+
+
 @dataclass(frozen=True)
 class Categorical:
     """Text from a public list, compared as text: 3, 3.0 and "3" are one category.
@@ -306,9 +317,10 @@ class Lookup:
 
     @cached_property
     def _numbers(self) -> dict[float, int]:
-        return _unambiguous(
+        places = _unambiguous(
             [math.nan if v.strip().lower() in TRUTHS else number(v) for v in self.values]
         )
+        return {value: place for value, place in places.items() if math.isfinite(value)}
 
     def __call__(self, written: str) -> int | None:
         if written in self._exact:
@@ -318,8 +330,7 @@ class Lookup:
             return self._exact.get(short, self._stripped.get(short))
         if short in TRUTHS:  # a truth value; lists often write True
             return self._truths.get(short)
-        value = number(short)
-        return self._numbers.get(value) if math.isfinite(value) else None
+        return self._numbers.get(number(short)) if self._numbers else None
 
 
 def _unambiguous(keys: Sequence[K]) -> dict[K, int]:

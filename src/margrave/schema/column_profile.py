@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.schema.distinct_texts import DistinctTexts
-from margrave.schema.parsing import MARKS, SPACES, distinct_texts, plain
+from margrave.schema.parsing import MARKS, SPACES, plain, texts_of, unmarked
+from margrave.types import IntArray
 
 #: Up to this number, distinct texts are a list of categories.
 MAX_LISTED_TEXTS = 20
@@ -42,28 +43,31 @@ class ColumnProfile:
 
 def profile_column(name: str, pieces: Iterable[pa.Array]) -> ColumnProfile:
     """Count the texts of a column."""
-    texts = [pa.array([], pa.large_string())]
-    rows = [np.zeros(0, dtype=np.int64)]
-    truth, written = True, False
-    for piece in pieces:
-        places, found = distinct_texts(piece)
-        kind = plain(piece).type
-        truth = truth and pa.types.is_boolean(kind)
-        written = written or not (
-            pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
-        )
-        texts.append(found)
-        rows.append(np.bincount(places, minlength=len(found)))
-    joined, counts = pc.utf8_trim(pa.concat_arrays(texts), SPACES), np.concatenate(rows)
-    empty = joined.is_null().to_numpy(zero_copy_only=False)
-    marks = pc.is_in(pc.ascii_lower(joined), pa.array(sorted(MARKS), pa.large_string()))
+    column = pa.chunked_array([plain(piece) for piece in pieces])
+    kind = column.type
+    values, counts = _counted(column)
+    texts = pc.utf8_trim(unmarked(texts_of(values)), SPACES)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    as_written = is_text and texts.equals(values.cast(pa.large_string()))
+    empty = texts.is_null().to_numpy(zero_copy_only=False)
+    marks = pc.is_in(pc.ascii_lower(texts), pa.array(sorted(MARKS), pa.large_string()))
     marked = marks.to_numpy(zero_copy_only=False)
-    held = (counts > 0) & ~empty & ~marked
+    held = ~empty & ~marked
+    counts_of = DistinctTexts if as_written else DistinctTexts.joined
     return ColumnProfile(
         name,
-        DistinctTexts.joined(joined.filter(pa.array(held)), counts[held]),
+        counts_of(texts.filter(pa.array(held)), counts[held]),
         bool(counts[empty | marked].any()),
-        truth,
-        written,
+        pa.types.is_boolean(kind),
+        not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)),
         int(counts[marked].sum()),
     )
+
+
+def _counted(column: pa.ChunkedArray) -> tuple[pa.Array, IntArray]:
+    try:
+        found = column.value_counts()
+    except (pa.ArrowException, NotImplementedError):  # nested values
+        values = column.combine_chunks()
+        return values, np.ones(len(values), dtype=np.int64)
+    return found.field("values"), found.field("counts").to_numpy()

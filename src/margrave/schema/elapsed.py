@@ -12,7 +12,6 @@ from typing import ClassVar
 import pyarrow as pa
 
 from margrave.schema import validators
-from margrave.schema.line import labels_of
 from margrave.schema.numeric import UNITS, Date, Integer, Timestamp, check_format
 from margrave.schema.parsing import EPOCH, Mask, numbers
 from margrave.types import FloatArray
@@ -63,7 +62,7 @@ class Elapsed(Integer):
 
     def labels(self) -> list[str]:
         """Return the range of every cell, with the unit."""
-        return labels_of(self, self.cells, lambda v: str(int(v)), f" {self.unit}s")
+        return self.ranges(lambda v: str(int(v)), f" {self.unit}s")
 
     @property
     def moments(self) -> Date | Timestamp:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -18,6 +18,7 @@ from margrave.schema.column import Column, Encoded, set_fields, with_missing, wi
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
+from margrave.schema.sources import ColumnSource
 from margrave.schema.spellings import Same, checked, folds, speller
 from margrave.structural_zeros import StructuralZeros
 from margrave.types import FloatArray, IntArray
@@ -273,3 +274,23 @@ def likely_domain(domain: Domain, learned: Iterable[Learn]) -> Domain:
     return Domain(
         domain.attributes, tuple(sizes.values()), tuple(zeros), domain.unordered, domain.missing
     )
+
+
+def learned_sources(
+    sources: Mapping[str, ColumnSource], to_learn: Iterable[Learn], learned: Mapping[str, Column]
+) -> dict[str, ColumnSource]:
+    """Return the sources after learning: the bounds of a column to learn that stayed as they were are public.
+
+    Args:
+        sources: The sources before.
+        to_learn: The columns to learn.
+        learned: The learned columns by name.
+    """
+    found = dict(sources)
+    for column in (c for c in to_learn if c.name in learned):
+        bounds = {key: getattr(column, key) for key in ("low", "high")}
+        after = learned[column.name]
+        same = (k for k, v in bounds.items() if v is not None and v == getattr(after, k, None))
+        source = sources.get(column.name, ColumnSource())
+        found[column.name] = replace(source, of="learned", public=tuple(same))
+    return found

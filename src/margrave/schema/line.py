@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from margrave.schema import validators
 from margrave.schema.bins import Binning, Leaves, equal_width, given_edges
@@ -18,33 +21,96 @@ from margrave.types import FloatArray, IntArray
 BINS = 32
 
 
-class Line(Protocol):
-    """The settings of a numeric column."""
+class Line(ABC):
+    """A column whose values have coordinates on a line, which is cut into cells."""
+
+    name: str
+    low: Any
+    high: Any
+    bins: int | None
+    edges: Sequence[Any] | None
+    atoms: Sequence[Any]
+    leaf_edges: Sequence[float]
+    leaf_weights: Sequence[float]
+    mean: Sequence[float]
+    outside: str
+    missing: bool
+    #: True if coordinates are whole numbers.
+    whole: ClassVar[bool] = True
+
+    @abstractmethod
+    def point(self, value: Any) -> float:
+        """Return the coordinate of a value."""
+
+    @abstractmethod
+    def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are empty."""
+
+    @abstractmethod
+    def written(self, values: FloatArray, null: Mask) -> pa.Array:
+        """Return values from points of the line, and null where ``null`` is true."""
+
+    @cached_property
+    def cells(self) -> Binning:
+        """The cells of its line."""
+        low, high = self.point(self.low), self.point(self.high)
+        if self.edges is None:
+            edges = equal_width(low, high, self.bins or BINS, whole=self.whole)
+        else:
+            edges = given_edges(low, high, [self.point(e) for e in self.edges], whole=self.whole)
+        atoms = np.unique(np.array([self.point(a) for a in self.atoms], dtype=np.float64))
+        leaves = None
+        if self.leaf_edges:
+            leaves = Leaves(np.array(self.leaf_edges), np.array(self.leaf_weights))
+        return Binning(edges, atoms, self.whole, self._decimals(), leaves)
+
+    def _decimals(self) -> int | None:
+        return None
 
     @property
-    def name(self) -> str: ...
-    @property
-    def low(self) -> Any: ...
-    @property
-    def high(self) -> Any: ...
-    @property
-    def bins(self) -> int | None: ...
-    @property
-    def edges(self) -> Sequence[Any] | None: ...
-    @property
-    def atoms(self) -> Sequence[Any]: ...
-    @property
-    def leaf_edges(self) -> Sequence[float]: ...
-    @property
-    def leaf_weights(self) -> Sequence[float]: ...
-    @property
-    def mean(self) -> Sequence[float]: ...
-    @property
-    def outside(self) -> str | None: ...
-    @property
-    def missing(self) -> bool: ...
-    @property
-    def cells(self) -> Binning: ...
+    def size(self) -> int:
+        """The cells and the missing state."""
+        return self.cells.count + self.missing
+
+    def encode(self, values: pa.Array) -> Encoded:
+        """Return the code of every value.
+
+        Values between two points of the line are rounded; a time counts as the unit that it lies in.
+        """
+        return self.encode_points(*self.points(values))
+
+    def encode_points(self, points: FloatArray, empty: Mask) -> Encoded:
+        """Return the code of every point of the line; NaN cannot be read."""
+        unreadable = np.isnan(points)
+        home = self.cells.count if self.missing else None
+        low, high = self.cells.edges[0], self.cells.edges[-1] - self.whole
+        safe = np.where(unreadable, low, points)
+        outside = (safe < low) | (safe > high)
+        codes = self.cells.locate(safe)
+        if self.outside == "missing":
+            codes = np.where(outside, home or 0, codes)
+        return with_missing_code(codes, empty, outside, unreadable, home)
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
+        """Return a value from the cell of every code."""
+        return self.written(*self.draw_points(codes, rng))
+
+    def draw_points(self, codes: IntArray, rng: np.random.Generator) -> tuple[FloatArray, Mask]:
+        """Return a point of the line for every code, and which codes say missing."""
+        null = codes >= self.cells.count
+        return self.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
+
+    def ranges(self, show: Callable[[float], str], unit: str = "") -> list[str]:
+        """Return the range of every cell in words, with a unit, and the label of missing values."""
+
+        def span(low: float, high: float, entered: bool, reached: bool) -> str:
+            if low == high:
+                return show(low)
+            if self.whole:
+                return f"{show(low)} to {show(high)}"
+            return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
+
+        return with_missing([f"{span(*s)}{unit}" for s in self.cells.spans()], self.missing)
 
 
 def settle(column: Line, bound: Callable[[str, Any], Any]) -> None:
@@ -117,55 +183,3 @@ def _settle_leaves(column: Line) -> None:
         raise validators.column_error(
             name, "leaf_edges lack an edge of its bins.", "Take leaf_edges and leaf_weights out."
         )
-
-
-def cells_of(
-    column: Line, at: Callable[[Any], float], *, whole: bool, decimals: int | None = None
-) -> Binning:
-    """Return the cells of a column whose values lie ``at`` coordinates of the line."""
-    low, high = at(column.low), at(column.high)
-    if column.edges is None:
-        edges = equal_width(low, high, column.bins or BINS, whole=whole)
-    else:
-        edges = given_edges(low, high, [at(e) for e in column.edges], whole=whole)
-    atoms = np.unique(np.array([at(a) for a in column.atoms], dtype=np.float64))
-    leaves = None
-    if column.leaf_edges:
-        leaves = Leaves(np.array(column.leaf_edges), np.array(column.leaf_weights))
-    return Binning(edges, atoms, whole, decimals, leaves)
-
-
-def encoded_of(column: Line, cells: Binning, values: FloatArray, empty: Mask) -> Encoded:
-    """Return the codes of coordinates; NaN cannot be read."""
-    unreadable = np.isnan(values)
-    home = cells.count if column.missing else None
-    safe = np.where(unreadable, cells.edges[0], values)
-    top = cells.edges[-1] - 1 if cells.whole else cells.edges[-1]
-    outside = (safe < cells.edges[0]) | (safe > top)
-    codes = cells.locate(safe)
-    if column.outside == "missing":
-        codes = np.where(outside, home or 0, codes)
-    return with_missing_code(codes, empty, outside, unreadable, home)
-
-
-def sample_points(
-    column: Line, codes: IntArray, rng: np.random.Generator
-) -> tuple[FloatArray, Mask]:
-    """Return a point of the column's line for every code, and which codes say missing."""
-    null = codes >= column.cells.count
-    return column.cells.draw(np.where(null, 0, codes).astype(np.int64), rng), np.asarray(null)
-
-
-def labels_of(
-    column: Line, cells: Binning, show: Callable[[float], str], unit: str = ""
-) -> list[str]:
-    """Return the range of every cell in words, with a unit, and the label of missing values."""
-
-    def span(low: float, high: float, entered: bool, reached: bool) -> str:
-        if low == high:
-            return show(low)
-        if cells.whole:
-            return f"{show(low)} to {show(high)}"
-        return f"{'[' if entered else '('}{show(low)}, {show(high)}{']' if reached else ')'}"
-
-    return with_missing([f"{span(*s)}{unit}" for s in cells.spans()], column.missing)

@@ -9,25 +9,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from margrave.schema import validators
-from margrave.schema.bins import EXACT, Binning
-from margrave.schema.column import Encoded
-from margrave.schema.line import cells_of, encoded_of, labels_of, sample_points, settle
+from margrave.schema.bins import EXACT
+from margrave.schema.line import Line, settle
 from margrave.schema.parsing import EPOCH, DateReader, Mask, at_midnight, numbers, units_since
 from margrave.schema.text_moments import moments
-from margrave.types import FloatArray, IntArray
+from margrave.types import FloatArray
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(Line):
     """Whole numbers from ``low`` to ``high``; one code each if there are at most ``bins`` of them.
 
     >>> Integer("age", 0, 99, bins=3, atoms=[0]).labels()
@@ -52,19 +50,9 @@ class Integer:
     def __post_init__(self) -> None:
         settle(self, lambda key, v: validators.whole(self.name, key, v, -EXACT + 1, EXACT - 1))
 
-    @cached_property
-    def cells(self) -> Binning:
-        """The cells of its line."""
-        return cells_of(self, self.point, whole=True)
-
     def point(self, value: int | float) -> float:
         """Return the coordinate of a value."""
         return float(value)
-
-    @property
-    def size(self) -> int:
-        """The cells and the missing state."""
-        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -73,21 +61,11 @@ class Integer:
 
     def labels(self) -> list[str]:
         """Return the range of every cell."""
-        return labels_of(self, self.cells, lambda v: str(int(v)))
-
-    def encode(self, values: pa.Array) -> Encoded:
-        """Return the code of every value; one between two whole numbers is rounded."""
-        return encoded_of(self, self.cells, *self.points(values))
+        return self.ranges(lambda v: str(int(v)))
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Return the coordinate of every value, NaN if it cannot be read, and which values are
-        empty.
-        """
+        """Return every value as a number, NaN if it cannot be read, and which values are empty."""
         return numbers(values)
-
-    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """Return a whole number from the cell of every code."""
-        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
         """Return points of the line as whole numbers."""
@@ -95,7 +73,7 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(Line):
     """Real numbers from ``low`` to ``high``; decoded values have ``decimals`` decimals.
 
     >>> Real("price", 0, 10, bins=2, atoms=[0]).labels()
@@ -115,6 +93,7 @@ class Real:
     missing: bool = False
     outside: str = ""
     kind: ClassVar[str] = "real"
+    whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self, lambda key, v: validators.real(self.name, key, v))
@@ -133,19 +112,12 @@ class Real:
                 self.name, "its bounds are too close for so many bins.", "Give it fewer bins."
             )
 
-    @cached_property
-    def cells(self) -> Binning:
-        """The cells of its line."""
-        return cells_of(self, self.point, whole=False, decimals=self.decimals)
+    def _decimals(self) -> int | None:
+        return self.decimals
 
     def point(self, value: int | float) -> float:
         """Return the coordinate of a value."""
         return float(value)
-
-    @property
-    def size(self) -> int:
-        """The cells and the missing state."""
-        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -155,23 +127,11 @@ class Real:
     def labels(self) -> list[str]:
         """Return the interval of every cell."""
         short = [f"{e:.6g}" for e in self.cells.edges]
-        return labels_of(
-            self, self.cells, repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}"
-        )
-
-    def encode(self, values: pa.Array) -> Encoded:
-        """Return the code of every value."""
-        return encoded_of(self, self.cells, *self.points(values))
+        return self.ranges(repr if len(set(short)) < len(short) else lambda v: f"{v:.6g}")
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Return the coordinate of every value, NaN if it cannot be read, and which values are
-        empty.
-        """
+        """Return every value as a number, NaN if it cannot be read, and which values are empty."""
         return numbers(values)
-
-    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """Return a number from the cell of every code."""
-        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
         """Return points of the line as they are."""
@@ -179,7 +139,7 @@ class Real:
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(Line):
     """Days from ``low`` to ``high``. Text is read in ISO 8601, or to ``format`` (as of ``strptime``).
 
     >>> Date("visit", date(2020, 1, 1), date(2020, 12, 31), bins=2).labels()
@@ -204,19 +164,9 @@ class Date:
         settle(self, lambda key, v: _day(self.name, key, v))
         check_format(self.name, self.format, datetime(2001, 12, 23))
 
-    @cached_property
-    def cells(self) -> Binning:
-        """The cells of its line."""
-        return cells_of(self, self.point, whole=True)
-
     def point(self, value: date) -> float:
         """Return the coordinate of a value: days since 1970."""
         return float((datetime(value.year, value.month, value.day) - EPOCH).days)
-
-    @property
-    def size(self) -> int:
-        """The cells and the missing state."""
-        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -225,25 +175,15 @@ class Date:
 
     def labels(self) -> list[str]:
         """Return the range of every cell."""
-        return labels_of(self, self.cells, lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
-
-    def encode(self, values: pa.Array) -> Encoded:
-        """Return the code of every value; a time counts as its day."""
-        return encoded_of(self, self.cells, *self.points(values))
+        return self.ranges(lambda v: (EPOCH + timedelta(days=v)).date().isoformat())
 
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Return the coordinate of every value, NaN if it cannot be read, and which values are
-        empty.
-        """
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are empty."""
         return moments(values, 86400, self._reader)
 
     @property
     def _reader(self) -> DateReader:
         return DateReader(self.format)
-
-    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """Return a day from the cell of every code."""
-        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
         """Return points of the line (days since 1970) as dates."""
@@ -251,7 +191,7 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Timestamp:
+class Timestamp(Line):
     """Times from ``low`` to ``high``, whole multiples of ``unit`` (second, minute, hour or day), without a time zone.
 
     Values that carry a time zone are taken in UTC; those between two multiples are rounded down.
@@ -288,19 +228,9 @@ class Timestamp:
     def _seconds(self) -> int:
         return UNITS[self.unit]
 
-    @cached_property
-    def cells(self) -> Binning:
-        """The cells of its line."""
-        return cells_of(self, self.point, whole=True)
-
     def point(self, value: date) -> float:
         """Return the coordinate of a value: units since 1970, rounded down."""
         return units_since(at_midnight(value), self._seconds)
-
-    @property
-    def size(self) -> int:
-        """The cells and the missing state."""
-        return self.cells.count + self.missing
 
     @property
     def type(self) -> pa.DataType:
@@ -310,29 +240,17 @@ class Timestamp:
     def labels(self) -> list[str]:
         """Return the range of every cell."""
         shown = "seconds" if self._seconds == 1 else "minutes"
-        return labels_of(
-            self,
-            self.cells,
+        return self.ranges(
             lambda v: (EPOCH + timedelta(seconds=v * self._seconds)).isoformat(" ", timespec=shown),
         )
 
-    def encode(self, values: pa.Array) -> Encoded:
-        """Return the code of every value."""
-        return encoded_of(self, self.cells, *self.points(values))
-
     def points(self, values: pa.Array) -> tuple[FloatArray, Mask]:
-        """Return the coordinate of every value, NaN if it cannot be read, and which values are
-        empty.
-        """
+        """Return the coordinate of every value, NaN if it cannot be read, and which values are empty."""
         return moments(values, self._seconds, self._reader)
 
     @property
     def _reader(self) -> DateReader:
         return DateReader(self.format)
-
-    def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
-        """Return a time from the cell of every code."""
-        return self.written(*sample_points(self, codes, rng))
 
     def written(self, values: FloatArray, null: Mask) -> pa.Array:
         """Return points of the line (units since 1970) as times."""

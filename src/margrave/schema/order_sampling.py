@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from margrave.schema.line import sample_points
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import Mask
 from margrave.types import FloatArray, IntArray
@@ -33,7 +32,7 @@ def sample_in_order(
     rounds = 50
     settled = settled or {}
     found = [
-        settled[i] if i in settled else sample_points(c, own, rng)
+        settled[i] if i in settled else c.draw_points(own, rng)
         for i, (c, own) in enumerate(zip(columns, codes, strict=True))
     ]
     for _ in range(rounds):
@@ -42,7 +41,7 @@ def sample_in_order(
             return found
         for i, (column, own, (values, _)) in enumerate(zip(columns, codes, found, strict=True)):
             if i not in settled:
-                values[wrong] = sample_points(column, own[wrong], rng)[0]
+                values[wrong] = column.draw_points(own[wrong], rng)[0]
     wrong = np.flatnonzero(out_of_order(found))
     below, floor = np.full(wrong.size, -np.inf), np.full(wrong.size, -np.inf)
     for i, (column, own, (values, null)) in enumerate(zip(columns, codes, found, strict=True)):

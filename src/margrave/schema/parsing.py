@@ -180,14 +180,30 @@ def distinct_texts(array: pa.Array, *, marked: bool = False) -> tuple[NDArray[np
         indices, values = coded.indices, coded.dictionary
     except (pa.ArrowException, NotImplementedError):  # nested values
         indices, values = pa.array(np.arange(len(array))), array
-    texts = _texts(values)
+    texts = texts_of(values)
     texts = texts if marked else unmarked(texts)
     rows = pc.fill_null(indices, len(texts)).to_numpy(zero_copy_only=False)
     nothing = pa.nulls(1, pa.large_string())
     return rows.astype(np.int64, copy=False), pa.concat_arrays([texts, nothing])
 
 
-def _texts(values: pa.Array) -> pa.Array:
+def texts_to_read(
+    array: pa.Array, *, marked: bool = False
+) -> tuple[NDArray[np.int64] | slice, pa.Array]:
+    """Return what ``distinct_texts`` does, or for a column of texts the text of every row.
+
+    >>> rows, texts = texts_to_read(pa.array(["3", "0.5", " ", "3"]))
+    >>> rows, texts.to_pylist()
+    (slice(None, None, None), ['3', '0.5', None, '3'])
+    """
+    array = plain(array)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return distinct_texts(array, marked=marked)
+    texts = texts_of(array)
+    return slice(None), texts if marked else unmarked(texts)
+
+
+def texts_of(values: pa.Array) -> pa.Array:
     """Return the ``text`` of each value, at once for the kinds that Arrow writes alike."""
     kind = values.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
@@ -269,15 +285,16 @@ def _one(scalar: pa.Scalar) -> object:
 
 
 def number(written: str | None) -> float:
-    """Return a text as a number; NaN if it is not one.
+    """Return a text as a number; NaN if it is not a finite one.
 
-    >>> number(" 1e3 "), number("1_000"), number("ten")
-    (1000.0, nan, nan)
+    >>> number(" 1e3 "), number("1_000"), number("ten"), number("inf")
+    (1000.0, nan, nan, nan)
     """
     if written is None or "_" in written:
         return math.nan
     try:
-        return float(written)
+        found = float(written)
+        return found if math.isfinite(found) else math.nan
     except ValueError:
         return {"true": 1.0, "false": 0.0}.get(written.strip().lower(), math.nan)
 
@@ -288,9 +305,11 @@ def numbers(array: pa.Array) -> tuple[FloatArray, Mask]:
     kind = array.type
     if pa.types.is_floating(kind) or pa.types.is_integer(kind):
         values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        # Floats keep NaN for a value, integers get it for a null: both are empty.
+        # Floats keep NaN for a value, integers get it for a null. Infinite floats are empty too.
+        if np.isinf(values).any():
+            values = np.where(np.isinf(values), np.nan, values)
         return values, np.isnan(values)
-    rows, texts = distinct_texts(array)
+    rows, texts = texts_to_read(array)
     bare = pc.utf8_trim(texts, SPACES)
     return numbers_of(bare)[rows], are_empty(bare)[rows]
 
@@ -306,12 +325,13 @@ def numbers_of(texts: pa.Array) -> FloatArray:
     try:
         found = pc.if_else(at_once, texts, None).cast(pa.float64())
     except pa.ArrowInvalid:  # one is too large
-        return np.array([number(t) for t in texts.to_pylist()], dtype=np.float64)
+        found, at_once = pa.nulls(len(texts), pa.float64()), pa.scalar(False)
     rest = pc.and_(pc.invert(at_once), texts.is_valid())
-    values = np.array(found.to_numpy(zero_copy_only=False))
-    others = texts.filter(rest).to_pylist()
-    values[rest.to_numpy(zero_copy_only=False)] = [number(t) for t in others]
-    return values
+    values = np.array(found.to_numpy(zero_copy_only=False), dtype=np.float64)
+    others = texts.filter(rest).dictionary_encode()
+    read = np.array([number(t) for t in others.dictionary.to_pylist()], dtype=np.float64)
+    values[rest.to_numpy(zero_copy_only=False)] = read[others.indices.to_numpy()]
+    return np.where(np.isinf(values), np.nan, values)
 
 
 def are_empty(texts: pa.Array) -> Mask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from margrave.schema.column import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.constraints import Constraint, Ordered
-from margrave.schema.line import sample_points
+from margrave.schema.elapsed_values import names_behind
 from margrave.schema.numeric import UNITS, Date, Numeric, Timestamp
 from margrave.schema.order_sampling import Drawn, out_of_order, sample_in_order
 from margrave.schema.parts import Hour, TimePart, Weekday, parts_by_column
@@ -39,9 +39,30 @@ def decode_lines(
             found.update({c.name: d for c, d in zip(lines, moved, strict=True)})
     for name in parts:
         if name not in found:
-            drawn_alone = sample_points(_line(columns[name]), codes[name], rng)
+            drawn_alone = _line(columns[name]).draw_points(codes[name], rng)
             found[name] = moved_to_parts(columns[name], parts[name], codes, drawn_alone, rng)
     return {name: _line(columns[name]).written(*points) for name, points in found.items()}
+
+
+def drawn_together(
+    columns: Sequence[Column], constraints: Sequence[Constraint], names: Iterable[str]
+) -> set[str]:
+    """Return names of columns with those that their values are drawn with: to keep an order, as parts, or since when.
+
+    >>> from margrave.schema.constraints import Ordered
+    >>> from margrave.schema.numeric import Integer
+    >>> columns = [Integer(name, 0, 9) for name in "abc"]
+    >>> sorted(drawn_together(columns, [Ordered(["a", "b"])], ["a"]))
+    ['a', 'b']
+    """
+    groups = [set(c.columns) for c in constraints if isinstance(c, Ordered)]
+    groups += [set(names_behind(c)) for c in columns]
+    found, grown = set(names), True
+    while grown:
+        more = found.union(*(g for g in groups if not found.isdisjoint(g)))
+        grown, found = more != found, more
+    known = {c.name for c in columns}
+    return found & known
 
 
 def _line(column: Column) -> Numeric:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from margrave._card import counted
 from margrave.schema.alarms import Alarm
@@ -37,6 +38,21 @@ def normalize_identifier(written: str) -> str:
     return re.sub(r"(?<![\d.])0+(?=\d)", "", number[1] if number else written.casefold())
 
 
+def normalize_identifiers(names: pa.Array) -> pa.Array:
+    """Return each identifier as ``normalize_identifier`` does: those in ASCII at once, the others one by one.
+
+    >>> normalize_identifiers(pa.array(["P0001", "7.0", "\u00c900"])).to_pylist()
+    ['p1', '7', '\u00e90']
+    """
+    found = pc.replace_substring_regex(pc.ascii_lower(names), r"\A([0-9]+)\.0+\z", r"\1")
+    found = pc.replace_substring_regex(found, r"(\A|[^0-9.])0+([0-9])", r"\1\2")
+    odd = pc.invert(pc.string_is_ascii(names))
+    if not pc.any(odd).as_py():
+        return found
+    others = [normalize_identifier(n) for n in names.filter(odd).to_pylist()]
+    return pc.replace_with_mask(found, odd, pa.array(others, names.type))
+
+
 @dataclass(frozen=True)
 class PersonCheck:
     """The number of persons, the most rows of one person, and the share of rows kept at K rows a
@@ -56,8 +72,9 @@ class PersonCheck:
     @staticmethod
     def of(persons: AnyArray, names: Iterable[str] = ()) -> PersonCheck:
         """Return the counts for one person number per row; numbers below 0 mean no person."""
-        often = Counter(map(normalize_identifier, names))
-        alike = sum(n for n in often.values() if n > 1)
+        alike = pc.value_counts(normalize_identifiers(pa.array(names, pa.large_string())))
+        often = alike.field("counts").to_numpy()
+        alike = int(often[often > 1].sum())
         return PersonCheck.of_counts(np.bincount(persons[persons >= 0]), alike)
 
     @staticmethod

@@ -21,6 +21,7 @@ from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError, SchemaError
 from margrave.schema import toml, validators
 from margrave.schema.alarms import check_accepted_alarms
+from margrave.schema.by_name import ByName
 from margrave.schema.categorical import Categorical, Coded
 from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column
@@ -34,7 +35,7 @@ from margrave.schema.elapsed_values import (
     with_settled_elapsed,
 )
 from margrave.schema.kinds import checked_columns
-from margrave.schema.learn import Learn
+from margrave.schema.learn import Learn, learned_sources
 from margrave.schema.mismatches import count_causes
 from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.order_sampling import Drawn
@@ -51,7 +52,7 @@ from margrave.types import Clique
 
 
 @dataclass(frozen=True, repr=False)
-class Schema(Card):
+class Schema(ByName, Card):
     """The columns of a table, each with its public values: everything the codes mean.
 
     ``sources`` say where the values of a column come from, if not from public knowledge alone; the gate refuses a
@@ -248,8 +249,7 @@ class Schema(Card):
         lost = {c.name for c in self.to_learn if c.name not in learned}
         hidden = tuple(c.name for c in self.columns if not lost.isdisjoint(names_behind(c)))
         learned = {n: c for n, c in learned.items() if n not in hidden}
-        stated = {n: self.sources.get(n, ColumnSource()) for n in learned}
-        sources = {**self.sources, **{n: replace(s, of="learned") for n, s in stated.items()}}
+        sources = learned_sources(self.sources, self.to_learn, learned)
         sources = {n: s for n, s in sources.items() if n not in hidden}
         declared = tuple(learned.get(c.name, c) for c in self.columns if c.name not in hidden)
         by_name = {c.name: c for c in declared}
@@ -344,10 +344,6 @@ class Schema(Card):
         read = tuple(for_reading_output(c, alone=c.name in alone) for c in self.columns)
         return replace(self, columns=read)
 
-    def column(self, name: str) -> Column:
-        """Return a column by its name."""
-        return self.columns[self.domain.index(name)]
-
     @cached_property
     def domain(self) -> Domain:
         """The columns with their numbers of codes and meanings, and the combinations that constraints rule out."""
@@ -357,7 +353,11 @@ class Schema(Card):
             clique = plain.clique(zeros.clique)
             both = [zeros, merged[clique]] if clique in merged else [zeros]
             merged[clique] = StructuralZeros(clique, joined(both, clique, plain.size))
-        unordered = frozenset(c.name for c in self.columns if isinstance(c, Categorical))
+        unordered = frozenset(
+            c.name
+            for c in self.columns
+            if isinstance(c, Categorical) or (isinstance(c, Learn) and not c.is_number)
+        )
         missing = frozenset(c.name for c in self.columns if c.missing)
         meanings = {c.name: meaning_of(c) for c in self.columns}
         functions = functions_of(self.columns)

@@ -22,6 +22,7 @@ class ColumnSource:
         read: The keys whose values were read off the rows. The gate refuses such a schema.
         cite: Where the public values are written down, in words.
         missing_codes: Values that stand for a missing one in the table, such as "-9".
+        public: The bounds of a learned column that were public before it was learned: "low", "high" or both.
 
     Raises:
         SchemaError: If an argument is not of its kind.
@@ -38,12 +39,14 @@ class ColumnSource:
     read: Sequence[str] = ()
     cite: str = ""
     missing_codes: Sequence[str] = ()
+    public: Sequence[str] = ()
 
     #: The sources of a value.
     kinds: ClassVar[tuple[str, ...]] = ("public", "learned", "read")
     #: The keys of the file, with the fields that they set.
     keys: ClassVar[dict[str, str]] = {
         "source": "of", "read": "read", "cite": "cite", "missing_codes": "missing_codes",
+        "public": "public",
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -65,7 +68,19 @@ class ColumnSource:
             raise SchemaError(
                 "missing_codes is not a list of texts.", remedy='Write missing_codes = ["-9"], say.'
             )
-        set_fields(self, read=tuple(self.read), missing_codes=tuple(codes))
+        bounds = isinstance(self.public, Sequence) and not isinstance(self.public, str)
+        if not bounds or not set(self.public) <= {"low", "high"}:
+            raise SchemaError(
+                "public is not a list of bounds.", remedy='Write public = ["low"], say.'
+            )
+        if self.public and self.of != "learned":
+            raise SchemaError(
+                "public lists bounds, and the column was not learned.",
+                remedy="Take public out: all bounds of other columns are public.",
+            )
+        set_fields(
+            self, read=tuple(self.read), missing_codes=tuple(codes), public=tuple(self.public)
+        )
 
     @property
     def is_read(self) -> bool:
@@ -83,6 +98,7 @@ class ColumnSource:
         yield "read", self.read
         yield "cite", self.cite or None
         yield "missing_codes", self.missing_codes
+        yield "public", self.public
 
     @property
     def words(self) -> str:

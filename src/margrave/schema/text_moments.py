@@ -22,9 +22,9 @@ from margrave.schema.parsing import (
     DateReader,
     Mask,
     are_empty,
-    distinct_texts,
     in_utc,
     plain,
+    texts_to_read,
     unmarked,
 )
 from margrave.types import FloatArray, IntArray
@@ -80,7 +80,7 @@ def moments(array: pa.Array, seconds: int, read: DateReader) -> tuple[FloatArray
 
 
 def _of_texts(array: pa.Array, seconds: int, read: DateReader) -> tuple[FloatArray, Mask]:
-    rows, texts = distinct_texts(array, marked=True)
+    rows, texts = texts_to_read(array, marked=True)
     bare = pc.utf8_trim(texts, SPACES)
     times = moments_of(pc.fill_null(bare, ""), read).times
     objects = pc.fill_null(pc.starts_with(texts, MOMENT), False)
@@ -110,22 +110,22 @@ def moments_of(texts: pa.Array, read: DateReader) -> Moments:
         >>> found.times.astype("datetime64[D]").tolist()
         [datetime.date(2023, 12, 31), None, datetime.date(2024, 1, 1)]
     """
-    times, at_once = _plain_moments(texts, _form(read))
-    rest = np.flatnonzero(~at_once)
-    offset = False
-    for i, text in zip(rest.tolist(), texts.take(pa.array(rest)).to_pylist(), strict=True):
-        moment = read(text)
-        if moment is not None:
-            offset = offset or bool(moment.utcoffset())
-            times[i] = np.datetime64(in_utc(moment), "us")
-    return Moments(times, offset)
+    times, at_once = _plain_moments(texts, read)
+    rest = texts.filter(pa.array(~at_once)).dictionary_encode()
+    found = [read(text) for text in rest.dictionary.to_pylist()]
+    in_order = [None if moment is None else in_utc(moment) for moment in found]
+    times[~at_once] = np.array(in_order, dtype="datetime64[us]")[rest.indices.to_numpy()]
+    return Moments(times, any(moment is not None and moment.utcoffset() for moment in found))
 
 
-def _plain_moments(texts: pa.Array, form: str | None) -> tuple[NDArray[np.datetime64], Mask]:
+def _plain_moments(texts: pa.Array, read: DateReader) -> tuple[NDArray[np.datetime64], Mask]:
     """Return the moments of texts that have all their digits, NaT for others, and which these are."""
+    form = _form(read)
     nothing = np.full(len(texts), np.datetime64("NaT"), dtype="datetime64[us]")
     if form is None or not len(texts):
         return nothing, np.zeros(len(texts), dtype=np.bool_)
+    if read.pattern is None and (found := _iso_moments(texts, form)) is not None:
+        return found
     fields = pc.extract_regex(texts, form)
     found = fields.is_valid().to_numpy(zero_copy_only=False)
     parts = {field.name: fields.field(field.name) for field in fields.type}
@@ -150,6 +150,19 @@ def _plain_moments(texts: pa.Array, form: str | None) -> tuple[NDArray[np.dateti
     seconds = (part("H") * 60 + part("M")) * 60 + part("S")
     times = day.astype("datetime64[us]") + (seconds * 1_000_000).astype("timedelta64[us]")
     return np.where(found, times, nothing), found
+
+
+def _iso_moments(texts: pa.Array, form: str) -> tuple[NDArray[np.datetime64], Mask] | None:
+    """Return what ``_plain_moments`` does of ISO 8601; None if a text of the form is not a moment."""
+    plain = pc.match_substring_regex(texts, form)
+    try:
+        times = pc.if_else(plain, texts, None).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:  # such as 31 February
+        return None
+    first = np.datetime64("0001-01-01")
+    moments = np.array(times.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
+    found = plain.to_numpy(zero_copy_only=False) & (moments >= first)
+    return np.where(found, moments, np.datetime64("NaT")), found
 
 
 def _form(read: DateReader) -> str | None:

@@ -11,7 +11,7 @@ from itertools import product
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS
 from margrave.schema.distinct_texts import DistinctTexts
-from margrave.schema.parsing import DateReader
+from margrave.schema.parsing import DateReader, Mask
 from margrave.schema.spellings import folded
 
 #: A number with a point or comma, for decimals or thousands.
@@ -43,6 +43,16 @@ def date_format(texts: DistinctTexts) -> str | None:
         if DateReader(f"{day}{time}")(first) is not None
     ]
     return next((p for p in likely if _are_dates(p, texts)), None)
+
+
+def times_of_day(texts: DistinctTexts) -> bool:
+    """Return True if all texts are times of day without a date.
+
+    >>> samples = ["08:15", "23:59:00.5"], ["08:15", "late"], ["2020-01-01 08:15"]
+    >>> [times_of_day(DistinctTexts.of(texts)) for texts in samples]
+    [True, False, False]
+    """
+    return texts.all_match(r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?")
 
 
 def _are_dates(pattern: str, texts: DistinctTexts) -> bool:
@@ -114,10 +124,27 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
 
 
 def free_text(texts: DistinctTexts) -> bool:
-    """Return True if the texts are sentences, not categories."""
+    """Return True if the texts are sentences or other texts of several words, not categories.
+
+    >>> notes = [f"Fell on day {i % 7} (Dr. {i})" for i in range(400)]
+    >>> free_text(DistinctTexts.of(notes * 2)), free_text(DistinctTexts.of(["Fell at home", "Fell at work"] * 99))
+    (True, False)
+    """
+    # Distinct texts up to which only long ones are not categories; and their shares of the rows above which they are
+    # not, if they have several words on average, or if a part of them are sentences. Texts that are nearly unique are
+    # left out for that reason.
+    max_categories, max_share_of_words, max_share_of_sentences, near_unique = 100, 0.1, 0.01, 0.5
+    min_words, min_sentences = 4, 0.1
     if len(texts) <= MAX_LISTED_TEXTS:
         return False
-    return bool(texts.lengths.mean() > 40 or texts.words.mean() >= 6)
+    if texts.lengths.mean() > 40 or texts.words.mean() >= 6:
+        return True
+    share = len(texts) / texts.total()
+    if len(texts) <= max_categories or share >= near_unique:
+        return False
+    if share > max_share_of_words and texts.words.mean() >= min_words:
+        return True
+    return share > max_share_of_sentences and bool(_sentences(texts).mean() >= min_sentences)
 
 
 def has_sentences(texts: DistinctTexts) -> bool:
@@ -127,5 +154,10 @@ def has_sentences(texts: DistinctTexts) -> bool:
     >>> [has_sentences(DistinctTexts.of(texts)) for texts in samples]
     [True, True, False]
     """
+    return bool(_sentences(texts).any())
+
+
+def _sentences(texts: DistinctTexts) -> Mask:
     ended = texts.matches(r"(?s:.*)[.!?]")
-    return bool(((texts.words >= 6) | ((texts.words >= 3) & ended)).any())
+    found: Mask = (texts.words >= 6) | ((texts.words >= 3) & ended)
+    return found

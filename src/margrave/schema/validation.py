@@ -19,6 +19,7 @@ from margrave.schema.categorical import NO, OTHER, YES
 from margrave.schema.column import Column, Encoded, abbreviate
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.mismatches import ALIKE, CAUSES, MARK, main_cause
+from margrave.schema.numeric import Numeric
 from margrave.schema.person_check import PersonCheck
 from margrave.schema.toml_text import string
 from margrave.schema.validators import POLICIES
@@ -36,7 +37,7 @@ class ColumnCheck:
 
     ``home``: empty and unreadable values have a code of their own. ``rows``: the number of values.
     ``causes``: counts of values outside the schema by likely cause, if requested. ``has``: the
-    values of the schema in words.
+    values of the schema in words. ``bounds``: its bounds in words, of a number, date or time.
     """
 
     #: Share of a column's values outside the schema above which an alarm is raised.
@@ -55,6 +56,7 @@ class ColumnCheck:
     kind: str = ""
     causes: Mapping[str, int] = field(default_factory=dict)
     has: str = ""
+    bounds: str = ""
 
     @staticmethod
     def of(
@@ -71,6 +73,7 @@ class ColumnCheck:
             "" if causes is None or column.size > max_labels_listed else abbreviate(column.labels())
         )
         home, kind = encoded.home, column.kind
+        bounds = f"{column.low} to {column.high}" if isinstance(column, Numeric) else ""
         return ColumnCheck(
             column.name,
             column.outside,
@@ -82,6 +85,7 @@ class ColumnCheck:
             kind,
             causes or {},
             has,
+            bounds,
         )
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
@@ -99,6 +103,7 @@ class ColumnCheck:
                 for c in {**self.causes, **other.causes}
             },
             self.has or other.has,
+            self.bounds,
         )
 
     def in_words(self) -> str:
@@ -166,6 +171,12 @@ class ColumnCheck:
         column = f"{PUBLIC_TABLE}, column {self.name!r}:" if public else f"Column {self.name!r}:"
         has = f" The schema has: {self.has}." if self.has else ""
         if self.unread or (self.unknown and not part):
+            if self.bounds and self.outside > self.unreadable:
+                yield (
+                    f"{column} not one of the values that can be read lies in its bounds, {self.bounds}."
+                    f" {_wrong_bounds(public)}"
+                )
+                return
             known = (
                 f"can be read as its kind, {self.kind}"
                 if self.unread
@@ -243,6 +254,12 @@ ADVICE = {
 
 
 READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
+
+
+def _wrong_bounds(public: bool) -> str:
+    if public:
+        return "Is it a table of the same years and units as the schema? If not, leave the column out of it."
+    return "Is this the table that the schema is for, or that of another year or unit? If it is, correct low and high."
 
 
 def _advice(kind: str) -> str:

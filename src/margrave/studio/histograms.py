@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from margrave.schema.column import Column
+from margrave.schema.column import Column, Encoded
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Numeric
 
@@ -38,17 +39,28 @@ def histogram_of(column: Column, pieces: Iterable[pa.Array]) -> Histogram:
     """Return the histogram of a column of a draft: the most frequent categories, or bins of equal width."""
     values = list(pieces)
     if not isinstance(column, Learn):
-        return _of_codes(column, values)
+        return _of_codes(column, map(column.encode, values))
     if not column.is_number:
         return _of_texts(column, values)
     points = np.concatenate([column.points(piece) for piece in values] or [np.zeros(0)])
     finite = points[np.isfinite(points)]
     if not len(finite):
         return Histogram([], [], len(points))
-    found = _of_codes(_binned(column, *np.quantile(finite, [0.0, 0.01, 0.99, 1.0])), values)
+    binned = _binned(column, *np.quantile(finite, [0.0, 0.01, 0.99, 1.0]))
+    found = _of_codes(binned, [binned.encode_points(points, np.isnan(points))])
     if column.of in ("date", "timestamp"):  # a bin is named by its first day
         return replace(found, labels=[label.partition(" to ")[0] for label in found.labels])
+    if column.of == "real":
+        return replace(found, labels=_rounded(binned))
     return found
+
+
+def _rounded(binned: Numeric) -> list[str]:
+    """Return the bins with so many decimals that two digits of their width show."""
+    spans = binned.cells.spans()
+    width = min(high - low for low, high, _, _ in spans)
+    decimals = min(max(1 - math.floor(math.log10(width)), 0), 15)
+    return [f"{low:.{decimals}f} to {high:.{decimals}f}" for low, high, _, _ in spans]
 
 
 def _binned(column: Learn, least: float, low: float, high: float, most: float) -> Numeric:
@@ -64,11 +76,10 @@ def _binned(column: Learn, least: float, low: float, high: float, most: float) -
     return replace(reader, low=bounds[0], high=bounds[1], bins=bins, missing=True)
 
 
-def _of_codes(column: Column, pieces: list[pa.Array]) -> Histogram:
+def _of_codes(column: Column, pieces: Iterable[Encoded]) -> Histogram:
     counts = np.zeros(column.size, dtype=np.int64)
     empty = 0
-    for piece in pieces:
-        found = column.encode(piece)
+    for found in pieces:
         lost = found.empty | found.unreadable
         empty += int(lost.sum())
         counts += np.bincount(found.codes[~lost], minlength=column.size)

@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from margrave.accounting.ledger_state import epsilon_or_zero
-from margrave.accounting.strength import MAX_STATED_DELTA, weaknesses
+from margrave.accounting.strength import WEAK_DELTA, weaknesses
 from margrave.errors import InputError, MargraveError
 from margrave.learning_stage import learning_warning
 from margrave.mechanisms.parts.checks import publics_of
@@ -128,7 +128,7 @@ class SpendingPages:
         self._project.change(
             epsilon=choices[place],
             rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
-            delta=number(form.get("delta", ""), "delta", 1e-300, MAX_STATED_DELTA),
+            delta=number(form.get("delta", ""), "delta", 1e-300, WEAK_DELTA),
             cap_epsilon=number(form.get("cap_epsilon", ""), "The limit", 0.001, 1e4),
             choice=self._choice(form),
             reached="budget",

@@ -131,6 +131,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         "has_rows": has_rows,
         "columns": len(release.schema.columns),
         "left_out": [name for name in release.schema.ignore if name not in schema.ignore],
+        "rows_left_out": release.account.left_out,
         "numbers": [
             {
                 "column": n.column,

@@ -173,6 +173,14 @@ def check_codes(release: Release, where: str) -> None:
     codes = release.model.distribution().sample(50, rng=np.random.default_rng(0))
     require(len(codes) == 50, f"Of 50 records, {len(codes)} are drawn {where}.")
     require(codes.domain == domain, f"Its records have another domain {where}.")
+    some = domain.project(domain.attributes[:2])
+    codes = release.model.distribution().sample(
+        50, rng=np.random.default_rng(0), columns=some.attributes
+    )
+    require(
+        len(codes) == 50 and codes.domain == some,
+        f"Records of two columns have another domain or number {where}.",
+    )
 
 
 def _answered(release: Release) -> list[Clique]:

@@ -14,6 +14,7 @@ from margrave.inference.caveats import (
     numbers,
     positions,
     small_cells,
+    verdicts,
 )
 from margrave.inference.caveats.context import Context
 from margrave.inference.estimate import Caveat, Estimate
@@ -54,7 +55,7 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     checks = (
         measured.check, numbers.bias, clipping.check, beyond_learned.check, small_cells.check,
         hidden_spread.check, merged_codes.check, positions.check,
-        *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
+        verdicts.check, *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))
     return tuple(sorted(found, key=lambda caveat: not caveat.decisive))

@@ -17,7 +17,8 @@ from margrave.inference.datasets import DataSets, Frames
 from margrave.inference.estimate import Bounds, Caveat, Estimate, WholeBins
 from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
+from margrave.release.beyond_bounds import public_limits
 from margrave.release.conditions import Cut, beyond_words, cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
@@ -44,10 +45,16 @@ class Binned:
     @staticmethod
     def of(column: Numeric, frames: Frames) -> Binned | None:
         """Return the column; None if every code is a single value."""
+        found = Binned.values_of(column, frames)
+        return found if (found.high > found.low).any() else None
+
+    @staticmethod
+    def values_of(column: Numeric, frames: Frames) -> Binned:
+        """Return the column, also if every code is a single value."""
         (low, dates), (high, _) = (scaled(column, p, frames) for p in column.cells.extremes)
         # The greatest value below 0 is the end of a bin that ends at 0.
         low, high = (np.where(np.abs(e) < np.finfo(np.float64).tiny, 0.0, e) for e in (low, high))
-        return Binned(column, low, high, dates) if (high > low).any() else None
+        return Binned(column, low, high, dates)
 
     @property
     def widest(self) -> str:
@@ -80,7 +87,7 @@ class Binned:
 
     def words(self, value: float) -> str:
         """Return one of its values as text."""
-        return date_text(value) if self.dates else f"{value:.4g}"
+        return date_text(value) if self.dates else figure(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,24 +174,25 @@ def shifts(context: Context) -> tuple[tuple[Shifts, Names], ...]:
 def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
     """Return the least and greatest value of estimates that the values of a column bound.
 
-    Learned bounds leave values out, which a mean or total includes: they bound nothing.
+    Learned bounds leave values out, which a mean or total includes: only public ones bound them.
     """
     if basis.bounds is not None or not basis.lies or not isinstance(draws, Draws):
         return basis.bounds
     column = draws.schema.column(basis.columns[0])
-    if not isinstance(column, NUMERIC_KINDS) or column.mean:
+    if not isinstance(column, NUMERIC_KINDS):
         return None
     low, high = (
-        float(scaled(column, end, frames)[0][0])
-        for end in (column.cells.extremes[0][:1], column.cells.extremes[1][-1:])
+        float(scaled(column, np.array([end]), frames)[0][0]) if np.isfinite(end) else None
+        for end in public_limits(column, draws.schema.sources)
     )
     if basis.lies == "within":
         return low, high
-    return (0.0 if low >= 0 else None), (0.0 if high <= 0 else None)
+    positive, negative = low is not None and low >= 0, high is not None and high <= 0
+    return (0.0 if positive else None), (0.0 if negative else None)
 
 
 def bins_of(basis: Basis | None, draws: DataSets, frames: Frames) -> WholeBins | None:
-    """Return the bins of a quantile's column, of which its intervals contain whole ones.
+    """Return the bins of a quantile's column, of which its intervals contain whole ones; also bins of one value.
 
     Returns None if a condition cuts a bin: the values of the records that it keeps are then unknown.
     """
@@ -193,10 +201,10 @@ def bins_of(basis: Basis | None, draws: DataSets, frames: Frames) -> WholeBins |
     column = draws.schema.column(basis.columns[0])
     if not isinstance(column, NUMERIC_KINDS):
         return None
-    binned, cut = Binned.of(column, frames), cuts_of(draws.schema, dict(basis.conditions))
-    if binned is None or any(c.column.name == column.name for c in cut):
+    if any(c.column.name == column.name for c in cuts_of(draws.schema, dict(basis.conditions))):
         return None
-    return WholeBins(column.name, tuple(binned.low.tolist()), tuple(binned.high.tolist()))
+    found = Binned.values_of(column, frames)
+    return WholeBins(column.name, tuple(found.low.tolist()), tuple(found.high.tolist()))
 
 
 def cuts(context: Context) -> tuple[Cut, ...]:
@@ -276,7 +284,7 @@ def _text(context: Context, columns: Sequence[Shifts], about: Sequence[Estimate]
     binned = next(s.binned for s in columns if basis is not None and s.name == basis.columns[0])
     low, high = map(binned.words, ends[most.name])
     ratio = half_widths(most)
-    far = f", up to {ratio:.2g} times half the width of its interval away" if ratio else ""
+    far = f", up to {figure(ratio, 2)} times half the width of its interval away" if ratio else ""
     return (
         f"{text} With all values at the low ends of their bins {'it' if one else most.name} would be about {low}, at"
         f" the high ends {high}{far}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from margrave.inference.caveats.context import Context
 from margrave.inference.estimate import Caveat
 from margrave.models.protocol import Model
-from margrave.ratios import percent
+from margrave.ratios import figure, percent
 from margrave.release.draws import Draws
 from margrave.release.end_cells import (
     MIN_EXCESS_FACTOR,
@@ -20,6 +20,7 @@ from margrave.release.end_cells import (
     has_natural_end,
     last_cell,
 )
+from margrave.release.numbers import clipped_ends
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import plain
@@ -35,9 +36,9 @@ class Excess:
 
     Values outside the bounds are counted in the nearest cell if the schema says
     ``outside = "clip"``. With d_0 the density of the last cell and d_1, d_2 those of the bins
-    before it, an excess is d_0 far above d_1 · min(d_1 / d_2, 2), the trend of the column. A lower
-    bound of 0 is taken for a natural one, and of whole numbers 1. The ends of a short scale do
-    not count, unless it falls towards one and that is far above d_1.
+    before it, an excess is d_0 far above d_1 · min(d_1 / d_2, 2), the trend of the column. With one
+    code per value the trend is at least 1. A lower bound of 0 is taken for a natural one, and of whole
+    numbers 1. The ends of a short scale do not count, unless it falls towards one and that is far above d_1.
     """
 
     column: Numeric
@@ -83,8 +84,9 @@ class Excess:
         return (
             f"{self.column.name}: {percent(self.share)} of the records are in its {end} cell, {label}, far more"
             f" than the cells beside it lead to expect. By the schema (outside = 'clip') values {beyond} it were"
-            f" counted there. If there were such, {names} may be off by any amount, which no interval includes."
-            f"{example} Declare wider bounds in the schema of the next release."
+            f" counted there. If there were such, their distance from it moves {names}, and no interval includes"
+            f" that.{example} Declare wider bounds in the schema of the next release, or outside = 'refuse' if these"
+            " are all values that exist."
         )
 
 
@@ -106,7 +108,26 @@ def excesses(context: Context) -> tuple[tuple[Excess, Moves], ...]:
         return {name: by for name, (by, spread) in moved.items() if by or spread}
 
     found = Excess.of(columns, release)
+    found += _by_numbers(context, columns, {(x.column.name, x.top) for x in found})
     return tuple((e, {} if basis is None else moves(e)) for e in found)
+
+
+def _by_numbers(
+    context: Context, columns: Iterable[Numeric], known: Collection[tuple[str, bool]]
+) -> tuple[Excess, ...]:
+    """Return the excesses that ``Release.numbers`` marks, without those that are known."""
+    release = context.release
+    if release is None or release.transcript is None:
+        return ()
+    schema, transcript, level = release.schema, release.transcript, context.settings.level
+    return tuple(
+        Excess(column, top, share)
+        for column in columns
+        for top, share in zip(
+            (False, True), clipped_ends(schema, transcript, column, level), strict=True
+        )
+        if share and (column.name, top) not in known
+    )
 
 
 def check(context: Context) -> Iterator[Caveat]:
@@ -129,9 +150,10 @@ def _example(context: Context, moves: Moves) -> str:
     level = context.settings.level
     e = max(able, key=lambda e: abs(moves[e.name]) / e.half_width(level))
     by = moves[e.name]
+    ratio = figure(abs(by) / e.half_width(level), 2)
     return (
-        f" If they lay as far beyond it as the range is wide, {e.name} would be {abs(by):.3g}"
-        f" {'more' if by > 0 else 'less'}, {abs(by) / e.half_width(level):.2g} times half the width of its interval."
+        f" If they lay as far beyond it as the range is wide, {e.name} would be {figure(abs(by), 3)}"
+        f" {'more' if by > 0 else 'less'}, {ratio} times half the width of its interval."
     )
 
 

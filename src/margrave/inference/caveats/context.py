@@ -13,6 +13,7 @@ from margrave.inference.fitted import Basis, EstimateTerm
 from margrave.inference.probe import Trial
 from margrave.inference.replicates import OnUnstable, Replicates, Runs
 from margrave.release.draws import Draws
+from margrave.types import Clique
 
 T = TypeVar("T")
 Columns = Sequence[str] | Literal["probe"] | None
@@ -78,7 +79,9 @@ class Context:
     @property
     def in_whole_bins(self) -> frozenset[str]:
         """The columns whose bins the intervals contain as a whole."""
-        return frozenset(e.bins.column for e in self.estimates if e.bins is not None)
+        return frozenset(
+            e.bins.column for e in self.estimates if e.bins is not None and e.bins.are_wide
+        )
 
     @property
     def is_function(self) -> bool:
@@ -97,8 +100,24 @@ class Context:
         if self.basis is None or self.release is None or self.basis.ends not in ("shift", "shares"):
             return ""
         own, used = self.basis.columns[0], set(self.term(name).columns)
-        measured = any(c == own and used <= set(clique) for c, clique in self.release.sums)
+        measured = any(
+            weighed == (own,) and used <= set(clique) for weighed, clique in self.release.sums
+        )
         return own if measured else ""
+
+    def rests_on_sums(self, columns: Clique) -> bool:
+        """Return whether a coefficient of a linear regression rests on sums that were measured, and not on cells.
+
+        The sums are those of the numbers among ``columns``, one or two, or of their products.
+        """
+        if self.basis is None or self.release is None or not self.basis.by_moments:
+            return False
+        categories = self.release.schema.domain.unordered
+        numbers = {c for c in columns if c in self.basis.by_value and c not in categories}
+        return bool(numbers) and any(
+            set(weighed) == numbers and set(columns) <= set(clique)
+            for weighed, clique in self.release.sums
+        )
 
     def once(self, compute: Callable[[Context], T]) -> T:
         """Return ``compute(self)``, computed once."""

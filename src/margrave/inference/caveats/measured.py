@@ -21,7 +21,7 @@ class Relations:
     Attributes:
         apart: Single columns and pairs that lie in no measured marginal.
         public: Those of them that were read from public data.
-        in_part: Pairs of which single counts alone were measured.
+        in_part: Pairs of which single counts or weighted sums alone were measured.
         joint: The analysis's columns, if all pairs were measured but not all columns at once.
     """
 
@@ -91,7 +91,7 @@ def check(context: Context) -> Iterator[Caveat]:
     if found.in_part:
         yield Caveat(
             "unmeasured", (), False,
-            f"{_pairs(found.in_part)}: single counts alone were measured of them together, not whole marginals."
+            f"{_pairs(found.in_part)}: single counts or sums alone were measured of them together, not whole marginals."
             " The rest of their relation is an assumption of the model.",
         )  # fmt: skip
     if found.joint and not any(context.once(by_interaction).values()):

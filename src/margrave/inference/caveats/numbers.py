@@ -17,7 +17,10 @@ from margrave.inference.estimate import MAX_BIAS, Caveat, Estimate
 from margrave.inference.fitted import Fitted
 from margrave.inference.probe import try_fit
 from margrave.inference.replicates import Status
+from margrave.ratios import figure
+from margrave.release.beyond_bounds import length_words
 from margrave.release.draws import DEFAULT_DRAWS
+from margrave.schema.elapsed import Elapsed
 
 #: Texts of failures and of warnings that are quoted.
 MAX_QUOTED = 3
@@ -40,7 +43,7 @@ def _most_biased(context: Context) -> str:
         return abs(e.bias) / math.sqrt(max(e.variance - e.bias**2 * e.corrected, 1e-300))
 
     most = max((e for e in context.estimates if e.biased), key=std_errors)
-    return f"{most.name}: {most.bias:.3g}, {std_errors(most):.2g} standard errors"
+    return f"{most.name}: {figure(most.bias, 3)}, {figure(std_errors(most), 2)} standard errors"
 
 
 def failures(context: Context) -> Iterator[Caveat]:
@@ -91,6 +94,7 @@ def no_variance(context: Context) -> Iterator[Caveat]:
     # Degrees of freedom below which an interval is very wide.
     min_useful_df = 4.0
     flat = tuple(e.name for e in context.estimates if e.variance == 0)
+    in_one_bin = tuple(e.name for e in context.estimates if e.is_in_one_bin)
     for names, text in (
         (
             tuple(e.name for e in context.estimates
@@ -98,7 +102,15 @@ def no_variance(context: Context) -> Iterator[Caveat]:
             "the rule gives no positive variance. Give n, the number of real records, or draw more data sets or more"
             " records in each.",
         ),
-        (flat, "every data set gave the same value and no variance, so there is no interval."),
+        (
+            tuple(n for n in flat if n not in in_one_bin),
+            "every data set gave the same value and no variance, so there is no interval.",
+        ),
+        (
+            in_one_bin,
+            "every data set gave the same value, also at the ranks that sampling may lead to. So the interval is the"
+            " bin of that value.",
+        ),
         (
             tuple(e.name for e in context.estimates if e.has_interval and e.df < min_useful_df),
             f"fewer than {min_useful_df:g} degrees of freedom make the interval very wide. {_more_data_sets(context)}",
@@ -153,9 +165,9 @@ def _disagreement(
         of = "samples of one distribution" if one else "the data sets"
         yield Caveat(
             "variance", (e.name,), False,
-            f"{e.name}: the fit returned variances of {within:.3g} on average, and its estimates of {of} have one of"
-            f" {between:.3g}. Return the variance of the estimate: the square of its standard error, not a p-value or"
-            " the variance of the records.",
+            f"{e.name}: the fit returned variances of {figure(within, 3)} on average, and its estimates of {of} have"
+            f" one of {figure(between, 3)}. Return the variance of the estimate: the square of its standard error, not"
+            " a p-value or the variance of the records.",
         )  # fmt: skip
 
 
@@ -192,7 +204,7 @@ def at_bounds(context: Context) -> Iterator[Caveat]:
     moved = [(b, e) for b, e in both if b.estimate != e.estimate]
     if moved:
         each = [
-            f"{e.name} came out at {b.estimate:.3g}, and is given as {e.estimate:g}"
+            f"{e.name} came out at {figure(b.estimate, 3)}, and is given as {figure(e.estimate)}"
             for b, e in moved
         ]
         names = tuple(e.name for _, e in moved)
@@ -209,11 +221,30 @@ def dates(context: Context) -> Iterator[Caveat]:
     if not any(runs.results[i].days for runs in context.runs for i in context.places):
         return
     each = []
-    for e in (e for e in context.estimates if e.has_interval):
+    for e in (e for e in context.estimates if e.has_interval or e.is_in_one_bin):
         at, low, high = map(date_text, (e.estimate, *e.conf_int(context.settings.level)))
         each.append(f"{e.name} is {at}, with an interval of {low} to {high}")
     if each:
         yield Caveat("dates", context.names, False, f"In days since 1970: {'; '.join(each)}.")
+
+
+def units(context: Context) -> Iterator[Caveat]:
+    """Yield the unit of times elapsed, and estimates of them in units that people read."""
+    basis, release = context.basis, context.release
+    if basis is None or release is None:
+        return
+    schema = release.schema
+    names = [c for c in basis.by_value if c in schema.domain]
+    for column in (c for c in map(schema.column, names) if isinstance(c, Elapsed)):
+        text = f"{column.name} is in {column.unit}s."
+        if column.name == basis.columns[0] and basis.ends:
+            each = []
+            for e in (e for e in context.estimates if e.has_interval):
+                ends = (e.estimate, *e.conf_int(context.settings.level))
+                at, low, high = (length_words(v, column.unit) for v in ends)
+                each.append(f"{e.name} is {at}, with an interval of {low} to {high}")
+            text = f"{text.removesuffix('.')}: {first_few(each)}." if each else text
+        yield Caveat("units", context.names, False, text)
 
 
 def warned(context: Context) -> Iterator[Caveat]:
@@ -254,7 +285,7 @@ def sums(context: Context) -> Iterator[Caveat]:
 def _doubled(context: Context, first: Fitted) -> list[str]:
     # Relative difference up to which an estimate counts as doubled.
     doubling_tolerance = 1e-9
-    frame = context.trial.frames.draw(context.draws, 0)
+    frame = context.trial.frame
     twice = pd.concat([frame, frame], ignore_index=True)
     twice.attrs = {**frame.attrs, ROWS: 2 * len(frame)}
     found = try_fit(context.trial.fit, lambda: twice)
@@ -290,5 +321,5 @@ def of_draws(context: Context) -> Iterator[Caveat]:
 
 
 #: Checks whose caveats change what a number says, and those of how it was made.
-OF_NUMBERS = (dates, failures, set_aside, no_variance, wrong_variance, sums, at_bounds)
+OF_NUMBERS = (dates, units, failures, set_aside, no_variance, wrong_variance, sums, at_bounds)
 OF_METHODS = (warned, own_notes, correction, of_draws)

@@ -14,6 +14,7 @@ from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Trial
+from margrave.ratios import figure
 from margrave.schema.parsing import plain
 from margrave.schema.sources import learned_of
 from margrave.types import BoolArray, FloatArray, IntArray
@@ -159,8 +160,8 @@ def check(context: Context) -> Iterator[Caveat]:
     most = max(about, key=lambda e: shifts[e] / e.half_width(level))
     by, ratio = shifts[most], shifts[most] / most.half_width(level)
     far = (
-        f"may move {'it' if len(about) == 1 else most.name} by about {by:.3g}, {ratio:.2g} times half the width of its"
-        " interval"
+        f"may move {'it' if len(about) == 1 else most.name} by about {figure(by, 3)}, {figure(ratio, 2)} times"
+        " half the width of its interval"
         if np.isfinite(by)
         else f"may leave {'it' if len(about) == 1 else most.name} without any value"
     )

@@ -10,6 +10,7 @@ from margrave.inference.caveats.measured import words_of
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import EstimateTerm
 from margrave.marginal import covers
+from margrave.ratios import figure
 from margrave.release.small_cells import pooled_size
 from margrave.types import Clique
 
@@ -18,7 +19,8 @@ def below_noise(context: Context) -> dict[str, tuple[Clique, ...]]:
     """Return the fewest columns of each estimate whose average cell is smaller than its noise.
 
     Counts cannot be negative. So a fit moves records from the large cells of such a marginal into
-    cells where the noise is positive, unless sums hold it to a mean. A bootstrap shows a part of
+    cells where the noise is positive, unless sums hold it to a mean: to that of an estimate, or to the sums and
+    sums of products that a linear regression of plain columns rests on. A bootstrap shows a part of
     this bias only, and no interval includes the rest.
     """
     return {
@@ -48,7 +50,11 @@ def _small(context: Context, term: EstimateTerm) -> tuple[Clique, ...]:
     found: list[Clique] = []
     for columns in filter(None, (*singles, *pairs, term.joins)):
         small = 0.0 < pooled_size(release.cell_sizes, columns) < 1.0
-        if small and not any(set(fewer) <= set(columns) for fewer in found):
+        if (
+            small
+            and not context.rests_on_sums(columns)
+            and not any(set(fewer) <= set(columns) for fewer in found)
+        ):
             found.append(columns)
     return tuple(found)
 
@@ -63,7 +69,7 @@ def _text(context: Context, hidden: Sequence[Clique], names: str, own_marginal: 
     assert context.release is not None
     sizes = context.release.cell_sizes
     each = "; ".join(
-        f"{words_of(c)} (noise of {1 / pooled_size(sizes, c):.2g} average cells)"
+        f"{words_of(c)} (noise of {figure(1 / pooled_size(sizes, c), 2)} average cells)"
         for c in hidden[:3]
     )
     more = f" and {len(hidden) - 3:,} more sets of columns" if len(hidden) > 3 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from margrave.accounting import Unit, size_is_public
@@ -10,6 +10,7 @@ from margrave.domain import Domain
 from margrave.marginal import TOTAL
 from margrave.mechanisms.common import PlannedMeasurement
 from margrave.privacy import Gaussian, Private
+from margrave.types import Clique
 
 #: The share of the budget that the number of records costs, if it is private and no marginal
 #: answers it.
@@ -22,6 +23,15 @@ def split(rho: Fraction, weights: Sequence[float]) -> list[Fraction]:
     parts = [max(1, round(w * scale)) for w in weights]
     total = sum(parts)
     return [rho * Fraction(p, total) for p in parts]
+
+
+def measure_shares(private: Private, weights: Mapping[Clique, float], rho: Fraction) -> None:
+    """Measure each marginal with its share of rho, in proportion to the weights.
+
+    **Privacy:** rho, to the last fraction.
+    """
+    for r, share in zip(weights, split(rho, [*weights.values()]), strict=True):
+        private.measure([r], Gaussian(rho=share))
 
 
 def after_total(rho: Fraction, unit: Unit) -> Fraction:

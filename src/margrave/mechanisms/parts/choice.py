@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
+from margrave.mechanisms.parts.noisy_scores import noisy_scores
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.privacy import Gaussian, MarginalGap, Private, RelativeGap
 from margrave.types import Clique, FloatArray
@@ -45,10 +47,10 @@ def select_marginal(
 def measure_worst(
     private: Private,
     estimates: Mapping[Clique, FloatArray],
-    penalties: Mapping[Clique, float],
     memory: SelectionLog,
-    *,
     count: int = 1,
+    *,
+    penalties: Mapping[Clique, float] | None = None,
     selecting: Fraction,
     measuring: Fraction,
 ) -> list[Clique]:
@@ -57,9 +59,9 @@ def measure_worst(
     Args:
         private: The gate.
         estimates: The candidates, with an estimate of each.
-        penalties: The records that count against each.
         memory: Keeps what the marginals were selected by.
         count: The number of marginals.
+        penalties: The records that count against each; by default none.
         selecting: The price of each selection.
         measuring: The price of each measurement.
 
@@ -70,10 +72,30 @@ def measure_worst(
         ``count`` times ``selecting + measuring`` (zCDP).
     """
     left, chosen = list(estimates), list[Clique]()
-    gap = MarginalGap(estimates, dict.fromkeys(left, 1.0), penalties)
+    gap = MarginalGap.plain(estimates)
+    if penalties is not None:
+        gap = replace(gap, penalties=penalties)
     for _ in range(count):
         chosen.append(private.select(left, gap, rho=selecting))
         private.measure(chosen[-1:], Gaussian(rho=measuring))
         memory.note(estimates, private.transcript)
         left.remove(chosen[-1])
     return chosen
+
+
+def measure_largest(
+    private: Private,
+    estimates: Mapping[Clique, FloatArray],
+    count: int = 1,
+    *,
+    selecting: Fraction,
+    measuring: Fraction,
+) -> None:
+    """Measure the errors of all estimates as numbers, then the marginals of which they are largest.
+
+    **Privacy:** ``count`` times ``selecting + measuring`` (zCDP).
+    """
+    gap = MarginalGap.plain(estimates)
+    errors = noisy_scores(private, list(estimates), gap, selecting * count)
+    largest = sorted(errors, key=lambda r: -errors[r])[:count]
+    private.measure(largest, Gaussian(rho=measuring * count))

@@ -11,7 +11,6 @@ import numpy as np
 from margrave.domain import Domain
 from margrave.mechanisms.common import one_way
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.penalty import expected_noise
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.types import Clique, FloatArray, Generator
 
@@ -47,11 +46,6 @@ def markov_graph(
         edges.append(best)
         waiting.remove(best)
         cells = after
-
-
-def useful_cells(records: float, scale: float, theta: float) -> float:
-    """Return the most cells whose noise, summed and times theta, is at most the row count."""
-    return records / (theta * expected_noise(scale, 1))
 
 
 def small_marginals(

@@ -11,7 +11,7 @@ from math import comb
 from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.mechanisms.parts.capacity import Capacity
-from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.mechanisms.parts.penalty import useful_cells
 from margrave.privacy import Gaussian
 from margrave.types import Attribute, Clique, Generator
 
@@ -36,23 +36,6 @@ def all_families(domain: Domain, max_parents: int, cells: float) -> list[Clique]
     return [r for r in _within(domain, domain.attributes, k + 1, cells) if len(r) > 1]
 
 
-def useful_cells(theta: float, rho: Fraction, records: float, unit: Unit) -> float:
-    """Return the cells of a theta-useful marginal at most, if ``rho`` measures it.
-
-    Its mean count is at least theta times the mean size of the noise on a cell.
-
-    Args:
-        theta: The ratio of the two.
-        rho: The price of the marginal.
-        records: The row count: public, or a noisy answer.
-        unit: The unit of privacy.
-
-    References:
-        Zhang et al. (2017), PrivBayes, theta-usefulness, with Gaussian noise.
-    """
-    return records / (theta * expected_noise(Gaussian.scale_for(rho, unit), 1))
-
-
 def binary_parents(columns: int, theta: float, rho: Fraction, records: float, unit: Unit) -> int:
     """Return the paper's k, the number of parents in a network of binary columns.
 
@@ -62,22 +45,13 @@ def binary_parents(columns: int, theta: float, rho: Fraction, records: float, un
     References:
         Zhang et al. (2017), PrivBayes, theta-usefulness of binary tables, with Gaussian noise.
     """
-    useful = (
-        k
-        for k in range(1, columns)
-        if useful_cells(theta, rho / (columns - k), records, unit) >= 2.0 ** (k + 1)
-    )
+    scales = {k: Gaussian.scale_for(rho / (columns - k), unit) for k in range(1, columns)}
+    useful = (k for k in scales if useful_cells(records, scales[k], theta) >= 2.0 ** (k + 1))
     return max(useful, default=0)
 
 
 def family_cells(
-    domain: Domain,
-    theta: float,
-    rho: Fraction,
-    records: float,
-    unit: Unit,
-    *,
-    nested: bool,
+    domain: Domain, theta: float, rho: Fraction, records: float, unit: Unit, *, nested: bool
 ) -> float:
     """Return the cells of a family at most, if ``rho`` measures all families of a network.
 
@@ -87,7 +61,7 @@ def family_cells(
     if nested and set(domain.sizes) == {2}:
         k = binary_parents(len(domain), theta, rho, records, unit)
         return 2.0 ** (k + 1)
-    return useful_cells(theta, rho / len(domain), records, unit)
+    return useful_cells(records, Gaussian.scale_for(rho / len(domain), unit), theta)
 
 
 @dataclass

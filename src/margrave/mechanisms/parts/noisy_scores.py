@@ -1,26 +1,24 @@
-"""Noisy scores of marginals, as numbers, and the measurement of those with the largest."""
+"""Noisy scores of marginals, as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-
-import numpy as np
 
 from margrave.mechanisms.common import two_way
 from margrave.privacy import Dependence, Gaussian, MarginalGap, Private
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique
 
 
 def noisy_scores(
     private: Private, marginals: Sequence[Clique], score: Dependence | MarginalGap, rho: Fraction
-) -> FloatArray:
+) -> dict[Clique, float]:
     """Measure the scores of all marginals.
 
     **Privacy:** rho, to the last fraction.
     """
     (entry,) = private.measure_scores(marginals, score, Gaussian(rho=rho)).scores
-    return entry.values
+    return dict(zip(marginals, entry.values.tolist(), strict=True))
 
 
 def noisy_dependences(private: Private, rho: Fraction) -> dict[Clique, float]:
@@ -30,27 +28,6 @@ def noisy_dependences(private: Private, rho: Fraction) -> dict[Clique, float]:
 
     **Privacy:** rho, to the last fraction.
     """
-    pairs, twice = two_way(private.domain), 2.0 * private.transcript.total()
-    values = noisy_scores(private, pairs, Dependence(), rho) / twice
-    return dict(zip(pairs, values.tolist(), strict=True))
-
-
-def measure_largest(
-    private: Private,
-    estimates: Mapping[Clique, FloatArray],
-    count: int,
-    *,
-    selecting: Fraction,
-    measuring: Fraction,
-) -> None:
-    """Measure the scores of all estimates, then the marginals with the largest errors.
-
-    **Privacy:** ``count`` times ``selecting + measuring`` (zCDP).
-    """
-    candidates = list(estimates)
-    gap = MarginalGap(
-        estimates, dict.fromkeys(candidates, 1.0), penalties=dict.fromkeys(candidates, 0.0)
-    )
-    scores = noisy_scores(private, candidates, gap, selecting * count)
-    order = np.argsort(-scores, kind="stable")
-    private.measure([candidates[i] for i in order[:count]], Gaussian(rho=measuring * count))
+    twice = 2.0 * private.transcript.total()
+    scores = noisy_scores(private, two_way(private.domain), Dependence(), rho)
+    return {pair: score / twice for pair, score in scores.items()}

@@ -19,6 +19,15 @@ def expected_noise(scale: float, cells: int) -> float:
     return float(np.sqrt(2.0 / np.pi)) * scale * cells
 
 
+def useful_cells(records: float, scale: float, theta: float) -> float:
+    """Return the most cells of a theta-useful marginal: the row count by theta times the mean noise of a cell.
+
+    References:
+        Zhang et al. (2017), PrivBayes, theta-usefulness, with Gaussian noise.
+    """
+    return records / (theta * expected_noise(scale, 1))
+
+
 def expected_error(
     kind: str, estimates: Mapping[Clique, FloatArray], scale: float, domain: Domain
 ) -> dict[Clique, float]:

@@ -100,10 +100,14 @@ class PurposeSums:
             )
             price, marginal = self._price(rho, part), Domain.of(dict.fromkeys(names, 2))
             scale = Gaussian.scale_for(price, unit, bound, marginal)
-            words = f"sums over {numbers} numbers" if several else "moments of numbers"
+            words = (
+                "sums of a number by group"
+                if numbers == 1
+                else f"sums of products of {numbers} numbers"
+            )
             found.append(
                 PlannedMeasurement(
-                    f"{words}, at most", cliques, len(cliques), scale,
+                    words if several else "sums of a number and of its squares", cliques, len(cliques), scale,
                     at_most=True, sums=True, weight=self.max_weight**numbers,
                 )
             )  # fmt: skip

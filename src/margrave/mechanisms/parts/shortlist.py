@@ -89,13 +89,9 @@ class Shortlist:
         """
         pairs = [r for r in self._candidates if len(r) == 2]
         if pairs and private.remaining > 0:
-            gap = MarginalGap(
-                {r: self._independent(r) for r in pairs},
-                weights=dict.fromkeys(pairs, 1.0),
-                penalties=dict.fromkeys(pairs, 0.0),
-            )
+            gap = MarginalGap.plain({r: self._independent(r) for r in pairs})
             scores = noisy_scores(private, pairs, gap, private.remaining * self.score_share)
-            for r, error in zip(pairs, scores.tolist(), strict=True):
+            for r, error in scores.items():
                 self._left[self._index(r)] = max(error, 0.0)
 
     def limit(self, max_cells: float, scale: float) -> list[Clique]:

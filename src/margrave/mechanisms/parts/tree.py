@@ -37,12 +37,7 @@ def spanning_tree(
     edges = joinable(private.domain, measured, estimates)
     pairs, index = list(estimates), {a: i for i, a in enumerate(private.domain)}
     ends = np.array([[index[a], index[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
-    score = MarginalGap(
-        estimates,
-        weights=dict.fromkeys(pairs, 1.0),
-        penalties=dict.fromkeys(pairs, 0.0),
-        query=query,
-    )
+    score = MarginalGap.plain(estimates, query)
     if capacity is not None and capacity.holds_any_forest() and not measured:
         capacity = None
     parts = connected_parts(private.domain, measured)
@@ -92,15 +87,20 @@ def forest(
 
     **Privacy:** none spent; the gains are noisy answers.
     """
+    # Pairs that are sized at once: those that do not fit yet never will.
+    block = 64
     ranked = sorted((r for r, gain in gains.items() if gain > 0), key=lambda r: -gains[r])
     part = {a: a for a in capacity.domain}
     selected: list[Clique] = []
-    for a, b in ranked:
-        if part[a] == part[b] or not capacity.up_to(
-            capacity.cells(), [(a, b)], [*measured, *selected]
-        ):
-            continue
-        selected.append((a, b))
-        gone, kept = part[a], part[b]
-        part.update({c: kept for c, p in part.items() if p == gone})
+
+    def fitting(pairs: list[Clique]) -> list[Clique]:
+        joining = [r for r in pairs if part[r[0]] != part[r[1]]]
+        return joining and capacity.up_to(capacity.cells(), joining, [*measured, *selected])
+
+    for start in range(0, len(ranked), block):
+        for r in fitting(ranked[start : start + block]):
+            for a, b in fitting([r]):
+                selected.append((a, b))
+                gone, kept = part[a], part[b]
+                part.update({c: kept for c, p in part.items() if p == gone})
     return selected

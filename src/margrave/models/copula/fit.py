@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -17,7 +16,8 @@ from margrave.models.answers import Answers
 from margrave.models.copula.polychoric import completed, correlation_of, hermite_scores
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
 from margrave.models.entries import EntryKind, kinds_of, not_taken
-from margrave.models.protocol import Needs, SimpleFit
+from margrave.models.measured_cells import MeasuredCellsFit
+from margrave.models.protocol import Needs
 from margrave.models.sampling import deal
 from margrave.models.terms import common_groups, compress, terms_of
 from margrave.models.weights.model import WeightsModel, empirical
@@ -26,7 +26,7 @@ from margrave.types import Attribute, Clique, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianCopulaFit(SimpleFit):
+class GaussianCopulaFit(MeasuredCellsFit):
     """Records of a Gaussian copula: every column is a binned normal variable, and pairs have correlations.
 
     The correlation of each pair that a measured marginal contains is the polychoric one, by least squares in the
@@ -125,17 +125,9 @@ class GaussianCopulaFit(SimpleFit):
         _refuse_zeros(domain)
         super().check(domain, needs)
 
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the records, and the cells of what is measured."""
-        return self.records * len(domain) + sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known, base = set(cliques), self.cells(domain, cliques)
-        more = [0 if c in known else domain.cells(c) for c in candidates]
-        return np.array([base + cells for cells in more], dtype=np.float64)
+    def own_cells(self, domain: Domain) -> int:
+        """Return the cells of the records."""
+        return self.records * len(domain)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the time of all measured pairs in each round, and the memory of the records."""

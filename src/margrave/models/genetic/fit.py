@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,18 +17,19 @@ from margrave.models.empty_codes import WithoutEmpty
 from margrave.models.entries import ALL, EntryKind
 from margrave.models.genetic.search import Limits, evolve, evolve_queries
 from margrave.models.genetic.statistics import Statistics, columns_of
-from margrave.models.protocol import Needs, SimpleFit
+from margrave.models.measured_cells import MeasuredCellsFit
+from margrave.models.protocol import Needs
 from margrave.models.sampling import deal
 from margrave.models.weights.model import WeightsModel, empirical
 from margrave.transcript import Transcript
-from margrave.types import Attribute, Clique, FloatArray, IntArray
+from margrave.types import Attribute, FloatArray, IntArray
 
 #: Default number of records: that of the real table, clipped to this range.
 FEWEST, MOST = 1000, 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneticFit(SimpleFit):
+class GeneticFit(MeasuredCellsFit):
     """The records whose answers are nearest to the noisy ones: a genetic search without gradients.
 
         minimize over m records X   Σ_i (n / m · q_i(X) − answer_i)² / scale_i²,   n the number of real records
@@ -66,6 +66,7 @@ class GeneticFit(SimpleFit):
         Departures: the default search, ``one_way_weight`` and ``init_from_columns``.
     """
 
+    cells_per_measured: ClassVar[int] = 2
     entries: ClassVar[frozenset[EntryKind]] = ALL - {
         EntryKind.HALF_SPACE,
         EntryKind.WEIGHTED_MAP,
@@ -174,19 +175,9 @@ class GeneticFit(SimpleFit):
         seconds = load.measured * max(1, load.rounds / 2) * seconds_per_marginal
         return Cost(seconds, calibration_cost(domain, load).mb)
 
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the records, and the cells of what is measured."""
-        return (self.records or MOST) * len(domain) + 2 * sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known, base = set(cliques), self.cells(domain, cliques)
-        return np.array(
-            [base + (0 if c in known else 2 * domain.cells(c)) for c in candidates],
-            dtype=np.float64,
-        )
+    def own_cells(self, domain: Domain) -> int:
+        """Return the cells of the records."""
+        return (self.records or MOST) * len(domain)
 
 
 def _likely(site: Block, counts: dict[Attribute, FloatArray]) -> FloatArray:

@@ -12,6 +12,7 @@ from margrave.marginal.counting import count_cliques
 from margrave.models.decode import cliques_of, floats_of, total_of
 from margrave.models.evidence import allowed_codes
 from margrave.models.graphical.conditional_sampling import complete
+from margrave.models.graphical.drawing_order import Step, all_steps, steps_to
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.logspace import (
     MAX_CELLS,
@@ -190,17 +191,26 @@ class GraphicalModel(Model):
         return plan.run(cliques)
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records by randomized rounding, column after column; O(rows · columns +
         cells).
 
-        ``independent``: each record drawn on its own instead.
+        ``independent``: each record drawn on its own instead. ``columns``: only these and what the cliques on the way
+        from one to the other share are drawn, which takes that many columns and the cells of these cliques.
         """
         n = max(0, round(self._total)) if rows is None else rows
-        codes = ancestral(self._domain, self._conditionals(), n, rng=rng, independent=independent)
+        wanted = self._domain.clique(self._domain if columns is None else columns)
+        steps = all_steps(self.tree) if columns is None else steps_to(self.tree, wanted)
+        tables = self._conditionals(steps)
+        codes = ancestral(self._domain, tables, n, rng=rng, independent=independent)
         # a combination of parents that has lost its mass to rounding leaves any code to be dealt
-        wrong = violating(self._domain.zeros, codes.column, n)
+        wrong = violating(codes.domain.zeros, codes.column, n)
         if wrong.any():
             right = np.flatnonzero(~wrong)
             if not right.size:
@@ -210,27 +220,23 @@ class GraphicalModel(Model):
             picked = np.arange(n)
             picked[wrong] = rng.choice(right, int(wrong.sum()))
             codes = codes.take(picked)
-        return codes
+        return codes.select(wanted) if len(wanted) < len(steps) else codes
 
-    def _conditionals(self) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
-        for attribute, parents, table in zip(
-            self.tree.order, self.tree.parents, self._families(), strict=True
-        ):
-            size = self._domain.size(attribute)
-            yield attribute, table.reshape(-1, size), parents
-
-    def _families(self) -> Iterable[FloatArray]:
-        families = [(*p, a) for a, p in zip(self.tree.order, self.tree.parents, strict=True)]
-        homes = [self.tree.node_of(f) for f in families]
+    def _conditionals(
+        self, steps: Sequence[Step]
+    ) -> Iterable[tuple[Attribute, FloatArray, Clique]]:
         ready: dict[int, FloatArray] = {}
-        for i, home in enumerate(homes):
+        for i, step in enumerate(steps):
             if i not in ready:
-                assert home is not None
                 # a node's families are wanted one after the other; large ones are not kept longer than needed
-                group = [j for j in range(i, len(families)) if homes[j] == home]
-                tables = self.node_marginals(home, [families[j] for j in group])
-                ready.update(zip(group, tables, strict=True))
-            yield ready.pop(i)
+                group = [j for j in range(i, len(steps)) if steps[j].node == step.node]
+                families = [(*steps[j].parents, steps[j].attribute) for j in group]
+                ready.update(zip(group, self.node_marginals(step.node, families), strict=True))
+            yield (
+                step.attribute,
+                ready.pop(i).reshape(-1, self._domain.size(step.attribute)),
+                step.parents,
+            )
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> GraphicalModel:
         """Return the model given that each attribute takes one of the codes listed, with the same

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,16 +18,16 @@ from margrave.models.genetic.fit import FEWEST, MOST
 from margrave.models.gum.consistency import consistent
 from margrave.models.gum.targets import CountTarget, likely_choices, possible_cells
 from margrave.models.gum.update import PassSchedule, records_of
-from margrave.models.protocol import Needs, SimpleFit
+from margrave.models.measured_cells import MeasuredCellsFit
+from margrave.models.protocol import Needs
 from margrave.models.sampling import deal
 from margrave.models.terms import Term, common_groups, compress, refuse_maps, terms_of
 from margrave.models.weights.model import WeightsModel, empirical
 from margrave.transcript import Transcript
-from margrave.types import Clique, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class GUMFit(SimpleFit):
+class GUMFit(MeasuredCellsFit):
     """Records that are moved gradually until their marginals are the noisy ones (GUM).
 
     The noisy marginals are made consistent first: those that share columns agree on them, by means
@@ -61,6 +60,7 @@ class GUMFit(SimpleFit):
         Departure: the default alpha falls faster.
     """
 
+    cells_per_measured: ClassVar[int] = 2
     entries: ClassVar[frozenset[EntryKind]] = frozenset({EntryKind.MERGED, EntryKind.READING})
 
     records: int | None = None
@@ -133,15 +133,6 @@ class GUMFit(SimpleFit):
         numbers = records * (len(domain) + 4) + 8 * load.cells
         return Cost(moves * records * seconds_per_record, numbers / CELLS_PER_MB)
 
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the records, and the cells of what is measured."""
-        records = (self.records or MOST) * len(domain)
-        return records + 2 * sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known, base = set(cliques), self.cells(domain, cliques)
-        more = [0 if c in known else 2 * domain.cells(c) for c in candidates]
-        return np.array([base + cells for cells in more], dtype=np.float64)
+    def own_cells(self, domain: Domain) -> int:
+        """Return the cells of the records."""
+        return (self.records or MOST) * len(domain)

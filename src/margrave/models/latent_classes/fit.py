@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,16 +15,17 @@ from margrave.models.cost import Cost, FitLoad
 from margrave.models.entries import kinds_of, not_taken
 from margrave.models.latent_classes.model import LatentClassModel
 from margrave.models.latent_classes.sampling import NoisyCells, sample
+from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.models.mixture import MixtureModel
 from margrave.models.progress import ShareProgress, no_progress
-from margrave.models.protocol import LastModel, Needs, SimpleFit
+from margrave.models.protocol import LastModel, Needs
 from margrave.models.terms import terms_of
 from margrave.transcript import Transcript
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentClassFit(SimpleFit):
+class LatentClassFit(MeasuredCellsFit):
     """The posterior of latent classes: every record has one, and its columns are independent within it.
 
     p(π, ψ | y) ∝ Dirichlet(π; class_prior) Π_gj Dirichlet(ψ_gj; code_prior) · N(y; n μ, n Σ̂ + diag(scale²))
@@ -173,19 +174,6 @@ class LatentClassFit(SimpleFit):
                 remedy="Give it fewer bins or categories, leave columns out, or use another mechanism or fit, whose"
                 " release draws by the bootstrap.",
             )
-
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the cells of what is measured, each clique once."""
-        return sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known = set(cliques)
-        base = self.cells(domain, known)
-        sizes = [base + (0 if c in known else domain.cells(c)) for c in candidates]
-        return np.array(sizes, dtype=np.float64)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the time of the warm-up and as many sweeps again, and the memory of the covariance."""

@@ -107,10 +107,15 @@ class MaxEntropyModel(Model):
         return self._at_center.answer(cliques, rng=rng, scale=scale, limit=limit)
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records of the model at the center."""
-        return self._at_center.sample(rows, rng=rng, independent=independent)
+        return self._at_center.sample(rows, rng=rng, independent=independent, columns=columns)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> Model:
         """Return the model at the center given that each attribute takes one of the codes listed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from margrave.models.mixture.fit import check
 from margrave.models.mixture.model import MixtureModel
 from margrave.models.protocol import Needs, SimpleFit
 from margrave.transcript import Transcript
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique
 
 
 class AnnealedModel(MixtureModel):
@@ -100,12 +100,6 @@ class AnnealedFit(SimpleFit):
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the size of the records' table, whatever is measured."""
         return self.components * sum(domain.sizes)
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return the same for every candidate."""
-        return np.full(len(candidates), float(self.cells(domain, cliques)))
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the time of compiling and of training after each round."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from margrave.models.progress import ShareProgress, no_progress
 from margrave.models.protocol import Answerer, Fit, Model, Needs
 from margrave.public_table import PublicTable
 from margrave.transcript import Transcript
-from margrave.types import Clique, FloatArray
+from margrave.types import Clique
 
 if TYPE_CHECKING:
     from margrave.models.mixture.state import MixtureState
@@ -89,12 +89,6 @@ class MixtureFit(Fit):
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the size of the mixture's table, whatever is measured."""
         return self.config.components * sum(domain.sizes)
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return the same for every candidate."""
-        return np.full(len(candidates), float(self.cells(domain, cliques)))
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the time of compiling and training after each round."""

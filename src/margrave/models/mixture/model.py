@@ -70,7 +70,12 @@ class MixtureModel(Model):
         return {c: np.asarray(values * self._total) for c, values in shares.items()}
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records: components by their weights, then codes by the component's
         probabilities.
@@ -87,16 +92,17 @@ class MixtureModel(Model):
             else deal(alone, self.weights[None], rng)
         )
         component = chosen.astype(np.int64)
-        columns: dict[Attribute, AnyArray] = {}
-        for attribute, block in blocks_of(self._domain).items():
-            table = np.ascontiguousarray(self.table[block].T)
+        blocks = blocks_of(self._domain)
+        domain = self._domain if columns is None else self._domain.project(columns)
+        drawn: dict[Attribute, AnyArray] = {}
+        for attribute in domain:
+            table = np.ascontiguousarray(self.table[blocks[attribute]].T)
             if independent:
-                columns[attribute] = draw(component, table, rng)
+                drawn[attribute] = draw(component, table, rng)
             else:
-                columns[attribute] = deal(
-                    component, table, rng, spread_order(self._domain, columns, n, rng)
-                )
-        return Codes.of(self._domain, columns)
+                order = spread_order(self._domain, drawn, n, rng)
+                drawn[attribute] = deal(component, table, rng, order)
+        return Codes.of(domain, drawn)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> MixtureModel:
         """Return the model given that each attribute takes one of the codes listed, with the same

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,15 +15,16 @@ from margrave.marginal.simplex import clip_and_rescale, project_to_simplex, rake
 from margrave.models.answers import Answers
 from margrave.models.cost import Cost, FitLoad
 from margrave.models.entries import kinds_of, not_taken
+from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.models.network.model import ConditionalTable, NetworkModel
-from margrave.models.protocol import Needs, SimpleFit
+from margrave.models.protocol import Needs
 from margrave.models.terms import terms_of
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkFit(SimpleFit):
+class NetworkFit(MeasuredCellsFit):
     """A Bayesian network whose families lie in the measured marginals.
 
     The order and the parents follow from the measured cliques (`families_of`). Those of PrivBayes
@@ -92,19 +93,6 @@ class NetworkFit(SimpleFit):
         """Raise `InputError` if the domain has structural zeros."""
         _refuse_zeros(domain)
         super().check(domain, needs)
-
-    def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
-        """Return the cells of what is measured, each clique once. The network has fewer."""
-        return sum(domain.cells(c) for c in set(cliques))
-
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` with each candidate added in turn."""
-        known = set(cliques)
-        base = self.cells(domain, known)
-        sizes = [base + (0 if c in known else domain.cells(c)) for c in candidates]
-        return np.array(sizes, dtype=np.float64)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the memory of the marginals and of their scales."""

@@ -104,15 +104,30 @@ class NetworkModel(Model):
         }
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
-        """Return synthetic records, column after column given its parents."""
+        """Return synthetic records, column after column given its parents.
+
+        ``columns``: only these and the columns that they depend on are drawn.
+        """
+        drawn = set(self._domain if columns is None else self._domain.clique(columns))
+        wanted = frozenset(drawn)
+        for conditional in reversed(self.conditionals):  # parents come before their children
+            if conditional.column in drawn:
+                drawn.update(conditional.parents)
         tables = [
             (f.column, f.table.reshape(-1, self._domain.size(f.column)), f.parents)
             for f in self.conditionals
+            if f.column in drawn
         ]
         n = max(0, round(self._total)) if rows is None else rows
-        return ancestral(self._domain, tables, n, rng=rng, independent=independent)
+        codes = ancestral(self._domain, tables, n, rng=rng, independent=independent)
+        return codes.select(wanted) if wanted < drawn else codes
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> GraphicalModel:
         """Return the graphical model given that each attribute takes one of the codes listed."""

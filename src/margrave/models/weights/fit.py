@@ -115,12 +115,6 @@ class WeightsFit(Fit):
         """Return the number of weights, whatever is measured."""
         return _places_of(domain, self.public)
 
-    def sizes_with(
-        self, domain: Domain, cliques: Collection[Clique], candidates: Sequence[Clique]
-    ) -> FloatArray:
-        """Return ``cells`` for each: no measurement adds any."""
-        return np.full(len(candidates), float(self.cells(domain, cliques)))
-
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeightsFit(WeightsFit):

@@ -55,7 +55,12 @@ class WeightsModel(Model):
         return sums
 
     def sample(
-        self, rows: int | None = None, *, rng: np.random.Generator, independent: bool = False
+        self,
+        rows: int | None = None,
+        *,
+        rng: np.random.Generator,
+        independent: bool = False,
+        columns: Iterable[Attribute] | None = None,
     ) -> Codes:
         """Return synthetic records: each place gets its expected number, rounded down or up by one
         systematic draw.
@@ -68,7 +73,8 @@ class WeightsModel(Model):
             raise InputError(f"{n} records cannot be drawn.", remedy="Ask for 0 or more.")
         within = draw if independent else deal
         places = within(np.zeros(n, dtype=np.int64), self.places.weights.reshape(1, -1), rng)
-        return self.places.codes(places)
+        codes = self.places.codes(places)
+        return codes if columns is None else codes.select(columns)
 
     def condition(self, evidence: Mapping[Attribute, Sequence[int]]) -> WeightsModel:
         """Return the model given that each named attribute takes one of the codes listed, with the

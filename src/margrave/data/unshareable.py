@@ -11,13 +11,13 @@ class Unshareable:
     __slots__ = ()
 
     def __copy__(self) -> NoReturn:
-        raise TypeError("A protected table cannot be copied.")
+        raise TypeError("A table of sensitive rows cannot be copied.")
 
     def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("A protected table cannot be copied.")
+        raise TypeError("A table of sensitive rows cannot be copied.")
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A protected table cannot be pickled.")
+        raise TypeError("A table of sensitive rows cannot be pickled.")
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("A protected table cannot be pickled.")
+        raise TypeError("A table of sensitive rows cannot be pickled.")

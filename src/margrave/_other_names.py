@@ -1,0 +1,63 @@
+"""Names of other libraries, and what margrave calls the same: the one table of them, for error messages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Owner = Literal["margrave", "Schema", "Release", "argument", "analysis", "fit"]
+
+
+def in_our_words(owner: Owner, name: str) -> str:
+    """Return what margrave has in the place of a name of other libraries; "" for an unknown one.
+
+    For the owners "argument", "analysis" and "fit" it is a name; for the others a sentence.
+
+    >>> in_our_words("argument", "random_state"), in_our_words("fit", "gem"), in_our_words("Release", "age")
+    ('seed', 'generator', '')
+    """
+    drafts = "margrave.draft_schema(frame) drafts a schema."
+    pages = "print(release) shows it in short, and release.report() in full."
+    names: dict[Owner, dict[str, str]] = {
+        "margrave": {
+            "list_mechanisms": "margrave.mechanisms.MECHANISMS lists them.",
+            "load": "margrave.Release.load(path) reads a release.",
+            "fit": "margrave.synthesize(table, schema, epsilon=..., delta=...) makes a release.",
+        },
+        "Schema": {
+            **dict.fromkeys(("from_dataframe", "from_frame", "detect_from_dataframe", "infer", "fit"), drafts),
+            "to_dict": "schema.to_toml() is all of it as text, and schema.columns has the columns.",
+            "names": "schema.domain.attributes has the names.",
+        },
+        "Release": {
+            **dict.fromkeys(("summary", "describe", "info"), pages),
+            "evaluate": "It is margrave.evaluate, or release.compare(real).",
+            "analyze": "It is margrave.analyze.",
+            "write_report": "It is margrave.write_report.",
+            "generate": "release.sample(n) draws rows.",
+        },
+        "argument": {
+            "eps": "epsilon",
+            **dict.fromkeys(("random_state", "rng", "random_seed"), "seed"),
+            **dict.fromkeys(("num_rows", "n_rows", "n_samples", "size"), "n"),
+            **dict.fromkeys(("conditions", "condition", "filter"), "where"),
+            "model": "fit",
+        },
+        "analysis": {
+            **dict.fromkeys(("median", "percentile"), "quantile"),
+            "average": "mean",
+            "sum": "total",
+            **dict.fromkeys(("share", "percentage"), "proportion"),
+            **dict.fromkeys(("regression", "linear", "linearregression"), "ols"),
+            **dict.fromkeys(("logit", "logisticregression"), "logistic"),
+            **dict.fromkeys(("corr", "pearson"), "correlation"),
+        },
+        "fit": {
+            "gem": "generator",
+            **dict.fromkeys(("pgm", "private-pgm", "aim", "mst"), "graphical"),
+            "privpgd": "particles",
+            **dict.fromkeys(("gsd", "private-gsd"), "genetic"),
+            **dict.fromkeys(("rap", "rap++"), "relaxed"),
+            "napsu-mq": "max-entropy",
+        },
+    }  # fmt: skip
+    return names[owner].get(name if owner in ("Schema", "Release") else name.lower(), "")

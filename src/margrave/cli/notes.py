@@ -1,0 +1,62 @@
+"""Notes before a run: ledgers that lie beside it, and columns that are likely not to be learned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from margrave._io import files_of, is_own
+from margrave.cli.terminal import echo
+from margrave.progress import Callback
+
+
+def ledger_note(files: Mapping[str, str | None]) -> str:
+    """Return a note if a ledger lies in the current folder, or beside a file of a run without one; "" if not.
+
+    Args:
+        files: The files by their options.
+    """
+    folders = [Path()]
+    for path in files.values():
+        folders += [] if path is None else [file.parent for file in files_of(path)]
+    found = dict[str, str]()
+    for folder in folders:
+        for ledger in _ledgers_in(folder):
+            found.setdefault(os.path.realpath(ledger), str(ledger))
+    if not found:
+        return ""
+    first, *others = found.values()
+    more = f" (and {len(others)} more)" if others else ""
+    return (
+        f"This run is not charged to a ledger, and there is one in {first}{more}. If it has a cap for these rows or"
+        f" persons, stop, and give --ledger {first} --dataset NAME; margrave ledger show {first} lists the names."
+    )
+
+
+def after_notes(notes: Iterable[str], progress: Callback) -> Callback:
+    """Return a callback that prints notes at its first call, when nothing refuses the run anymore."""
+    noted = False
+
+    def update(stage: str, done: float) -> None:
+        nonlocal noted
+        if not noted:
+            noted = True
+            for note in filter(None, notes):
+                echo(f"Note: {note}", err=True)
+        progress(stage, done)
+
+    return update
+
+
+def _ledgers_in(folder: Path) -> list[Path]:
+    max_files = 1000
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, max_files):
+            with suppress(OSError):
+                if entry.is_file() and is_own(entry.path, "ledger"):
+                    found.append(Path(entry.path))
+    return sorted(found)
