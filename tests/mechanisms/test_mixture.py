@@ -155,6 +155,7 @@ def test_a_wide_table_that_no_junction_tree_holds() -> None:
     assert error(mixture) < error(Independent()) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_adult_reduced_as_in_the_paper() -> None:
     """Max error of all 35 triples at epsilon 1: by single queries, by whole marginals, and RAP's box far behind."""
