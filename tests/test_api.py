@@ -24,7 +24,9 @@ SCHEMA = Schema.coded({"a": 2, "b": 3})
 TABLE = pa.table({"a": np.arange(90) % 2, "b": np.arange(90) % 3})
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "rap-plus")) for n in ALONE]
+)
 def test_a_mechanism_by_its_name(name: str) -> None:
     release = margrave.synthesize(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, mechanism=name)
     told = {"eta_used"} if name == "dual-query" else set()  # what the budget made of a parameter

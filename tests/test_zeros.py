@@ -369,7 +369,9 @@ def roomy(case: str) -> Any:
     "case",
     [
         pytest.param(
-            c, marks=[pytest.mark.slow] * (" " in c and ("particles" in c or "privpgd" in c))
+            c,
+            marks=[pytest.mark.slow]
+            * (c == "aim shortlist" or (" " in c and ("particles" in c or "privpgd" in c))),
         )
         for c in CASES
         if c not in NO_RECORDS and keeps_zeros(c)
