@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 Owner = Literal["margrave", "Schema", "Release", "argument", "analysis", "fit"]
 
@@ -61,3 +61,21 @@ def in_our_words(owner: Owner, name: str) -> str:
         },
     }  # fmt: skip
     return names[owner].get(name if owner in ("Schema", "Release") else name.lower(), "")
+
+
+class AnswersNames:
+    """An object whose unknown attributes raise ``AttributeError`` with a hint."""
+
+    def _hint(self, name: str) -> str:
+        """Return a hint for a name that the object does not have: none, unless a subclass knows one."""
+        return ""
+
+    if not TYPE_CHECKING:  # which would take every name for one of the object
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ``AttributeError`` for an unknown name. An error within a property is raised again."""
+            if name in dir(type(self)):
+                return object.__getattribute__(self, name)
+            hint = "" if name.startswith("_") else self._hint(name)
+            owner = f"A {type(self).__name__.lower()}"
+            raise AttributeError(f"{owner} has no attribute {name!r}.{hint and f' {hint}'}")

@@ -241,7 +241,7 @@ def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
     ]
     for a in (*outcomes, *(a for part in parts for a in part)):
         if a not in domain and (hint := quoting_hint(a, domain)):
-            raise InputError(f"There is no column {a!r}.", remedy=hint.strip())
+            raise InputError(f"The table has no column {a!r}.", remedy=hint.strip())
         domain.index(a)
     y = tuple(outcomes)
     together = [tuple(dict.fromkeys((*one, *two))) for one, two in combinations(parts, 2)]

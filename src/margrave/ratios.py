@@ -14,7 +14,7 @@ def figure(value: float, digits: int = 0) -> str:
 
     Args:
         value: The number.
-        digits: Rounds to so many digits; 0 for four, and for all whole digits of larger numbers.
+        digits: The number of significant digits. 0 means four, or all whole digits of a larger number.
 
     >>> figure(17_930.4), figure(10_273.0, 3), figure(0.012345), figure(5.6e-19)
     ('17,930', '10,300', '0.01235', '6 in 10^19')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from margrave.accounting import AddRemoveRow, Budget
 from margrave.cli.mechanism import name_or_default
 from margrave.domain import Domain
 from margrave.mechanisms import Forests
-from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.capacity import Capacity, fit_within
 from margrave.mechanisms.parts.tree import forest
 from margrave.models import GraphicalFit
 from margrave.planning import plan_of
@@ -19,7 +20,7 @@ from margrave.privacy import SeededRandomness
 from margrave.release import Release
 from margrave.run import Run
 from margrave.schema import Schema
-from margrave.transcript import Measurement, ScoreMeasurement
+from margrave.transcript import Measurement, ScoreMeasurement, Transcript
 from tests.support.conformance import memory_table, run_on
 
 NAMES = ("a", "b", "c", "d")
@@ -82,3 +83,22 @@ def test_a_plan_of_more_cells_than_a_float_holds() -> None:
     domain = Domain.of({f"c{i}": 20 for i in range(250)})
     planned = plan_of(domain, Forests(), budget=Budget.zcdp(1.0), unit=AddRemoveRow())
     assert planned.counted == 250 + 31_125
+
+
+def test_the_released_model_leaves_rare_codes_out_above_its_limit() -> None:
+    domain = Domain.of({"a": 60, "b": 60})
+    counts = np.where(np.arange(60) < 10, 1000.0, 25.0)
+    pair = np.outer(counts, counts) / counts.sum()
+    answers = [((a,), counts) for a in domain] + [(("a", "b"), pair)]
+    transcript = Transcript(tuple(Measurement(c, v, 10.0, Fraction(1, 200)) for c, v in answers))
+    whole, least = GraphicalFit(), 8 * 10 * 10 / 2**20
+    assert fit_within(whole, domain, transcript, 1.0) == whole
+    small = fit_within(whole, domain, transcript, least)
+    assert small.empty_below > whole.empty_below
+    cells = [
+        f.cells(f.distinguished(domain, transcript, last=True), transcript.cliques)
+        for f in (whole, small)
+    ]
+    assert cells[1] < cells[0]
+    published = replace(whole, empty_below=0.0)
+    assert fit_within(published, domain, transcript, least) == published

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,13 +20,12 @@ from margrave.mechanisms.common import (
     two_way,
 )
 from margrave.mechanisms.parts.budget import measure_shares
-from margrave.mechanisms.parts.capacity import Capacity
+from margrave.mechanisms.parts.capacity import Capacity, fit_within
 from margrave.mechanisms.parts.noisy_scores import noisy_scores
 from margrave.mechanisms.parts.tree import forest
 from margrave.models import Fit, GraphicalFit, projected_error
 from margrave.privacy import Gaussian, MarginalGap, Private
 from margrave.release import Release
-from margrave.transcript import Transcript
 from margrave.types import Clique, Generator
 
 
@@ -126,28 +125,9 @@ class Forests(Mechanism):
             progress("measuring pairs", float(1 - private.remaining / private.rho))
         private.measure(one_way(domain), Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
-        fit = self._fit_within(domain, private.transcript)
+        # The columns measured again bring codes back, and each enlarges every pair that has it.
+        fit = fit_within(self.fit, domain, private.transcript, self.max_model_mb)
         return self.release(private, fit(domain, private.transcript, rng=rng))
-
-    def _fit_within(self, domain: Domain, transcript: Transcript) -> Fit:
-        """Return the fit; for a model above the limit one that leaves more rare codes out, or the smallest there is.
-
-        The columns measured again bring codes back, and each enlarges every pair that has it.
-        """
-        own: Any = self.fit
-        if not own.empty_below:
-            return self.fit
-        fits = [
-            replace(own, empty_below=factor * own.empty_below) for factor in (1.0, 1.5, 2.0, 3.0)
-        ]
-        sizes = list[int]()
-        for fit in fits:
-            capacity = Capacity.released(fit, domain, transcript, self.max_model_mb)
-            sizes.append(fit.cells(capacity.domain, transcript.cliques))
-            if sizes[-1] <= capacity.cells():
-                break
-        found: Fit = fits[int(np.argmin(sizes))]
-        return found
 
     def _planned(self, domain: Domain) -> int:
         """Return the number of pairs that the budget is meant for."""

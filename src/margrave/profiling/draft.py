@@ -111,7 +111,7 @@ def person_question(person: ColumnProfile) -> str:
 
 def reason_to_skip(evidence: ColumnProfile) -> str | None:
     """Return the reason why a column cannot be synthesized, or None."""
-    hours_of_a_day = 24  # so many times of day are a list of categories
+    hours_of_a_day = 24  # at most this number of times of day are categories
     texts = evidence.counts
     if not texts:
         return "it has no values"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from margrave._card import Card, Facts, listed
 from margrave._front import part
-from margrave._other_names import in_our_words
+from margrave._other_names import AnswersNames, in_our_words
 from margrave.account import Account
 from margrave.error_sanitizer import hide_rows, short_errors
 from margrave.errors import did_you_mean
@@ -17,7 +17,7 @@ from margrave.schema import Schema
 from margrave.transcript import Transcript
 
 
-class Display(Card):
+class Display(AnswersNames, Card):
     """The methods of a release that show it, by the code of the report and of the evaluation."""
 
     schema: Schema
@@ -49,23 +49,11 @@ class Display(Card):
         kept = [account.left_out] if account.left_out else []
         return Facts(line, facts, [*absent, *kept, *hidden[:most], *more, reliable])
 
-    if not TYPE_CHECKING:  # which would take every name for one of a release
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise ``AttributeError`` for an unknown name, with the place that has it.
-
-            An error within a property also leads here: it is raised again as it is.
-            """
-            if hasattr(type(self), name):
-                return object.__getattribute__(self, name)
-            hint = "" if name.startswith("_") else self._place(name)
-            raise AttributeError(f"A release has no attribute {name!r}.{hint and f' {hint}'}")
-
     def _require_model(self) -> None:
         if self.model.absent:
             self.model.distribution()
 
-    def _place(self, name: str) -> str:
+    def _hint(self, name: str) -> str:
         """Return the place of a name that a release does not have, or the name that is most like it."""
         if ours := in_our_words("Release", name):
             return ours

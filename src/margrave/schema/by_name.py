@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from margrave._other_names import in_our_words
+from margrave._other_names import AnswersNames, in_our_words
 from margrave.domain import Domain
 from margrave.errors import did_you_mean
 from margrave.schema.column import Column
@@ -18,10 +18,13 @@ class _OwnNames(type):
     if not TYPE_CHECKING:  # which would take every name for one of a schema
 
         def __getattr__(cls, name: str) -> NoReturn:
-            raise _unknown(f"type object {cls.__name__!r}", name, dir(cls))
+            hint = "" if name.startswith("_") else _hint_of(name, dir(cls))
+            raise AttributeError(
+                f"type object {cls.__name__!r} has no attribute {name!r}.{hint and f' {hint}'}"
+            )
 
 
-class ByName(metaclass=_OwnNames):
+class ByName(AnswersNames, metaclass=_OwnNames):
     """A schema as a mapping of the names of its columns to the columns."""
 
     columns: Sequence[Column]
@@ -40,18 +43,10 @@ class ByName(metaclass=_OwnNames):
     def __iter__(self) -> Iterator[str]:
         return iter(self.domain)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise ``AttributeError`` for an unknown name. An error within a property is raised again."""
-            if hasattr(type(self), name):
-                return object.__getattribute__(self, name)
-            raise _unknown("A schema", name, dir(type(self)))
+    def _hint(self, name: str) -> str:
+        return _hint_of(name, dir(type(self)))
 
 
-def _unknown(owner: str, name: str, known: list[str]) -> AttributeError:
-    hint = ""
-    if not name.startswith("_"):
-        public = [n for n in known if not n.startswith("_")]
-        hint = in_our_words("Schema", name) or did_you_mean(name, public).strip()
-    return AttributeError(f"{owner} has no attribute {name!r}.{hint and f' {hint}'}")
+def _hint_of(name: str, known: list[str]) -> str:
+    public = [n for n in known if not n.startswith("_")]
+    return in_our_words("Schema", name) or did_you_mean(name, public).strip()

@@ -56,7 +56,7 @@ def histogram_of(column: Column, pieces: Iterable[pa.Array]) -> Histogram:
 
 
 def _rounded(binned: Numeric) -> list[str]:
-    """Return the bins with so many decimals that two digits of their width show."""
+    """Return the bins, with decimals for two digits of their width."""
     spans = binned.cells.spans()
     width = min(high - low for low, high, _, _ in spans)
     decimals = min(max(1 - math.floor(math.log10(width)), 0), 15)

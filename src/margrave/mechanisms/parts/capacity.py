@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -88,3 +89,17 @@ class Capacity:
         sizes = self.sizes(candidates, measured)
         fitting = [r for r, size in zip(candidates, sizes, strict=True) if size <= self.cells()]
         return fitting or [min(zip(candidates, sizes, strict=True), key=itemgetter(1))[0]]
+
+
+def fit_within(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float | None) -> Fit:
+    """Return a fit whose released model is within a size because it leaves more rare codes out; else the smallest."""
+    own: Any = fit
+    factors = (1.0, 1.5, 2.0, 3.0) if fit.empty_below else ()
+    fits: list[Fit] = [replace(own, empty_below=k * fit.empty_below) for k in factors]
+    sizes = list[int]()
+    for some in fits:
+        capacity = Capacity.released(some, domain, transcript, max_model_mb)
+        sizes.append(some.cells(capacity.domain, transcript.cliques))
+        if sizes[-1] <= capacity.cells():
+            break
+    return fits[int(np.argmin(sizes))] if sizes else fit
