@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from margrave.mechanisms import NAPSUMQ
 from tests.support.conformance import Estimated
 
 NAPSUMQ()  # what its parameters may be is read from its annotations once, and not when the name below stands for less
+
+
+# Compiling takes most of the time of tests that use JAX. Each program is compiled once for all processes of a run.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 @pytest.fixture(autouse=True)

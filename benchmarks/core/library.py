@@ -29,7 +29,7 @@ from margrave.data import MemoryTable, Table
 from margrave.domain import Codes, Domain
 from margrave.errors import MargraveError, ModelTooLargeError
 from margrave.evaluation import evaluate, geometry_errors
-from margrave.inference import OLS, Analysis, Estimate, Fitted, Logistic, analyze
+from margrave.inference import OLS, Analysis, Estimate, Fitted, Logistic, analyze, combine
 from margrave.inference.fitted import estimable
 from margrave.learning import GateColumn, LearnedNumber, learn_schema
 from margrave.learning.shares import LearningShares, column_share

@@ -167,6 +167,24 @@ def clinic(data: Path | None = None) -> World:
     return world(sizes, list(codes), np.exp(theta), estimands)
 
 
+def ward(data: Path | None = None) -> World:
+    """Return three columns of few codes with every pair dependent, and nothing beyond pairs."""
+    sizes = {"ward": 3, "smoker": 2, "stay": 5}
+    codes = np.indices(tuple(sizes.values())).reshape(3, -1)
+    w, k, y = codes
+    theta = -0.6 * w - 0.9 * k - 0.5 * y + 0.2 * w * k + 0.25 * w * y + 0.2 * k * y
+    estimands = {
+        "mean stay": mean("stay"),
+        "share smoker": share("smoker", 1),
+        "share ward = 2": share("ward", 2),
+        "share stay = 4": share("stay", 4),
+        **{
+            f"linear stay ~ {c}": linear("stay", "ward", "smoker", of=c) for c in ("ward", "smoker")
+        },
+    }
+    return world(sizes, list(codes), np.exp(theta), estimands)
+
+
 def chain(data: Path | None = None) -> World:
     """Return five columns that depend on each other along a tree, two with long tails."""
     sizes = {"a": 16, "b": 12, "y": 2, "z": 4, "w": 5}

@@ -8,12 +8,14 @@ A repeat draws a table from a population, releases it, and computes intervals, n
     perturbed   the same, but sampling and noise are added to the real answers (--set perturbed=true)
     ..., back   the same widths around 2 q̂ − q̄: the release's own estimate less the refits' bias
     given       of ``analyze``: around 2 q̂ − q̄, with (q̄ − q̂)² added to T (from the two, by 1.96)
+    bootstrap, posterior    of ``analyze`` with each method, of one release (stage=posterior)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ TASKS: dict[str, Task] = {
     name: Task(name, load, lambda domain: (), DELTA, lib.AddRemoveRow())
     for name, load in {
         "clinic": worlds.clinic,
+        "ward": worlds.ward,
         "chain": worlds.chain,
         "adult": worlds.adult,
     }.items()
@@ -54,6 +57,8 @@ PLAN = (("clinic", "pairs", 5000, 1.0, 40), ("clinic", "aim", 5000, 1.0, 20),
         ("chain", "pairs", 5000, 1.0, 20), ("chain", "mst", 5000, 1.0, 20),
         ("chain", "mst", 5000, 0.3, 20), ("adult", "aim", 48_842, 1.0, 8))  # fmt: skip
 """World, mechanism, rows, epsilon, repeats."""
+BOTH = (("ward", "pairs", 20), ("ward", "aim", 5))
+"""World, mechanism, repeats of the comparison of the bootstrap with a posterior."""
 
 
 def cells(repeats: int | None = None) -> Iterable[Cell]:
@@ -67,6 +72,11 @@ def cells(repeats: int | None = None) -> Iterable[Cell]:
             if (world, mechanism) not in planned:
                 for repeat in range(repeats or 20):
                     yield Cell(world, mechanism, {"rows": 5000}, 1.0, repeat, "more")
+    for world, mechanism, n in BOTH:
+        for rows, epsilon in product((1000, 5000), (0.5, 1.0)):
+            setting = {"rows": rows, "posterior": True}
+            for repeat in range(repeats or n):
+                yield Cell(world, mechanism, setting, epsilon, repeat, "posterior")
 
 
 class Perturbed(lib.Bootstrap):  # type: ignore[misc]
@@ -103,10 +113,16 @@ def measure(cell: Cell, places: Places) -> Row:
     for name, data_sets in kinds.items():
         estimates = np.array([world.analyze(data_sets.codes(i)) for i in range(len(data_sets))])
         intervals |= combine(name, estimates, own)
+    times: Row = {"release_s": round(released - start, 2), "draws_s": round(end - drawing, 2)}
+    if cell.setting.get("posterior"):
+        fitting = clock()[1]
+        posterior = release.draws(count, method="posterior", seed=cell.repeat)
+        times["posterior_cpu_s"] = round(clock()[1] - fitting, 2)
+        intervals["bootstrap"] = analyzed(world, draws, own)
+        intervals["posterior"] = analyzed(world, posterior, None)
     return {
         "draws": count, "estimands": list(world.estimands), "truth": world.truth(),
-        "intervals": intervals, "release_s": round(released - start, 2),
-        "draws_s": round(end - drawing, 2), "measurements": len(release.transcript.measurements),
+        "intervals": intervals, "measurements": len(release.transcript.measurements), **times,
     }  # fmt: skip
 
 
@@ -147,6 +163,17 @@ def combine(name: str, estimates: Array, own: Array) -> dict[str, list[list[floa
     return {k: np.stack([c - half, c + half], axis=1).tolist() for k, c in centers.items()}
 
 
+def analyzed(world: World, draws: Any, own: Array | None) -> list[list[float]]:
+    """Return the intervals of ``analyze``: around 2 q̂ − q̄ for refits, around q̄ for a posterior."""
+    estimates = np.array([world.analyze(draws.codes(i)) for i in range(len(draws))])
+    found = []
+    for j, (q, v) in enumerate(estimates.transpose(1, 2, 0)):
+        center = None if own is None else float(own[j])
+        one = lib.combine(q, v, rows=draws.rows, total=draws.total, center=center)
+        found.append(list(one.conf_int(LEVEL)))
+    return found
+
+
 def correct_bias(draws: Array, back: Array) -> Array:
     """Return intervals whose variance holds the squared bias of the refits."""
     center, half = back.mean(axis=-1), (back[..., 1] - back[..., 0]) / 2
@@ -160,6 +187,7 @@ def page(view: View) -> Page:
     for (task, contender, epsilon), rows in view.groups("task", "contender", "epsilon").items():
         for row in rows:
             name = f"{task}_{contender}_{row['setting']['rows']}_eps{epsilon:g}"
+            name += "_posterior" * bool(row["setting"].get("posterior"))
             by.setdefault(name, []).append(row)
     return Page({name: table(name, by[name]) for name in sorted(by)})
 

@@ -90,7 +90,7 @@ pd.DataFrame(intervals).T.round(3)
 # %%
 from margrave.inference import OLS, By, Mean
 
-draws = release.draws(30, seed=1, method="bootstrap")
+draws = release.draws(30, seed=1)
 print(mg.analyze(draws, By(Mean("stay"), "ward")))
 
 # %% [markdown]

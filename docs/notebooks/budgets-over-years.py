@@ -105,7 +105,7 @@ except mg.errors.BudgetError as error:
 # %%
 rows = {}
 for year, release in releases.items():
-    numbers = release.numbers().set_index(["column", "statistic"])
+    numbers = release.numbers(details=True, as_="pandas").set_index(["column", "statistic"])
     rows[year] = numbers.loc[("minutes", "mean"), ["text", "interval", "reliable"]]
 pd.DataFrame(rows).T
 

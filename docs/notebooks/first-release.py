@@ -82,7 +82,7 @@ release.plot("carrier", "origin")
 # to rely on it. The report has these numbers, the charts, and the promise in words.
 
 # %%
-numbers = release.numbers()
+numbers = release.numbers(details=True, as_="pandas")
 numbers.loc[numbers["statistic"] == "mean", ["column", "text", "interval", "reliable"]]
 
 # %% [markdown]

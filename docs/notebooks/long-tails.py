@@ -39,7 +39,7 @@ release_equal.plot("cost")
 # %%
 def mean_of(release):
     """Return the mean of the cost with its interval."""
-    numbers = release.numbers(details=True)
+    numbers = release.numbers(details=True, as_="pandas")
     kept = numbers[(numbers["column"] == "cost") & numbers["statistic"].isin(["mean", "q50"])]
     return kept[["statistic", "text", "interval", "reliable", "synthetic"]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
@@ -18,8 +19,9 @@ class Facts(NamedTuple):
 class Card:
     """An object that shows a short line as its ``repr``, and its first facts as text and in notebooks."""
 
+    @abstractmethod
     def _facts(self) -> Facts:
-        raise NotImplementedError
+        """Return the content of the card."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._facts().line})"

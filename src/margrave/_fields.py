@@ -139,8 +139,9 @@ def is_whole(value: object, least: int) -> bool:
 
 
 def check_level(level: float) -> None:
-    """Raise ``InputError`` unless a level is a number strictly between 0 and 1."""
-    if not is_number(level) or not 0.0 < level < 1.0:
+    """Raise ``InputError`` unless a level is a number strictly between 1e-15 and 1."""
+    least = 1e-15  # below it (1 + level) / 2 is rounded to 1/2, and intervals have no width
+    if not is_number(level) or not least < level < 1.0:
         raise InputError(
             f"The level {level!r} is not a probability.", remedy="Give one such as 0.95."
         )

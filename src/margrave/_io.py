@@ -36,6 +36,22 @@ def read_input(path: str | Path) -> bytes:
     return content
 
 
+def given_path(path: Any, what: str, example: str) -> Path:
+    """Return a path that a caller gives. Raise ``InputError`` for an object of another kind."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(
+            f"The path of the {what} is of type {type(path).__name__}, which is not a path.",
+            remedy=f'Give such as "{example}".',
+        )
+    return Path(path)
+
+
+def check_no_folder(path: str | Path) -> None:
+    """Raise ``InputError`` if an output is a folder."""
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder.", remedy="Name a file.")
+
+
 def check_output(path: str | Path, *, overwrite: bool) -> Path:
     """Return the path after checking that it can be written. Called before anything is spent.
 
@@ -51,8 +67,7 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
             f"The file name {target.name[:40]!r}... is not usable.",
             remedy=f"Name a file in at most {max_name_bytes} bytes, without the character NUL.",
         )
-    if os.path.isdir(target):
-        raise InputError(f"{target} is a folder.", remedy="Name a file.")
+    check_no_folder(target)
     if not os.path.isdir(target.parent):
         raise InputError(f"The folder {target.parent} does not exist.", remedy="Make it first.")
     if not os.access(target.parent, os.W_OK):

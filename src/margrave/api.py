@@ -9,15 +9,17 @@ from typing import Any, Literal
 
 from margrave._io import path_of
 from margrave.accounting import Policy, Unit
+from margrave.custodian import warn, warn_custodian
 from margrave.data import public_codes
 from margrave.error_sanitizer import hide_table, short_errors
-from margrave.learning_stage import budget_for
+from margrave.learning_stage import budget_for, learning_warning
 from margrave.mechanisms import Mechanism
 from margrave.planning import Plan
 from margrave.privacy import Score
 from margrave.public_table import PublicTable
+from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
-from margrave.run import Run
+from margrave.run import Run, settled_unit
 from margrave.schema import Schema, schema_of
 from margrave.workload import Workload
 
@@ -70,9 +72,9 @@ def synthesize(
         journal: A file that stores the answers, so that the run can be resumed.
         resume: Resume the run of the journal, with all other arguments as before.
         same_table: State that a table that was moved, or written again, since the run began is the same table.
-        on_custodian: Callback for the custodian only, with a sentence about the rows if every
-            category of a column occurs in them, as if the list was read off them. Without it
-            nothing is compared.
+        on_custodian: Callback for sentences about the rows, which are for the custodian alone, such as that every
+            category of a column occurs in them, as if the list was read off them. By default each is a
+            ``CustodianWarning``; a sealed run then compares nothing.
         allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public, and else one
             above 1e-5.
         vouched: Classes of scores outside the library whose sensitivity you vouch for; the
@@ -93,6 +95,9 @@ def synthesize(
         LedgerError: The ledger or journal is damaged, in use, or of another run.
         UnfinishedError: The run failed after it had spent; ``release`` has every noisy answer and
             no model.
+
+    Warns:
+        CustodianWarning: Columns to learn are likely to be hidden by the noise; or what ``on_custodian`` would get.
 
     Privacy:
         Spends at most what (``epsilon``, ``delta``) allow, for one ``unit``. A resumed run does not
@@ -119,6 +124,12 @@ def synthesize(
         unlearnable=unlearnable,
         purposes=purposes,
     )
+    if on_custodian is None and preflight != "sealed":
+        on_custodian = warn_custodian
+    intervals = open_ended(purposes_of(run.purposes, confirmed.domain), confirmed.to_learn)
+    hidden = learning_warning(confirmed, run.budget, settled_unit(confirmed, unit), None)
+    for note in filter(None, (*intervals, hidden)):
+        warn(note)
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)
 
 
@@ -146,7 +157,7 @@ def plan(
         delta: At most 0.01.
         unit: As in ``synthesize``.
         mechanism: As in ``synthesize``.
-        rows: A guess of the number of rows, for memory and time.
+        rows: A guess of the number of rows, for memory, time, widths and verdicts.
         workload: Marginals to count in the plan, if the mechanism names none.
         ledger: The ledger file that must leave room for the run.
         dataset: The data set's name in the ledger.

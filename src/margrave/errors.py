@@ -90,6 +90,13 @@ class PersonWarning(UserWarning):
     """
 
 
+class CustodianWarning(UserWarning):
+    """Questions of a draft, and notes on a run, for the custodian alone.
+
+    The text may depend on the rows: do not publish it.
+    """
+
+
 class BinWarning(UserWarning):
     """A condition cuts a bin, within which a release knows nothing and draws values evenly."""
 

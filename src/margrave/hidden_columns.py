@@ -32,12 +32,29 @@ class HiddenColumn:
 
     @property
     def words(self) -> str:
-        """The column in a sentence, with a remedy."""
+        """The column with the rows of its codes, and how many noise hides."""
         return (
-            f"{self.column}: noise hides codes of up to {self.hidden:,.0f} rows, and of {self.total:,} rows each of its"
-            f" {self.codes:,} codes has {self.total / self.codes:,.3g} on average, so most or all codes are lost."
-            " Merge codes (fewer categories or bins), learn the column, leave it out, or raise the budget."
+            f"{self.column} ({self.codes:,} codes of {self.total / self.codes:,.3g} rows on average; noise hides up to"
+            f" {self.hidden:,.0f})"
         )
+
+
+def hidden_words(columns: Sequence[HiddenColumn]) -> list[str]:
+    """Return a sentence on the columns, with a remedy; none without columns.
+
+    >>> hidden_words([HiddenColumn("town", 60, 3000, 390.0)])[0].partition(". ")[0]
+    'Most or all codes will be lost in the noise of town (60 codes of 50 rows on average; noise hides up to 390)'
+    """
+    max_columns = 12
+    if not columns:
+        return []
+    named = [h.words for h in columns[:max_columns]]
+    more = len(columns) - max_columns
+    named += [f"{more:,} more columns"] * (more > 0)
+    return [
+        f"Most or all codes will be lost in the noise of {', '.join(named)}. Merge codes (fewer categories or bins),"
+        " learn the column, leave it out, or raise the budget."
+    ]
 
 
 def hidden_columns(

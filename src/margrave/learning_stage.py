@@ -99,6 +99,8 @@ def learn_columns(
     unlearnable: Literal["stop", "drop"],
     threshold_delta: Fraction,
     progress: Callable[[str, float], None] | None = None,
+    *,
+    resumable: bool = False,
 ) -> None:
     """Learn the columns that the gate's schema leaves open, and let the gate adopt the learned schema.
 
@@ -108,9 +110,10 @@ def learn_columns(
         unlearnable: "stop" raises for a column that cannot be learned; "drop" leaves it out.
         threshold_delta: What thresholds may spend.
         progress: Callback ``(stage, fraction)``.
+        resumable: The run has a journal, in which the answers stay.
 
     Raises:
-        UnlearnableError: A column cannot be learned. The answers stay in the journal.
+        UnlearnableError: A column cannot be learned.
 
     Privacy:
         ``LearningShares.learning`` of the gate's budget, and ``threshold_delta``, at most.
@@ -137,11 +140,15 @@ def learn_columns(
             for e in private.transcript
             if isinstance(e, ColumnAnswer) and e.column in hidden and isinstance(e.query, LineCells)
         ]
+        without = (
+            'Resume the run with --unlearnable drop (in Python unlearnable="drop") to go on without them.'
+            if resumable
+            else 'A run with --unlearnable drop (in Python unlearnable="drop") goes on without them.'
+        )
         raise UnlearnableError(
             " ".join([f"The noise hides where the values of {names} lie.", *rare]),
             columns=hidden,
-            remedy="Public bounds or categories, more epsilon or fewer columns to learn help. Resume the run with"
-            ' --unlearnable drop (in Python unlearnable="drop") to go on without them.',
+            remedy=f"Public bounds or categories, more epsilon or fewer columns to learn help. {without}",
         )
     private.adopt(
         learning.declared(schema, first_scale(mechanism, schema.domain, rest, private.unit))

@@ -17,7 +17,7 @@ from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.cost import RunCost, median_cells
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.hidden_columns import HiddenColumn, hidden_columns
+from margrave.hidden_columns import HiddenColumn, hidden_columns, hidden_words
 from margrave.learning.shares import LearningShares, column_share, least_tree_share
 from margrave.marginal import TOTAL
 from margrave.mechanisms import Mechanism
@@ -32,11 +32,12 @@ from margrave.purpose_widths import PurposeWidth, widths_of
 from margrave.purposes import open_ended, purposes_of
 from margrave.ratios import percent
 from margrave.release.diagnostics import left_out
-from margrave.schema import Learn
+from margrave.schema import Learn, Schema
 from margrave.schema.learn import likely_domain
 from margrave.types import Attribute, Clique
 from margrave.unit import unit_of
-from margrave.wide_bins import WideBins, wide_bins_words
+from margrave.verdict_forecast import VerdictForecast, forecast_verdicts
+from margrave.wide_bins import WideBins, wide_bins, wide_bins_words
 from margrave.workload import Workload
 
 
@@ -102,7 +103,8 @@ class Plan(Card):
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
     ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns whose
     codes the noise will mostly hide at this number of rows. ``wide_bins``: columns whose bins may be too wide for a
-    reliable mean. ``open_ended``: a sentence for each purpose whose mean values beyond a learned bound may change.
+    reliable mean. ``verdicts``: how many columns are likely to be reliable; None without planned measurements, or
+    a schema. ``open_ended``: a sentence for each purpose whose mean values beyond a learned bound may change.
 
     **Privacy:** a function of public inputs.
     """
@@ -134,6 +136,7 @@ class Plan(Card):
     hidden: tuple[HiddenColumn, ...] = ()
     wide_bins: tuple[WideBins, ...] = ()
     open_ended: tuple[str, ...] = ()
+    verdicts: VerdictForecast | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -148,6 +151,7 @@ class Plan(Card):
             "hidden": [vars(h) for h in self.hidden],
             "wide_bins": [vars(w) for w in self.wide_bins],
             "purposes": [p.to_dict() for p in self.purposes],
+            "verdicts": None if self.verdicts is None else self.verdicts.to_dict(),
             "risk": self.risk.to_dict(),
         }
 
@@ -167,9 +171,10 @@ class Plan(Card):
             *((p.purpose, p.words) for p in self.purposes),
         ]
         unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
-        verdicts = [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
+        verdicts = [] if self.verdicts is None else [self.verdicts.words]
+        verdicts += [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
         verdicts += [
-            *(h.words for h in self.hidden),
+            *hidden_words(self.hidden),
             *wide_bins_words(self.wide_bins),
             *self.open_ended,
         ]
@@ -199,13 +204,13 @@ def plan_of(
     unit: Unit | str,
     workload: Workload | None = None,
     rows: int = 100_000,
-    learned: Sequence[Learn] = (),
+    schema: Schema | None = None,
 ) -> Plan:
     """Return the noise, the expected errors, the memory and the time of a run.
 
-    ``rows`` is a guess, used for memory and time only. ``learned`` are columns that a run learns
-    first; the domain has the codes that they have at most. Raises what a run would raise before it
-    reads a row, but a public table may still be missing.
+    ``rows`` is a guess, used for memory, time, widths and verdicts. ``schema`` has the units of
+    columns, and those that a run learns first; the domain has the codes that these have at most. Raises what a run
+    would raise before it reads a row, but a public table may still be missing.
 
     **Privacy:** none spent: no row is read.
     """
@@ -219,6 +224,7 @@ def plan_of(
         raise InputError(
             "rows is not a number of rows.", remedy=f"Give a whole number from 0 to {max_rows}."
         )
+    learned = () if schema is None else schema.to_learn
     check_strength(budget, allow_large_delta=True)  # the run asks for it to be accepted
     unit = unit_of(unit)
     check_run(likely_domain(domain, learned), mechanism, unit, ahead=True)
@@ -248,6 +254,11 @@ def plan_of(
     )[1]
     purposes = provenance.workload.purposes if isinstance(provenance.workload, Workload) else ()
     typical = _typical(domain, learned, rows, scale)
+    own_steps = [s for s in steps if s.what not in for_total]
+
+    def epsilon_of(rho: float) -> float | None:
+        return epsilon_for(Fraction(rho), budget.conversion_delta)
+
     expected = mechanism.expected(domain, rho, max(rows, 1), unit)
     return Plan(
         mechanism=provenance.mechanism,
@@ -262,7 +273,7 @@ def plan_of(
         workload=None if workload is None else len(workload.cliques),
         counted=len(reads),
         counted_cells=cost.cells,
-        unasked=_unasked(domain, reads, [s for s in steps if s.what not in for_total], provenance),
+        unasked=_unasked(domain, reads, own_steps, provenance),
         noise=(
             *_learning_noise(learned, budget.rho, unit),
             *_noise(likely, steps, reads, expected),
@@ -281,17 +292,31 @@ def plan_of(
             typical,
             rows=rows,
             learned={c.name for c in learned if c.is_number},
+            columns=() if schema is None else schema.columns,
             scale_of=lambda clique: _scale_of(clique, typical, steps, workload),
             sum_scale_of=lambda clique: _sum_scale_of(clique, steps),
             rho=budget.rho,
-            epsilon_of=lambda rho: epsilon_for(Fraction(rho), budget.conversion_delta),
+            epsilon_of=epsilon_of,
         ),
         published_form=provenance.parameters.get("published_form"),
         hidden=hidden_columns(
             domain,
-            [s for s in steps if s.what not in for_total],
+            own_steps,
             rows,
             {c.name for c in learned},
+        ),
+        wide_bins=() if schema is None else wide_bins(schema.columns),
+        verdicts=None
+        if schema is None
+        else forecast_verdicts(
+            schema,
+            likely,
+            own_steps,
+            rows=rows,
+            epsilon=budget.epsilon,
+            rho=budget.rho,
+            unit=unit,
+            epsilon_of=epsilon_of,
         ),
     )
 

@@ -11,6 +11,9 @@ from typing import Any, ClassVar
 from margrave.domain import Domain
 from margrave.purposes import Purpose
 from margrave.ratios import figure, percent
+from margrave.schema import Column
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.numeric import Numeric
 from margrave.types import Attribute, Clique
 
 
@@ -21,11 +24,13 @@ class PurposeWidth:
     Attributes:
         purpose: Its words.
         half_width: In ``of``; it includes the sampling of the rows.
-        of: The unit in words, such as "standard deviations of price".
+        of: The unit in words, such as "in the unit of price", or "standard deviations of price" where its bounds are
+            not public.
         groups: The number of groups of equal size that are compared; 1 without groups.
-        wanted: The half-width that the purpose states, if it does.
+        wanted: The half-width that the purpose states in the same unit, if it does.
         epsilon: The epsilon that would reach it; None if none would, or none is wanted.
         by_share: The half-widths of groups of other sizes, by their share of the rows; empty without groups.
+        rests_on: What it assumes of the outcome's values, in words; empty if it does not depend on them.
     """
 
     purpose: str
@@ -35,6 +40,7 @@ class PurposeWidth:
     wanted: float | None = None
     epsilon: float | None = None
     by_share: Mapping[float, float] = field(default_factory=dict)
+    rests_on: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -51,6 +57,8 @@ class PurposeWidth:
                 for s, w in self.by_share.items()
             )
             said += f", for groups of 1/{self.groups:,} of the rows ({', '.join(other)})"
+        if self.rests_on:
+            said += f", {self.rests_on}"
         if self.wanted is None:
             return said
         if self.epsilon is None:
@@ -74,6 +82,10 @@ class _Variance:
     def half_width(self, rows: int) -> float:
         return self.z * math.sqrt(self.sampling / rows + self.noise / rows**2)
 
+    def times(self, factor: float) -> _Variance:
+        """Return the variance of the estimate times a factor."""
+        return replace(self, sampling=self.sampling * factor**2, noise=self.noise * factor**2)
+
     def of_group(self, share: float) -> _Variance:
         """Return the variance for groups with a share of the rows."""
         larger = 1.0 / (share * self.groups)
@@ -91,6 +103,7 @@ def widths_of(
     *,
     rows: int,
     learned: Collection[Attribute],
+    columns: Iterable[Column] = (),
     scale_of: Callable[[Clique], float],
     sum_scale_of: Callable[[Clique], float] = lambda _: math.inf,
     rho: Fraction,
@@ -99,7 +112,8 @@ def widths_of(
     """Return the expected half-widths of purposes.
 
     They are those of rows that are spread evenly over codes and groups, of columns without relation, and of
-    normal values in learned bins. Long tails are wider. They leave out what the width of bins and values beyond learned
+    normal values in learned bins. In the unit of a column with public bounds they hardly depend on how its values are
+    spread, since noise is in all of its codes. They leave out what the width of bins and values beyond learned
     bounds add to an interval. The number of groups of a column to learn is not known, so
     the half-widths of groups with 50 %, 10 % and 2 % of the rows are stated too.
 
@@ -108,6 +122,8 @@ def widths_of(
         domain: The columns.
         rows: The number of rows.
         learned: The columns of numbers whose bins are learned.
+        columns: The columns of the schema. Means, totals, quantiles and effects of those with public bounds are stated
+            in their own unit.
         scale_of: Returns the noise scale of a marginal by all its measurements.
         sum_scale_of: Returns the noise scale of a marginal's sums, in the largest weight of a row; infinity if none
             are measured.
@@ -118,9 +134,15 @@ def widths_of(
         None spent: public inputs only.
     """
     found = []
+    known = {c.name: c for c in columns if isinstance(c, NUMERIC_KINDS)}
     for purpose in purposes:
         noise = _SumNoise(domain, learned, scale_of, sum_scale_of)
         variance, of = _variance(purpose, noise, max(rows, 1))
+        column = known.get(purpose.outcome)
+        if column is not None and purpose.kind in Purpose.in_a_unit:
+            variance = variance.times(_even_deviation(column))
+            of = _unit_words(column, purpose.kind)
+        rests_on = _rests_on(purpose, column, learned)
         epsilon = None
         if purpose.width is not None:
             factor = variance.budget_factor(max(rows, 1), purpose.width)
@@ -129,9 +151,40 @@ def widths_of(
         shares = (0.5, 0.1, 0.02) if groups > 1 else ()
         by_share = {s: variance.of_group(s).half_width(max(rows, 1)) for s in shares}
         found.append(
-            PurposeWidth(purpose.text, width, of, groups, purpose.width, epsilon, by_share)
+            PurposeWidth(
+                purpose.text, width, of, groups, purpose.width, epsilon, by_share, rests_on
+            )
         )
     return tuple(found)
+
+
+def _even_deviation(column: Numeric) -> float:
+    """Return the standard deviation of a column whose codes are equally frequent."""
+    return float(column.cells.means.std()) or 1.0
+
+
+def _unit_words(column: Numeric, kind: str) -> str:
+    unit = getattr(column, "unit", "day" if column.kind == "date" else "")
+    words = f"{unit}s of {column.name}" if unit else f"in the unit of {column.name}"
+    return f"{words}, a row" if kind == "total" else words
+
+
+def _rests_on(purpose: Purpose, column: Numeric | None, learned: Collection[Attribute]) -> str:
+    """Return what a half-width assumes of the outcome's values, in words."""
+    if purpose.kind not in (*Purpose.in_a_unit, "correlation", "ols"):
+        return ""
+    if purpose.outcome in learned:
+        return (
+            f"if values are normal ({purpose.outcome} is learned, so its unit is not known here; a long tail makes it"
+            " wider)"
+        )
+    if column is None:
+        return "if its codes are equally frequent"
+    even = f"if values are spread evenly from {column.low} to {column.high}"
+    if purpose.kind in Purpose.in_a_unit:
+        return f"{even}, up to twice that if the mean is near an end"
+    deviation = f"{figure(_even_deviation(column), 2)} {_unit_words(column, purpose.kind)}"
+    return f"{even}, where one is {deviation}; more of them if values lie closer together"
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ class Purpose:
         kind: "mean", "total", "quantile", "share", "count", "correlation", "ols", "logistic" or "effect".
         outcome: The column whose values are averaged, or that is explained; empty for counts.
         cliques: The marginals that it rests on.
-        width: The half-width that its intervals should have at most, in standard deviations of the outcome; None
-            if it was not stated.
+        width: The half-width that its intervals should have at most, in the unit that a plan states it in; None if
+            it was not stated.
         at: The share of the rows below a quantile; 0.5 for the median, and if it was not stated.
 
     Example:
@@ -53,6 +53,8 @@ class Purpose:
     }  # fmt: skip
     #: Statistics of numbers.
     of_numbers: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "correlation", "ols")
+    #: Statistics that have the unit of their outcome.
+    in_a_unit: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "effect")
     #: Most columns of a marginal that a purpose asks for.
     max_ways: ClassVar[int] = 3
     #: Sums of numbers weigh codes by their distance from the mean, up to this number of standard deviations.
@@ -102,6 +104,11 @@ class Purpose:
         if not named:
             raise _unclear(text)
         return cls(" ".join(text.split()), kind, outcome, named, width, at)
+
+    @property
+    def takes_sums(self) -> bool:
+        """True if sums of its numbers serve it in place of a marginal."""
+        return self.kind in ("mean", "total", "correlation", "ols")
 
     @property
     def rest(self) -> str:

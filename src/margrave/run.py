@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -37,9 +38,9 @@ from margrave.row_checks import check_rows, compare_categories, name_constraints
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
+from margrave.schema.summary import is_drafted
 from margrave.unfinished import Attempt, answers_kept
 from margrave.unit import AddRemoveRow, Unit, rows_per_person, rows_words, size_is_public, unit_of
-from margrave.wide_bins import wide_bins
 from margrave.workload import Workload
 
 Progress = Callable[[str, float], None]
@@ -158,22 +159,21 @@ class Run:
         """Return the noise, the expected errors, the memory and the time of the run.
 
         Args:
-            rows: A guess of the number of rows, for memory and time.
+            rows: A guess of the number of rows, for memory, time, widths and verdicts.
             workload: Marginals to count in the plan, if the mechanism names none.
 
         Privacy:
             None spent. No row is read.
         """
-        planned = plan_of(
+        return plan_of(
             self.schema.domain,
             self._mechanism,
             budget=self.budget,
             unit=self._unit,
             workload=workload,
             rows=rows,
-            learned=self.schema.to_learn,
+            schema=self.schema,
         )
-        return replace(planned, wide_bins=wide_bins(self.schema.columns))
 
     def synthesize(
         self,
@@ -225,7 +225,8 @@ class Run:
             compare_categories(source, self.schema.accepted, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
-        name_constraints_left_out(self.schema, release.schema, on_custodian)
+        with suppress(Warning):  # one that a filter raises must not cost the release
+            name_constraints_left_out(self.schema, release.schema, on_custodian)
         return release
 
     def _sealed_synthesis(
@@ -283,7 +284,14 @@ class Run:
     def _learned(self, private: Private, progress: Progress | None) -> Mechanism:
         """Learn the schema's open columns, and return the mechanism for the columns that are left."""
         thresholds, mechanism = Fraction(self.budget.threshold_delta), self._mechanism
-        learn_columns(private, mechanism, self.unlearnable, thresholds, progress)
+        learn_columns(
+            private,
+            mechanism,
+            self.unlearnable,
+            thresholds,
+            progress,
+            resumable=self.journal is not None,
+        )
         return on_learned(private.domain, mechanism) if self.schema.to_learn else mechanism
 
     def _preflight_of(self, table: Any, source: Table) -> str:
@@ -401,8 +409,13 @@ def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
     schema.check_not_read()
     if unit is None and schema.person is not None:
         # a promise about rows would be taken for one about persons
+        taken = (
+            f"The draft takes {schema.person!r} for a person ID column, and no unit of privacy is given."
+            if is_drafted(schema.remarks)
+            else f"The schema says that {schema.person!r} is a person ID column, and no unit of privacy is given."
+        )
         raise InputError(
-            f"The schema says that {schema.person!r} is a person ID column, and no unit of privacy is given.",
+            taken,
             remedy="Give --unit add-remove-person:K (in Python unit=AddRemovePerson(K)), or --unit add-remove-row"
             f" (AddRemoveRow()), if a row is really what to protect. {rows_words()}",
         )

@@ -54,12 +54,21 @@ def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> 
             words = "the run was sealed"
         account = gate.account()
         spent = f"rho {float(account.rho_spent):.6g} of {float(account.rho_budget):.6g}"
+        release = attempt.release or _release_of(gate, attempt.provenance, words)
         raise UnfinishedError(
             f"The run failed after {spent} was spent: {words.rstrip('.')}.",
-            remedy="Nothing paid for is lost: this error's release holds every noisy answer. Its refit(...) fits a"
-            " model to them at no cost.",
-            release=attempt.release or _release_of(gate, attempt.provenance, words),
+            remedy=_remedy(release, resumable=resumable),
+            release=release,
         ) from error
+
+
+def _remedy(release: Release, *, resumable: bool) -> str:
+    kept = "Nothing paid for is lost: this error's release holds every noisy answer."
+    if release.transcript.counts_something:
+        kept += " Its refit(...) fits a model to them at no cost."
+    if resumable:
+        return f"{kept} Once the cause is gone, resume=True with the same journal goes on and pays nothing twice."
+    return f'{kept} The run cannot be resumed, because it has no journal: pass journal="FILE" to the next one.'
 
 
 def _release_of(gate: Private, provenance: Provenance, words: str) -> Release:

@@ -1,10 +1,11 @@
-"""Columns whose declared bins may be too wide for a reliable mean: foreseen from the schema alone."""
+"""Columns whose bins may be too wide for a reliable mean: foreseen from the schema alone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,9 @@ class WideBins:
     mean: float | None = None
     unit: str = ""
 
+    #: The standard deviation of values between distant bounds, as a share of their range.
+    usual_deviation: ClassVar[float] = 1 / 9
+
     @property
     def words(self) -> str:
         """The column with what would leave its mean reliable."""
@@ -63,7 +67,7 @@ def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
         >>> [(w.column, round(w.deviation)) for w in found]
         [('age', 31)]
     """
-    max_share_of_range, deviations = 1 / 9, 1.96
+    deviations = 1.96
     found = []
     for column in columns:
         if not isinstance(column, NUMERIC_KINDS):
@@ -73,7 +77,7 @@ def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
         width = unknown + column.cells.whole
         of_normal = deviations * unknown * math.sqrt(width / (2 * math.sqrt(math.pi) * 12))
         needed = (of_normal / TOLERANCE) ** (2 / 3)
-        usual = max_share_of_range * float(greatest.max() - least.min())
+        usual = WideBins.usual_deviation * float(greatest.max() - least.min())
         if needed > usual:
             mean = of_normal / math.sqrt(usual) / TOLERANCE
             moment = isinstance(column, Date | Timestamp)
@@ -86,7 +90,7 @@ def wide_bins_words(columns: Sequence[WideBins]) -> list[str]:
     """Return a sentence on the columns, with a remedy; none without columns.
 
     >>> wide_bins_words([WideBins("age", 31.4)])[0].partition(". ")[0]
-    'The declared bins are too wide for a reliable mean of age, unless its standard deviation is above about 31'
+    'The bins are too wide for a reliable mean of age, unless its standard deviation is above about 31'
     """
     max_columns = 12
     if not columns:
@@ -95,7 +99,7 @@ def wide_bins_words(columns: Sequence[WideBins]) -> list[str]:
     more = len(columns) - max_columns
     named += [f"of {more:,} more columns"] * (more > 0)
     return [
-        f"The declared bins are too wide for a reliable mean of {'; of '.join(named)}. Give finer edges where values"
+        f"The bins are too wide for a reliable mean of {'; of '.join(named)}. Give finer edges where values"
         " concentrate, more bins, or learn = true."
     ]
 

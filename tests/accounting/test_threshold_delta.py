@@ -212,3 +212,48 @@ def test_the_command_sets_and_shows_delta_for_thresholds(
     shown = capsys.readouterr().out
     assert "thresholds" in shown
     assert "delta 5e-08 charged, 5e-08 remains" in shown
+
+
+@pytest.mark.parametrize(
+    ("cap", "yearly"),
+    [
+        (Budget.approx(3.0, 1e-8, 5e-9), Budget.approx(1.25, 1e-8, 1e-9)),
+        (Budget.approx(3.0, 1e-11, 5e-12), Budget.approx(1.25, 1e-11, 1e-12)),
+        (Budget.zcdp(0.5, 1e-9, 5e-10), Budget.zcdp(0.1, 1e-9, 1e-10)),
+    ],
+)
+def test_five_equal_parts_of_a_cap_fit_and_a_sixth_does_not(
+    cap: Budget, yearly: Budget, tmp_path: Path
+) -> None:
+    """Floats round the parts, so that their exact sum may exceed the cap; epsilon and delta cover that."""
+    ledger = Ledger(tmp_path / "visits.ledger")
+    ledger.init("visits", unit="add-remove-row", cap=cap)
+    part = Fraction(yearly.threshold_delta)
+    assert 5 * part > Fraction(cap.threshold_delta) or 5 * yearly.rho > cap.rho
+    for _ in range(5):
+        ledger.begin("visits", AddRemoveRow(), yearly.rho, threshold_delta=part)
+    (state,) = ledger.datasets()
+    assert state.charged == 5 * yearly.rho, "all that is spent is charged"
+    assert state.charged_delta == 5 * part
+    assert state.charged <= cap.room
+    with pytest.raises(BudgetError):
+        ledger.begin("visits", AddRemoveRow(), yearly.rho, threshold_delta=part)
+
+
+@pytest.mark.parametrize(
+    "cap",
+    [Budget.approx(3.0, 1e-9, 5e-10), Budget.zcdp(0.5, 1e-9, 5e-10), Budget.zcdp(Fraction(1, 2))],
+)
+def test_epsilon_and_delta_cover_the_room_of_a_cap(cap: Budget) -> None:
+    at = Fraction(cap.delta) - cap.threshold_room
+    assert at >= Fraction(cap.conversion_delta), "the room for thresholds is taken off delta"
+    assert Budget(cap.room, cap.epsilon, cap.delta, cap.threshold_delta).epsilon == cap.epsilon
+
+
+def test_a_run_that_misses_a_cap_by_a_rounding_gets_the_remedy(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "visits.ledger")
+    ledger.init("visits", unit="add-remove-row", cap=Budget.zcdp(Fraction(1, 2)))
+    for _ in range(4):
+        ledger.begin("visits", AddRemoveRow(), Fraction(0.1))
+    with pytest.raises(BudgetError, match=r"by the rounding of floats.*Fraction\(1, 10\)"):
+        ledger.begin("visits", AddRemoveRow(), Fraction(0.1))

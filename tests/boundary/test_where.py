@@ -74,7 +74,8 @@ def test_an_open_range_in_words() -> None:
     ("column", "wanted", "words"),
     [
         ("age", (None, None), "does not have two ends"),
-        ("age", ("100", None), "lies outside its bounds"),
+        ("age", ("100", None), "lies outside its bounds. Give values from 0 to 99."),
+        ("day", ("2021-01-05", None), "Give values from 2020-01-01 to 2020-12-31."),
         ("age", (None, "-1"), "lies outside its bounds"),
         ("age", ("old", None), "is not a value of column 'age'"),
         ("sex", ("F", None), "has no order"),

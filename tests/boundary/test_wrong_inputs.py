@@ -24,6 +24,7 @@ from margrave.accounting import Budget, Ledger
 from margrave.cli.main import run
 from margrave.errors import MargraveError
 from margrave.mechanisms import AIM, MST
+from margrave.release.conditions import codes_of
 from margrave.schema import Categorical, Integer, Real, Schema
 
 HEADER = "age,sex,job,pay\n"
@@ -206,6 +207,11 @@ OPTIONS = (
     Wrong(f"{RUN} -e -1 --delta 1e-9", 2, "epsilon is -1", "Give a number"),
     Wrong(f"{RUN} -e 1 --delta 10^-9", 2, "--delta is '10^-9'", "decimal point"),
     Wrong(f"{ASK} --rows -5", 2, "--rows is -5", "at least 0"),
+    Wrong(f"{ASK} --rows 0 -o o.csv", 2, "--rows is 0", "at least 1"),
+    Wrong(f"{ASK} -o .", 2, ". is a folder", "Name a file"),
+    Wrong("synthesize visits.csv schema.toml -e 1 --delta 1e-9", 2, "(schema.toml)", "--schema s"),
+    Wrong(f"{ASK} age", 2, "(age)", "in quotes"),
+    Wrong("ledger import visits.csv new.ledger", 8, "visits.csv, line 1", "Name a text ledger"),
     Wrong(f"{ASK} --report o.html --title {'a' * 201}", 2, "title", "at most 200"),
     Wrong(f"{ASK} --office Office", 2, "--office", "Give --report"),
     Wrong(
@@ -220,6 +226,8 @@ OPTIONS = (
     Wrong("sample r.margrave -o visits.csv", 2, "visits.csv exists", "--overwrite"),
     Wrong("sample r.margrave -o o.xlsx", 2, "o.xlsx", "o.parquet or o.csv"),
     Wrong("sample r.margrave -n many -o o.csv", 2, "--rows is 'many'", "Give a number"),
+    Wrong("sample r.margrave --where age=150.. -o o.csv", 2, "'age' lies outside", "from 0 to 99"),
+    Wrong("sample r.margrave --where age= -o o.csv", 2, "'age'", "from 0 to 99"),
     Wrong("sample r.margrave --where agee=3 -o o.csv", 2, "'agee'", "Did you mean 'age'?"),
     Wrong("sample r.margrave --where 'age>3' -o o.csv", 2, "'age>3'", "Write COLUMN=VALUE"),
     Wrong("sample r.margrave --where age=50..20 -o o.csv", 2, "'age'", "Exchange"),
@@ -430,6 +438,17 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a negative size": (lambda: AIM(max_model_mb=-1), "max_model_mb", "above 0"),
     "a workload as text": (lambda: AIM(workload="all-3way"), "workload", "Workload"),  # type: ignore[arg-type]
     "a fit as text": (lambda: MST(fit="graphical"), "fit", ""),  # type: ignore[arg-type]
+    "a ledger in place of its path": (
+        lambda: margrave.plan(SCHEMA, ledger=Ledger("l"), dataset="d", **COST),  # type: ignore[arg-type]
+        "type Ledger, which is not a path",
+        "visits.ledger",
+    ),
+    "a ledger of nothing": (lambda: Ledger(None), "type NoneType", "visits.ledger"),  # type: ignore[arg-type]
+    "a condition as a function": (
+        lambda: codes_of(SCHEMA, "age", len),  # type: ignore[arg-type]
+        "'age' cannot be held to",
+        "a list of values, or (low, high)",
+    ),
     "a schema of nothing": (lambda: Schema([]), "no columns", "Add"),
     "bounds in reverse": (lambda: Integer("age", 9, 0), "low is above high", "Exchange"),
     "categories as a text": (lambda: Categorical("sex", "fm"), "'sex'", "list"),

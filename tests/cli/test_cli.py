@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from margrave import progress as progress_module
 from margrave.cli.bounds import show_bounds
 from margrave.cli.main import COMMANDS, run
+from margrave.cli.numbers import _purpose
 from margrave.cli.options import parse_workload
 from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError
@@ -26,8 +28,9 @@ from margrave.mechanisms import MECHANISMS
 from margrave.models import FITS, GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.progress import reporting
+from margrave.purposes import Purpose
 from margrave.release import Release
-from margrave.schema import Schema
+from margrave.schema import Categorical, Date, Integer, Schema
 from tests.support.conformance import ALONE
 
 BUDGET = ["--epsilon", "5", "--delta", "1e-6"]
@@ -94,6 +97,29 @@ def test_columns_that_were_not_measured_together_have_one_sentence(
         "Not measured together with sex: age, job. Name the purpose when the next release is made:"
         ' --for "share age by sex".'
     )
+
+
+def test_a_purpose_is_proposed_for_what_is_averaged_and_dates_are_counted() -> None:
+    days = Date("admitted", date(2024, 1, 1), date(2024, 6, 30), bins=6)
+    schema = Schema([days, Integer("age", 0, 99), Categorical("ward", ["a", "b"])])
+    assert _purpose(schema, ["admitted", "age"], "ward") == "mean age by ward"
+    assert _purpose(schema, ["admitted", "ward"], "age") == "share ward by age"
+    assert _purpose(schema, ["admitted"], "ward") == "count by admitted, ward"
+    for text in ("mean age by ward", "count by admitted, ward"):
+        assert Purpose.of(text, schema.domain).cliques
+
+
+def test_no_line_of_a_certificate_ends_in_blanks_or_is_endless(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    made(capsys, "--release", "r.margrave")
+    numbers = ok(capsys, "numbers", "r.margrave").splitlines()
+    certificate = ok(capsys, "certificate", "r.margrave").splitlines()
+    assert [line for line in (*numbers, *certificate) if line != line.rstrip()] == []
+    assert max(map(len, certificate)) <= 140
+    digest = Release.load("r.margrave").certificate()["schema"]["sha256"]
+    assert any(line.endswith(f"  {digest}") for line in certificate)
 
 
 def test_numbers_of_groups_leave_out_those_that_may_have_no_rows(

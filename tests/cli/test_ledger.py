@@ -641,6 +641,11 @@ def test_a_ledger_beside_a_run_that_is_not_charged_to_it_is_noted(
     assert "give --ledger books/kept --dataset NAME" in said
     assert run([*words, "--ledger", "books/kept", "--dataset", "ages"]) == 0
     assert "not charged" not in capsys.readouterr().err
+    Ledger("other").init("staff", unit=AddRemoveRow(), cap=Budget.approx(3.0, 1e-9))
+    assert run(words) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there are ledgers in other, books/kept. If one of them has a cap" in said
+    assert "give --ledger FILE --dataset NAME; margrave ledger show FILE lists the names" in said
 
 
 def test_a_spent_cap_names_what_is_still_possible(

@@ -23,6 +23,7 @@ import margrave
 from margrave.accounting.budget import Budget, max_epsilon
 from margrave.cli.main import run
 from margrave.data import read_synthetic, read_table
+from margrave.data.loading import categories_in_rows
 from margrave.data.writer import write_table
 from margrave.domain import Codes
 from margrave.errors import DataError, InputError
@@ -684,3 +685,41 @@ def test_python_runs_the_package() -> None:
 def test_an_existing_file_is_overwritten_on_request_alone(here: Path) -> None:
     with pytest.raises(InputError, match="in Python overwrite=True"):
         VISITS.save("good.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "usual"),
+    [
+        ("day", 1, 31, True),
+        ("birthMonth", 1, 12, True),
+        ("hour", 0, 23, True),
+        ("weekday", 1, 7, True),
+        ("stay", 1, 31, False),
+        ("day", 1, 30, False),
+    ],
+)
+def test_the_check_is_silent_about_bounds_of_the_calendar(
+    name: str, low: int, high: int, usual: bool
+) -> None:
+    rows = pa.table({name: [low + i % (high - low + 1) for i in range(40 * (high - low))]})
+    found = check_table(rows, Schema([Integer(name, low, high)]))
+    assert found.drafted == (() if usual else (name,))
+
+
+def test_the_check_is_silent_about_the_days_of_the_week() -> None:
+    days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+    rows = pa.table({"day": days * 30, "town": ["York", "Hull", "Bath"] * 70})
+    schema = Schema([Categorical("day", days), Categorical("town", ["York", "Hull", "Bath"])])
+    assert check_table(rows, schema).drafted == ("town",)
+    assert "in columns town." in categories_in_rows(read_table(rows, schema))
+
+
+def test_values_that_are_the_word_for_all_others_are_noted() -> None:
+    rows = pa.table({"job": ["cook"] * 50 + ["other"] * 20 + ["smith"] * 5})
+    named = Schema([Categorical("job", ["cook", "other"], other=True)])
+    open_one = Schema([Categorical("job", ["cook"], other=True)])
+    note = "Column 'job': 20 values are 'other' in the table, and the unlisted ones count as the same category."
+    assert any(note in said for said in check_table(rows, open_one).notes)
+    assert not any("same category" in said for said in check_table(rows, named).notes)
+    apart = Schema([Categorical("job", ["cook", "smith"], other=True)])
+    assert not any("same category" in said for said in check_table(rows, apart).notes)

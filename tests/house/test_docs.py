@@ -46,7 +46,7 @@ def test_the_readme_and_the_quick_start_run(
     names: dict[str, Any] = {"pandas": pd, "register": register}
     making, analyzing = blocks(ROOT / "README.md", "python")
     exec(making, names)
-    exec(analyzing.replace('C(sex)")', 'C(sex)"), m=3, method="bootstrap"'), names)
+    exec(analyzing.replace('C(sex)")', 'C(sex)"), m=3'), names)
     assert "C(sex)[T.M]" in capsys.readouterr().out
     Path("visits.margrave").unlink()
     for script in blocks(ROOT / "docs" / "quickstart.md", "python"):

@@ -25,8 +25,10 @@ HEAVY = (
 )
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -60,15 +62,21 @@ def test_names_at_the_top_are_few_and_begin_with_verbs() -> None:
     assert sorted(dir(margrave)) == sorted([*margrave.__all__, *margrave._PARTS, "__version__"])
 
 
-@pytest.mark.parametrize("part", margrave._PARTS)
-def test_every_part_is_there_without_an_import_of_its_own(part: str) -> None:
-    """In a process that has imported nothing but the package; each is a public name of the folder, or module."""
-    assert (
-        run(f"import margrave; print(margrave.{part}.__name__)").stdout.strip()
-        == f"margrave.{part}"
-    )
-    assert part in dir(margrave)
-    assert getattr(margrave, part).__doc__
+def test_every_part_is_there_without_an_import_of_its_own() -> None:
+    """Where nothing but the package was imported; each is a public name of the folder, or module."""
+    alone = """
+import sys
+for part in sys.argv[1:]:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "margrave"]:
+        del sys.modules[name]
+    import margrave
+    assert not [n for n in sys.modules if n.startswith(f"margrave.{part}")], part
+    print(getattr(margrave, part).__name__)
+"""
+    names = run(alone, *margrave._PARTS).stdout.split()
+    assert names == [f"margrave.{part}" for part in margrave._PARTS]
+    assert set(margrave._PARTS) <= set(dir(margrave))
+    assert all(getattr(margrave, part).__doc__ for part in margrave._PARTS)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -21,16 +21,16 @@ from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import attack_risk
 from margrave.inference import OLS, Mean, analyze
 from margrave.ratios import figure
-from margrave.schema import Categorical, Integer, Real, Schema
+from margrave.schema import Categorical, Integer, Schema
 from tests.support.pages import ROOT, blocks
 from tests.support.whole_draws import WholeDraws
 
 DOCS = ROOT / "docs"
 SCHEMA = Schema(
     [
-        Integer("age", 0, 99, bins=20),
+        Integer("age", 70, 89),
         Categorical("sex", ["F", "M"]),
-        Real("stay", 0.0, 30.0, bins=6),
+        Integer("stay", 0, 5),
         Categorical("ward", ["a", "b", "c"]),
     ]
 )
@@ -84,9 +84,11 @@ def test_the_advice_of_the_page_is_that_of_the_plan(
     assert names["plan"].risk == attack_risk(Budget.approx(1.0, 1e-9).rho)
     (shown,) = blocks(DOCS / "epsilon.md", "text")
     for line in shown.splitlines()[1:]:
-        epsilon, error = line.split()[:2]
+        epsilon, *likely, error = line.split()[:5]
         plan = margrave.plan(SCHEMA, epsilon=float(epsilon), delta=1e-9, rows=40_000)
         assert figure(plan.error, 3) == error
+        assert plan.verdicts is not None
+        assert " ".join(likely) == plan.verdicts.share
 
 
 def test_the_figures_for_boards() -> None:
@@ -110,12 +112,12 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     release = margrave.synthesize(visits, schema, epsilon=3.0, delta=1e-9, seed=0)
     release.save(folder / "visits.margrave")
     calling, exporting, combining = blocks(DOCS / "analysts.md", "python")
-    few = 'release.draws(8, seed=1, method="bootstrap")'
+    few = "release.draws(8, seed=1)"
     names: dict[str, Any] = {"folder": folder}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        calling = calling.replace('C(sex)"))', 'C(sex)"), m=4, method="bootstrap")')
-        exec(calling.replace('"sex")', '"sex"), m=4, method="bootstrap"'), names)
+        calling = calling.replace('C(sex)"))', 'C(sex)"), m=4)')
+        exec(calling.replace('"sex")', '"sex"), m=4'), names)
         exec(exporting.replace("release.draws(100, seed=1)", few), names)
         exec(combining, names)
     return names

@@ -794,7 +794,7 @@ def test_the_table(shown: Analysis) -> None:
     table = shown.summary()
     assert list(table.columns) == [
         "params", "bse", "low", "high", "df", "pvalues", "fmi", "used", "unmeasured", "below_noise",
-        "mostly_noise", "coarse", "binned", "clipped",
+        "mostly_noise", "unreliable", "coarse", "binned", "clipped",
         "flagged",
     ]  # fmt: skip
     assert "<th" in shown._repr_html_().partition("</svg>")[2]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from margrave.cli.main import run
@@ -27,10 +28,11 @@ from margrave.inference import (
 )
 from margrave.inference.names import check_names
 from margrave.inference.printed import lines_of
-from margrave.models import FAMILIES
+from margrave.models import FAMILIES, MaxEntropyFit
 from margrave.release import Release
 from margrave.schema import Boolean, Categorical, Integer, Real, Schema
 from tests.support import fake_model
+from tests.support.by_hand import release_of
 from tests.support.exact_posterior import TablesOf
 
 SCHEMA = Schema([Categorical("sex", ["m", "f"]), Boolean("smokes"), Real("x", 0.0, 4.0, bins=4)])
@@ -131,6 +133,26 @@ def test_method_and_correction_reach_the_library(
     )
     assert told == [True, False]
     assert run(["analyze", *words, "--method", "bayes"]) == 2
+
+
+def test_the_first_analysis_fits_no_posterior_and_offers_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A release of few parameters is analyzed by the bootstrap at once; one line states the other method."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(MaxEntropyFit, "finish", lambda *_, **__: pytest.fail("it was fitted"))
+    frame = pd.DataFrame(
+        {"sex": ["m", "f"] * 200, "smokes": [True] * 100 + [False] * 300, "x": 1.5}
+    )
+    release_of(frame, SCHEMA, [("sex", "smokes")]).save("r.margrave")
+    words = ["several", "r.margrave", "proportion sex m", "proportion smokes yes", *BRIEF]
+    offer = 'takes a minute or more: method="posterior" (--method posterior).'
+    shown = " ".join(ok(capsys, *words).split())
+    assert "Data sets: bootstrap: the model is fitted again" in shown
+    assert shown.count(offer) == 1
+    shown = " ".join(ok(capsys, *words, "--method", "bootstrap").split())
+    assert "Data sets: bootstrap: the model is fitted again" in shown
+    assert offer not in shown
 
 
 def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

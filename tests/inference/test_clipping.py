@@ -256,7 +256,7 @@ def test_values_beyond_learned_bounds_mark_an_estimate_or_are_noted() -> None:
     assert far.flagged
     near = found(100.0, Mean("pay"))
     (own,) = near
-    assert not own.flagged
+    assert not own.clipped
     assert any("beyond the learned bounds" in n for n in near.notes)
     assert not any("beyond the learned" in n for n in found(0.0, Mean("pay")).notes)
     (median,) = found(5_000.0, Quantile("pay", 0.5))

@@ -479,6 +479,10 @@ def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) 
         ("C(group, Treatment('z'))", "has no value 'z'. Its values: b, a, never"),
         ("(group > 'a')", "has no order"),
         ("C(group == 'z')", "has no value 'z'"),
+        (
+            "C(group, Treatment('Never'))",
+            r"has no value 'Never'. Did you mean 'never'\? Its values: b, a, never",
+        ),
         ("C(x & answer)", "answer is not true or false"),
         ("(x == 'a')", "x does not hold texts"),
         ("C(day > 'soon')", "day holds dates"),

@@ -21,6 +21,7 @@ from margrave.release import Release
 from margrave.run import Run
 from margrave.schema import Schema
 from margrave.transcript import Measurement, ScoreMeasurement, Transcript
+from margrave.types import Clique
 from tests.support.conformance import memory_table, run_on
 
 NAMES = ("a", "b", "c", "d")
@@ -58,12 +59,19 @@ def test_a_forest_has_the_largest_gains_and_no_cycle() -> None:
     assert forest(gains, pairs, [(a,) for a in NAMES]) == [("a", "b")]
 
 
-def test_a_pair_that_the_model_explains_is_not_measured() -> None:
-    release = made(Forests(forests=2))
-    measured = [e.clique for e in release.transcript if isinstance(e, Measurement)]
-    pairs = [r for r in measured if len(r) == 2]
-    assert {("a", "b"), ("b", "c")} <= set(pairs)  # a and c depend on each other by b alone
-    assert ("a", "c") not in pairs
+def test_a_pair_that_the_model_explains_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    gains: list[dict[Clique, float]] = []
+
+    def noted(given: dict[Clique, float], capacity: Capacity, known: list[Clique]) -> list[Clique]:
+        gains.append(dict(given))
+        return forest(given, capacity, known)
+
+    monkeypatch.setattr("margrave.mechanisms.forests.forest", noted)
+    measured = made(Forests(forests=2)).transcript.cliques
+    first, second = gains
+    assert {("a", "b"), ("b", "c")} <= set(measured)  # a and c depend on each other by b alone
+    assert min(first[r] for r in (("a", "b"), ("b", "c"), ("a", "c"))) > 4000
+    assert second[("a", "c")] < first[("a", "c")] / 500
 
 
 @pytest.mark.parametrize(

@@ -105,21 +105,24 @@ def test_a_split_model_projects_as_enumeration_does(toy: Toy) -> None:
 @pytest.mark.parametrize(
     ("dims", "strides", "parts", "axis"),
     [
-        ([2, 40, 100], [100, 0, 1], 2, 0),
-        ([3, 40, 100], [0, 0, 1], 2, 1),  # 2 and 1 are far from even
-        ([11, 2, 100], [0, 0, 1], 2, 0),  # 6 and 5 are even enough
-        ([2, 5, 30, 100], [0, 0, 0, 1], 8, 2),  # 30 in eight: the longest is 4
-        ([4, 4, 100], [0, 100, 1], 2, 1),  # parts of axis 0 would add the same 400 cells
-        ([3, 4, 100], [400, 100, 1], 2, 1),
-        ([1, 4, 100], [0, 100, 1], 2, 1),
-        ([1, 4, 100], [0, 0, 1], 2, 0),  # two parts would cost as much as one
+        ([2, 40], [100, 0], 2, 0),
+        ([3, 40], [0, 0], 2, 1),  # 2 and 1 are far from even
+        ([11, 2], [0, 0], 2, 0),  # 6 and 5 are even enough
+        ([2, 5, 30], [0, 0, 0], 8, 2),  # 30 in eight: the longest is 4
+        ([4, 4], [0, 100], 2, 1),  # parts of axis 0 would add the same 400 cells
+        ([3, 4], [400, 100], 2, 1),
+        ([1, 4], [0, 100], 2, 1),
+        ([1, 4], [0, 0], 2, 0),  # two parts would cost as much as one
     ],
 )
 def test_walks_are_split_evenly_and_share_few_outputs(
     dims: list[int], strides: list[int], parts: int, axis: int
 ) -> None:
-    spans = 1 + np.array(strides) @ (np.array(dims) - 1)
-    found = propagation._split_axis(np.array(dims), np.array([strides]), np.array([spans]), parts)
+    length = 100  # of the cells side by side, which is no axis to split
+    spans = length + np.array(strides) @ (np.array(dims) - 1)
+    found = propagation._split_axis(
+        np.array(dims), length * int(np.prod(dims)), np.array([strides]), np.array([spans]), parts
+    )
     assert found == axis
 
 
@@ -131,6 +134,7 @@ def test_parts_have_cells_of_their_own_only_in_outputs_that_they_share(
     tree = JunctionTree.of(domain, [domain.attributes])
     outputs = [propagation.Slot(0, ("c0", "c2")), propagation.Slot(240, ("c1", "c2"))]
     shape = propagation.describe(tree, ("c0", "c1", "c2"), [], outputs)
+    assert (shape.dims.tolist(), shape.lines.shape[1], shape.places.shape[1]) == ([6], 5, 40)
     assert shape.split.cuts == [0, 2, 4, 6]
     assert shape.split.shared.tolist() == [1]
     assert shape.split.spare == 2 * 5 * 40
@@ -254,7 +258,7 @@ def test_split_and_unsplit_walks_agree_on_a_larger_model(
 
 @pytest.mark.parametrize("sizes", [[2] * 14, [2, 3] * 5, [1, 2, 3, 40, 2, 1]])
 @pytest.mark.parametrize("parts", [1, 3])
-def test_short_axes_taken_for_one_give_what_each_alone_gives(
+def test_axes_taken_for_one_give_what_each_alone_gives(
     sizes: list[int], parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(len(sizes))
@@ -262,17 +266,28 @@ def test_short_axes_taken_for_one_give_what_each_alone_gives(
     triples = list(combinations(domain.attributes, 3))
     cliques = [triples[i] for i in rng.choice(len(triples), 14, replace=False)]
     potentials = random_potentials(domain, cliques, rng, spread=1.0, impossible=0.05)
-    monkeypatch.setattr(propagation, "MIN_AXIS_CELLS", 1)
+    monkeypatch.setattr(propagation, "LINE", 1)
+    monkeypatch.setattr(propagation, "MAX_TILE", 1)
     alone, log_alone = calibrated(domain, potentials)
     if parts > 1:
         monkeypatch.setattr(propagation, "_workers", lambda: parts)
         monkeypatch.setattr(propagation, "MIN_SPLIT_CELLS", 1)
-    for short, longest in ((8, 12), (32, 256), (10**6, 10**6)):
-        monkeypatch.setattr(propagation, "MIN_AXIS_CELLS", short)
-        monkeypatch.setattr(propagation, "MAX_AXIS_CELLS", longest)
+    for line, least, most in (
+        (1, 8, 60),
+        (32, 128, 4096),
+        (200, 128, 4096),
+        (10**6, 1, 10**6),
+        (1, 10**6, 10**6),
+    ):
+        monkeypatch.setattr(propagation, "LINE", line)
+        monkeypatch.setattr(propagation, "MIN_TILE", least)
+        monkeypatch.setattr(propagation, "MAX_TILE", most)
         program = Calibration(JunctionTree.of(domain, cliques), cliques)
-        lengths = [int(w.dims[-1]) for w in program.walks]
-        assert max(lengths) > max(sizes) or short <= max(sizes)
+        lengths = [w.places.shape[1] for w in program.walks]
+        tiles = [w.places.shape[1] * w.lines.shape[1] for w in program.walks]
+        assert max(lengths) > max(sizes) or line <= 4 * max(sizes)
+        assert max(tiles) <= most
+        assert max(tiles) > max(sizes) or least <= max(sizes)
         together, log_together = calibrated(domain, potentials)
         assert log_together == pytest.approx(log_alone, rel=1e-12)
         for clique in cliques:

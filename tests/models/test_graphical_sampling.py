@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, pairwise
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy.stats import binomtest
 
 from margrave.domain import Codes, Domain
 from margrave.marginal.counting import count_cliques
-from margrave.models import GraphicalModel
+from margrave.models import GraphicalModel, sampling
 from margrave.models.sampling import deal
 from margrave.types import Clique, FloatArray, IntArray
 from tests.support.strategies import Toy, domain_of, random_potentials, seeded, toys
@@ -20,15 +22,31 @@ FALSE_ALARM = 1e-6
 """The chance that a test of this file fails on correct code, where it draws at random at all."""
 
 
-class Biased(np.random.Generator):
-    """A generator whose uniforms are all one half: rounding to nearest, which is not randomized."""
+def with_fault(monkeypatch: pytest.MonkeyPatch, **functions: Callable[..., float]) -> None:
+    """Deal with other functions in place of ``_chance`` or ``_paced``, in the interpreter."""
+    scope = dict(sampling._deal.py_func.__globals__)
+    own = {name: getattr(sampling, name).py_func for name in ("_chance", "_paced")}
+    loop = FunctionType(sampling._deal.py_func.__code__, scope | own | functions)
+    monkeypatch.setattr(sampling, "run_or_compile", lambda _, steps, *arguments: loop(*arguments))
 
-    def random(self, size: object = None, *args: object, **kwargs: object) -> FloatArray:  # type: ignore[override]
-        return np.full(size, 0.5)  # type: ignore[call-overload,no-any-return]
+
+def to_nearest(fraction: float, rest: float, extra: float) -> float:
+    """A fault: rounding that is not random."""
+    return float(fraction >= 0.5)
+
+
+def unpaced(chance: float, ahead: float) -> float:
+    """A fault: each group rounds on its own."""
+    return chance
 
 
 def count(codes: Codes, clique: Clique) -> IntArray:
     return count_cliques(codes, [clique])[clique]
+
+
+def at_once(chance: float, ahead: float) -> float:
+    """A fault: up wherever that brings the number nearest to the sum of the chances, whatever the chance."""
+    return float(chance > ahead)
 
 
 # ---------------------------------------------------------------------------------------------- one column
@@ -58,30 +76,68 @@ def test_whole_expectations_are_met_exactly() -> None:
 
 
 def roundings(rng: np.random.Generator, repetitions: int) -> float:
-    """The smallest p-value, times how many there are, of the number of times that each code was rounded up.
+    """The smallest p-value, times how many there are, of how often each code of each group was rounded up.
 
     A code of expectation m + f gets m + 1 records with probability f exactly, so that number is binomial.
     """
-    weights = np.array([0.9, 2.2, 0.05, 3.25, 1.6])
-    n, worst = 11, 1.0
-    expected = n * weights / weights.sum()
-    ups = np.zeros(5, dtype=np.int64)
+    weights = np.array(
+        [[0.9, 2.2, 0.05, 3.25, 1.6], [0.3, 0.0, 0.4, 0.2, 0.1], [1.0, 5.0, 2.0, 2.0, 1.0]]
+    )
+    groups = np.repeat(np.arange(3), [11, 1, 4])
+    expected = np.array([[11], [1], [4]]) * weights / weights.sum(1, keepdims=True)
+    ups, worst = np.zeros(weights.shape, dtype=np.int64), 1.0
     for _ in range(repetitions):
-        counts = np.bincount(deal(np.zeros(n, dtype=np.int64), weights[None], rng), minlength=5)
+        counts = np.zeros(weights.shape)
+        np.add.at(counts, (groups, deal(groups, weights, rng)), 1)
         up = counts - np.floor(expected)
-        assert set(up) <= {0, 1}
+        assert set(up.ravel()) <= {0, 1}
         ups += up.astype(np.int64)
-    for got, chance in zip(ups, expected - np.floor(expected), strict=True):
+    for got, chance in zip(ups.ravel(), (expected - np.floor(expected)).ravel(), strict=True):
         worst = min(worst, binomtest(int(got), repetitions, float(chance)).pvalue)
-    return worst * 5
+    return worst * ups.size
 
 
-def test_rounding_is_unbiased() -> None:
-    assert roundings(np.random.default_rng(1), 4_000) > FALSE_ALARM
+def test_rounding_is_unbiased_in_every_group() -> None:
+    assert roundings(np.random.default_rng(1), 2_000) > FALSE_ALARM
 
 
-def test_the_check_of_bias_notices_rounding_to_nearest() -> None:
-    assert roundings(Biased(np.random.PCG64(1)), 4_000) < FALSE_ALARM
+def test_the_check_of_bias_notices_rounding_to_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_fault(monkeypatch, _chance=to_nearest)
+    assert roundings(np.random.default_rng(1), 400) < FALSE_ALARM
+
+
+def off_along_the_groups(seed: int) -> float:
+    """The largest difference between records and expectations of two codes in the first groups, however many."""
+    rng = np.random.default_rng(seed)
+    table = rng.random((300, 2))
+    groups = rng.integers(0, 300, 1_000)
+    dealt = np.bincount(groups, weights=deal(groups, table, rng), minlength=300)
+    expected = np.bincount(groups, minlength=300) * table[:, 1] / table.sum(1)
+    return float(np.abs(np.cumsum(dealt - expected)).max())
+
+
+def test_roundings_cancel_along_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert max(off_along_the_groups(seed) for seed in range(5)) < 1.0 + 1e-6
+    with_fault(monkeypatch, _paced=unpaced)
+    assert min(off_along_the_groups(seed) for seed in range(5)) > 2.0
+
+
+def of_odd_groups() -> IntArray:
+    """The numbers of records of one code in the odd ones of 1,000 groups of three records, in repeated draws.
+
+    Each group rounds 1.5 records up or down, so of 750 expected the number has a standard deviation of 11.
+    """
+    groups, odd = np.repeat(np.arange(1_000), 3), np.repeat(np.arange(1_000) % 2 == 1, 3)
+    rng = np.random.default_rng(4)
+    return np.array(
+        [np.count_nonzero(deal(groups, np.ones((1_000, 2)), rng)[odd]) for _ in range(20)]
+    )
+
+
+def test_roundings_do_not_follow_the_last_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert np.abs(of_odd_groups() - 750).max() < 60
+    with_fault(monkeypatch, _paced=at_once)
+    assert np.abs(of_odd_groups() - 750).min() > 200
 
 
 # ---------------------------------------------------------------------------------------------- a whole model
@@ -201,6 +257,27 @@ def test_spread_records_are_closer_to_the_model_than_shuffled_ones(
     assert spread < 0.9 * by_chance
 
 
+def triples_of_one_clique() -> float:
+    """Mean of ‖records − model‖_1 over the triples of eleven columns of one clique, with a record or two per cell."""
+    domain = domain_of([2] * 11)
+    rng = np.random.default_rng(21)
+    model = GraphicalModel(
+        domain, 3_000.0, {domain.attributes: rng.normal(scale=1.5, size=domain.sizes)}
+    )
+    triples = list(combinations(domain.attributes, 3))
+    expected = model.answer(triples)
+    counts = count_cliques(model.sample(rng=rng), triples)
+    return float(np.mean([np.abs(counts[t] - expected[t]).sum() for t in triples]))
+
+
+def test_marginals_of_few_columns_are_closer_to_the_model_than_the_roundings_of_many_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closer = triples_of_one_clique()
+    with_fault(monkeypatch, _paced=unpaced)
+    assert closer < 0.75 * triples_of_one_clique()
+
+
 def firsts(model: GraphicalModel, rows: int, repetitions: int, rng: np.random.Generator) -> float:
     """The smallest corrected p-value of how often the first of ``rows`` records falls in each cell of the domain.
 
@@ -230,8 +307,11 @@ def test_a_record_is_distributed_as_the_model_says(rows: int) -> None:
     assert firsts(a_small_model(), rows, 1_500, np.random.default_rng(rows)) > FALSE_ALARM
 
 
-def test_the_check_of_the_distribution_notices_a_biased_scheme() -> None:
-    assert firsts(a_small_model(), 5, 1_500, Biased(np.random.PCG64(5))) < FALSE_ALARM
+def test_the_check_of_the_distribution_notices_a_biased_scheme(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_fault(monkeypatch, _chance=to_nearest)
+    assert firsts(a_small_model(), 5, 500, np.random.default_rng(5)) < FALSE_ALARM
 
 
 def test_sampling_from_a_conditioned_model_keeps_the_evidence() -> None:

@@ -17,7 +17,14 @@ from scipy.stats import ks_2samp, norm
 from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.marginal import LinearMap
-from margrave.models import FAMILIES, GraphicalModel, MaxEntropyFit, MaxEntropyModel
+from margrave.models import (
+    FAMILIES,
+    GraphicalFit,
+    GraphicalModel,
+    MaxEntropyFit,
+    MaxEntropyModel,
+    ParticleFit,
+)
 from margrave.models.max_entropy.canonical import Canonical
 from margrave.models.max_entropy.density import LogPosterior, log_partition, moments
 from margrave.models.max_entropy.diagnostics import mixing
@@ -457,8 +464,15 @@ def test_what_is_too_large_is_refused() -> None:
     big = Transcript(
         (Measurement(("a", "b"), np.zeros((60, 60), dtype=np.int64), 3.0, Fraction(1, 8)),)
     )
-    with pytest.raises(InputError, match="This marginal is too large"):
+    with pytest.raises(InputError, match="This marginal is too large") as caught:
         MaxEntropyFit()(domain, big, rng=np.random.default_rng(0))
+    # an analyst cannot measure again
+    remedy = str(caught.value.remedy)
+    assert "GraphicalFit() or ParticleFit() (--fit graphical or --fit particles)" in remedy
+    assert "method='bootstrap' (margrave analyze --method bootstrap)" in remedy
+    assert "draws(" not in remedy
+    for fit in (GraphicalFit(), ParticleFit(particles=50)):
+        assert fit(domain, big, rng=np.random.default_rng(0)).distribution() is not None
 
 
 def test_a_missing_library_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

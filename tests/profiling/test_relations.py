@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from margrave.cli.main import cli, run
 from margrave.profiling import constraint_questions, draft_schema, with_questions
+from margrave.profiling.draft import quiet_draft
 from margrave.profiling.relations import in_short
 from margrave.release import Release
 from margrave.schema import Learn, Ordered, Schema
@@ -92,7 +93,7 @@ def test_combinations_that_do_not_occur_are_asked() -> None:
     two = [question, replace(question, columns=("age", "x"), absent=2)]
     (words,) = in_short(two)
     assert words.endswith("of 'age' and 'job' (3), 'age' and 'x' (2).")
-    head = with_questions(draft_schema(table), two).remarks[""].splitlines()
+    head = with_questions(quiet_draft(table), two).remarks[""].splitlines()
     assert sum("allowed = " in line for line in head) == 1
 
 

@@ -33,7 +33,6 @@ from margrave.privacy import SeededRandomness, protect
 from margrave.provenance import FitSpec, Provenance
 from margrave.release import Draws, Release
 from margrave.release.bootstrap import Bootstrap, fit_of
-from margrave.release.draws import MAX_QUICK_PARAMETERS
 from margrave.release.serialization import provenance_from_plain
 from margrave.schema import Categorical, Impossible, Integer, Ordered, Schema
 from margrave.schema.elapsed import Elapsed
@@ -45,6 +44,7 @@ from tests.support.conformance import CASES, SMALL, codes_of, memory_table, run_
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 SIGMAS = 5.5
+OFFER = 'takes a minute or more: method="posterior" (--method posterior)'
 
 
 def made(
@@ -373,9 +373,10 @@ def test_a_model_with_a_posterior_is_drawn_from_it(monkeypatch: pytest.MonkeyPat
     for method in ("auto", "posterior"):
         draws = release.draws(3, seed=0, method=method)
         assert draws.method == "posterior: one or the other"
+        assert not any(OFFER in note for note in draws.notes)
         assert draws.released() is None
         assert [m.total for m in draws.models()] == [1400.0, 12.0, 1400.0]
-    assert release.draws(2, seed=0, method="bootstrap").method.startswith("bootstrap, as asked")
+    assert release.draws(2, seed=0, method="bootstrap").method.startswith("bootstrap: the model")
 
 
 def quick(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> None:
@@ -384,20 +385,20 @@ def quick(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> None:
     monkeypatch.setattr("margrave.release.draws.MaxEntropyFit", lambda: fit)
 
 
-@pytest.mark.parametrize("method", ["auto", "posterior"])
-def test_a_best_estimate_is_drawn_from_by_the_posterior_of_its_answers(
-    method: str, monkeypatch: pytest.MonkeyPatch
+def test_a_posterior_is_fitted_to_the_same_answers_if_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The shares of one column: Dirichlet-like spread of the records and the noise, as theory has it."""
     quick(monkeypatch)
     counts = np.array([3_000, 1_500, 500])
     release = by_hand({"a": 3}, (("a",), counts, 25.0, IDENTITY), total=5_000)
-    draws = release.draws(400, seed=3, method=method)
+    draws = release.draws(400, seed=3, method="posterior")
     assert (
         draws.method
         == "posterior of the same answers: maximum-entropy posterior, Laplace approximation"
     )
     assert draws.released() is None
+    assert not any(OFFER in note for note in draws.notes)
     shares = np.array([np.asarray(m.project(("a",)).values) / m.total for m in draws.models()])
     p = counts / 5_000
     variance = p * (1 - p) / 5_000 + 625 * (2 / 3) / 5_000**2
@@ -405,76 +406,83 @@ def test_a_best_estimate_is_drawn_from_by_the_posterior_of_its_answers(
     assert shares.var(axis=0) == pytest.approx(
         variance, rel=0.4
     )  # of 400 draws, 5.5 standard errors
-    again = release.draws(2, seed=3, method=method)
+    again = release.draws(2, seed=3, method="posterior")
     assert again[1].equals(draws[1])
-    assert not again[1].equals(release.draws(2, seed=4, method=method)[1])
+    assert not again[1].equals(release.draws(2, seed=4, method="posterior")[1])
 
 
-def test_where_there_can_be_no_posterior_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MaxEntropyFit, "finish", lambda *_, **__: pytest.fail("it was tried"))
-    large = by_hand({"a": 60, "b": 60}, (("a", "b"), np.full((60, 60), 30), 5.0, IDENTITY))
-    assert "its marginals have too many parameters for a posterior" in large.draws(1, seed=0).method
+def without_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the library of the posterior."""
     monkeypatch.setattr(
         "margrave.models.max_entropy.fit.find_spec", lambda name: None if name == "jax" else 1
     )
+
+
+def test_draws_fit_no_posterior_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first draws of a release of few parameters are the bootstrap's, and a note offers the posterior."""
+    monkeypatch.setattr(MaxEntropyFit, "finish", lambda *_, **__: pytest.fail("it was fitted"))
+    release, seen = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY)), []
+    draws = release.draws(3, seed=0, progress=lambda stage, _: seen.append(stage))
+    asked = release.draws(3, seed=0, method="bootstrap")
+    assert draws.method == asked.method
+    assert draws.method.startswith("bootstrap: the model is fitted again")
+    assert set(seen) == {"drawing distributions"}
+    assert draws.notes == (*asked.notes, draws.notes[-1])
+    assert OFFER in draws.notes[-1]
+    assert all(one.equals(other) for one, other in zip(draws, asked, strict=True))
+    released = draws.released()
+    assert released is not None
+    assert released[0].equals(asked.released()[0])  # type: ignore[index]
+
+
+def test_a_posterior_is_offered_only_if_it_can_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = by_hand({"a": 60, "b": 60}, (("a", "b"), np.full((60, 60), 30), 5.0, IDENTITY))
     small = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
-    draws = small.draws(1, seed=0)
-    assert draws.method.startswith("bootstrap, as a posterior needs jax (pip")
-    assert draws.released() is not None
-    monkeypatch.undo()
+    sums = LinearMap(matrices={"a": np.array([[1, 1, 1], [0, 1, 2]])})
+    weighted = by_hand({"a": 3}, (("a",), np.array([900, 700]), 1.0, sums))
+
+    def offered(release: Release) -> bool:
+        return any(OFFER in note for note in release.draws(1, seed=0).notes)
+
+    assert [offered(r) for r in (small, large, weighted)] == [True, False, False]
     with pytest.raises(InputError, match=r"too large for a posterior[\s\S]*bootstrap"):
         large.draws(1, seed=0, method="posterior")
-    monkeypatch.setattr(
-        "margrave.models.max_entropy.fit.find_spec", lambda name: None if name == "jax" else 1
-    )
+    without_jax(monkeypatch)
+    assert not offered(small)
     with pytest.raises(InputError, match=r"needs jax[\s\S]*pip install"):
         small.draws(1, seed=0, method="posterior")
 
 
 @pytest.mark.slow
-def test_a_posterior_that_takes_minutes_is_found_where_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """232 parameters took two minutes of a core, for the mean of a first look, where refits take a second."""
-    quick(monkeypatch)
-    for codes, posterior in ((MAX_QUICK_PARAMETERS + 1, True), (MAX_QUICK_PARAMETERS + 2, False)):
-        release = by_hand(
-            {"a": codes}, (("a",), np.full(codes, 200), 2.0, IDENTITY), total=200 * codes
-        )
-        draws = release.draws(2, seed=0)
-        assert draws.method.startswith(
-            "posterior of the same answers" if posterior else "bootstrap, as the model is"
-        )
-        assert (
-            f"a posterior of {MAX_QUICK_PARAMETERS + 1} parameters takes minutes" in draws.method
-        ) is not posterior
-    assert release.draws(2, seed=0, method="posterior").method.startswith(
-        "posterior of the same answers"
-    )
-
-
-@pytest.mark.slow
-def test_a_posterior_that_has_failed_its_checks_is_replaced_or_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    quick(monkeypatch, sampler="nuts", warmup=60, max_draws=100, effective=1e6)
+def test_the_search_for_a_posterior_reports_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch, sampler="nuts", warmup=60, max_draws=100, effective=1e6, accept=True)
     release, seen = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY)), []
-    draws = release.draws(2, seed=0, progress=lambda stage, done: seen.append((stage, done)))
+    draws = release.draws(2, seed=0, method="posterior", progress=lambda *step: seen.append(step))
+    assert draws.method == "posterior of the same answers: maximum-entropy posterior, NUTS"
     finding = [done for stage, done in seen if stage == "finding the posterior"]
     assert finding[0] == 0.0
     assert len({round(done, 2) for done in finding}) > 5, "the search tells how far it is"
     assert [done for _, done in seen] == sorted(done for _, done in seen)
     assert seen[-1] == ("drawing distributions", 1.0)
-    assert draws.method.startswith("bootstrap, as the chains have not mixed: R-hat")
-    assert draws.released() is not None
+
+
+@pytest.mark.slow
+def test_a_posterior_that_has_failed_its_checks_is_refused_or_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quick(monkeypatch, sampler="nuts", warmup=60, max_draws=100, effective=1e6)
+    release = by_hand({"a": 2}, (("a",), np.array([500, 900]), 1.0, IDENTITY))
     with pytest.raises(ReleaseError, match=r"cannot be drawn from[\s\S]*refit"):
         release.draws(2, seed=0, method="posterior")
     held = release.refit(MaxEntropyFit(warmup=60, max_draws=100, effective=1e6), seed=0)
     assert held.model.state().kind == "max-entropy"
+    with pytest.raises(ReleaseError, match=r"cannot be drawn from[\s\S]*refit"):
+        held.draws(2, seed=0, method="posterior")
     own = held.draws(
         2, seed=0
     )  # its own posterior failed: the answers are fitted again for the bootstrap
     assert own.method.startswith("bootstrap, as the chains have not mixed: R-hat")
+    assert not any(OFFER in note for note in own.notes)
     released = own.released()
     assert released is not None
     assert (

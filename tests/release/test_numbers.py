@@ -25,13 +25,20 @@ from margrave.mechanisms import AIM, Independent
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
-from margrave.release.beyond_bounds import beyond_bounds, beyond_bounds_words, public_limits
+from margrave.release.beyond_bounds import (
+    beyond_bounds,
+    beyond_bounds_words,
+    bounds_of_another_run_words,
+    public_limits,
+)
 from margrave.release.number import ColumnNumber
 from margrave.release.numbers import (
     category_words,
     clipping_words,
     headlines,
     numbers_of,
+    numbers_table,
+    open_ends_words,
     rare_groups,
 )
 from margrave.schema import Categorical, ColumnSource, Date, Integer, Learn, Real, Schema
@@ -289,6 +296,69 @@ def test_a_standard_deviation_made_of_noise_is_not_a_tolerance() -> None:
     assert not found.reliable
 
 
+def test_a_quantile_is_not_held_to_a_spread_that_one_wide_bin_makes() -> None:
+    """Evenly drawn, the values of the last bin spread widely; the middle half shows how near the others are."""
+    schema = Schema([Real("x", 0, 1_000_000, edges=[200, 400, 600, 5_000])])
+    found = numbers(schema, exact(schema, {"x": [300.0, 900.0, 700.0, 80.0, 60.0]}, 4.0))
+    q05 = found["x", "q05"]
+    assert (q05.low, q05.estimate) == (0.0, pytest.approx(68.0))
+    assert q05.high == pytest.approx(200.0)
+    assert not q05.reliable
+
+
+def test_a_quantile_that_may_lie_beyond_a_learned_bound_has_an_open_end() -> None:
+    """Only if so many rows may be hidden, or nobody knows how many, and the bound is not public."""
+    own = Real("price", 0, 100, bins=10, mean=[20, 18, 30])  # at most 8 % of the rows
+    few = replace(own, mean=[20, 18, 23])  # at most 1 %
+    counts = [300.0, 900.0, 600.0, 300.0, 100.0, 100.0, 100.0, 100.0, 100.0, 200.0]
+
+    def q95(column: Real, **source: Any) -> ColumnNumber:
+        schema = Schema([column], sources={"price": ColumnSource(of="learned", **source)})
+        return numbers(schema, exact(schema, {"price": counts}))["price", "q95"]
+
+    assert q95(own).high == q95(replace(own, mean=())).high == math.inf
+    assert q95(own).interval == "90 to beyond 100"
+    assert q95(own).to_dict()["high"] is None
+    assert not q95(own).reliable
+    (sentence,) = open_ends_words([q95(own)])
+    assert sentence.startswith("price: q95 may lie beyond a learned bound.")
+    for closed in (q95(few), q95(own, public=["high"])):
+        assert (closed.high, closed.interval) == (100.0, "90 to 100")
+        assert not open_ends_words([closed])
+    below = Real("loss", -100, 0, bins=10)
+    schema = Schema([below], sources={"loss": ColumnSource(of="learned")})
+    q05 = numbers(schema, exact(schema, {"loss": counts[::-1]}))["loss", "q05"]
+    assert (q05.low, q05.interval) == (-math.inf, "beyond -100 to -90")
+
+
+def test_a_mean_under_bounds_that_another_run_learned_is_marked() -> None:
+    column, counts = Integer("stay", 0, 9), [900.0] * 10
+    learned = ColumnSource(of="learned")
+    for source, reliable in (
+        (ColumnSource(), True),
+        (learned, False),
+        (replace(learned, public=["high"]), True),
+    ):
+        schema = Schema([column], sources={"stay": source})
+        found = numbers(schema, exact(schema, {"stay": counts}))
+        assert found["stay", "mean"].reliable is found["stay", "total"].reliable is reliable
+        assert found["stay", "q25"].reliable
+        assert bool(bounds_of_another_run_words(schema, ["stay"])) is not reliable
+
+
+def test_a_quantile_of_a_group_may_have_all_hidden_rows_beyond_it() -> None:
+    column = Real("price", 0, 100, bins=10, mean=[20, 18, 23])
+    sources = {"price": ColumnSource(of="learned")}
+    counts = np.zeros((10, 3), dtype=np.int64)
+    counts[1:4], counts[9] = [3000, 900, 100], [600, 180, 20]
+    found = grouped(
+        Transcript((measurement(("price", "kind"), counts, 1.0),)),
+        Schema([column, COLUMNS[1]], sources=sources),
+    )
+    assert found["q95", "kind = flat"].high == 100.0
+    assert found["q95", "kind = boat"].high == math.inf
+
+
 def test_synthetic_rows_that_differ_are_marked() -> None:
     schema = Schema([Integer("a", 0, 2)])
     transcript = exact(schema, {"a": [500.0, 300.0, 200.0]})
@@ -328,6 +398,21 @@ def test_dates_are_in_words_and_have_no_total() -> None:
     assert mean.text.startswith("2020-07-0")
     assert mean.reliable
     assert mean.estimate == pytest.approx((date(2020, 7, 1) - date(1970, 1, 1)).days, abs=2)
+    frame = numbers_table([mean], grouped=False, details=False, texts=True)
+    assert frame.column_names[-2:] == ["text", "interval"]
+    assert frame["text"][0].as_py() == mean.text
+
+
+def test_a_frame_with_dates_gives_them_in_words() -> None:
+    schema = Schema([Date("visit", date(2020, 1, 1), date(2020, 12, 31), bins=24), *COLUMNS])
+    rows = pa.table({"visit": [date(2020, 7, 1)] * 9, "rooms": [3] * 9, "kind": ["flat"] * 9})
+    budget, noise = Budget.approx(9.0, 1e-9), SeededRandomness(1)
+    table = MemoryTable(schema, schema.encode(rows))
+    release = run_on(Independent(), table, AddRemoveRow(), budget, noise)
+    found = release.numbers().to_pylist()
+    assert all("interval" in n for n in found)
+    assert next(n for n in found if n["statistic"] == "q50")["text"].startswith("2020-")
+    assert "interval" not in release.numbers(columns=["rooms"]).column_names
 
 
 def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
@@ -572,3 +657,16 @@ def test_the_main_number_is_the_commonest_state_and_an_unreliable_rest_is_an_int
     assert [n.statistic for n in headlines(found)] == ["missing", "mean"]
     (words,) = category_words(schema, transcript, found)
     assert words.startswith("Learned: weight has 2 categories (at most 1.")
+
+
+def test_a_learned_value_that_is_the_word_for_all_others_is_not_counted_as_a_category() -> None:
+    schema = Schema([Categorical("job", ["cook", "other"], missing=True, other=True)])
+    entries = exact(schema, {"job": [50, 900, 10]}, scale=4.0)
+    learned = ("cook", "other"), np.array([50, 600, 910])
+    discovery = Discovery("job", *learned, 0, 9, 4.0, Fraction(1, 100), Fraction(1, 10**10))
+    transcript = Transcript((*entries, discovery))
+    found = tuple(numbers(schema, transcript).values())
+    one, leads = category_words(schema, transcript, found)
+    assert one.startswith("Learned: job has 1 category (")
+    assert one.endswith("of the rows are in other, which is also a value of the table).")
+    assert "all rows whose value is other, or has no category of its own. It leads in job" in leads

@@ -13,7 +13,7 @@ import pytest
 from margrave.attack_risk import attack_risk
 from margrave.errors import InputError
 from margrave.provenance import FitSpec, Provenance, PublicFacts
-from margrave.release.diagnostics import pair_evidence
+from margrave.release.coverage import pair_evidence
 from margrave.release.numbers import numbers_of
 from margrave.report import Heading, render
 from margrave.report.axes import Axis

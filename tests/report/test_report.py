@@ -20,9 +20,11 @@ from margrave.errors import InputError
 from margrave.marginal import LinearQuery
 from margrave.provenance import FitSpec, Provenance, PublicFacts
 from margrave.release.beyond_bounds import beyond_bounds_words
-from margrave.release.diagnostics import coverage_of
+from margrave.release.coverage import coverage_of
+from margrave.release.numbers import numbers_of
 from margrave.report import Heading, render, write_report
 from margrave.report.charts import bars, heat
+from margrave.report.verdict import Verdict, verdict
 from margrave.report.views import (
     bound_views,
     column_views,
@@ -293,6 +295,57 @@ def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
     whole = render(release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 1.0)))
     assert "All pairs of columns were measured together." in whole
     assert "indirect relations" not in whole
+
+
+def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
+    """The page's lists, its map and `related` of the summary name the same pairs; a certificate has them as data."""
+    hidden = measurement(("a", "b"), np.ones((2, 3)), 100.0)
+    clear = measurement(("b", "c"), np.full((3, 2), 50), 20.0)
+    release = release_of(clear, hidden)
+    assert release.coverage.hidden == (("a", "b"),)
+    assert release.certificate()["coverage"]["hidden"] == [["a", "b"]]
+    said = "The noise exceeds the average cell of 1 of the 2 measured pairs, which hides its relation: a and b."
+    assert related(release.coverage)[-1] == said
+    found = of_release(release)
+    assert found.sentences[-1].endswith("together, and relations can be used for 1 of these.")
+    assert "Relations of 1 of the 2 measured pairs: b and c." in found.use_for
+    assert "Relations of a and b: the noise exceeds the average cell of each." in found.not_for
+    words = " ".join(read(render(release)).text)
+    assert said in words
+    assert words.count("The noise exceeds the average cell and hides the relation.") == 1
+    nothing = of_release(release_of(hidden))
+    assert nothing.sentences[-1].endswith("relations can be used for none of these.")
+    assert not any("Relations" in use for use in nothing.use_for)
+    whole = release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 40.0))
+    assert related(whole.coverage)[0] == "All pairs of columns were measured together."
+    assert len(whole.coverage.hidden) == 3
+    assert of_release(whole).mark == "partly"
+    again = measurement(("a", "b"), np.ones((2, 3)), 0.1)
+    assert release_of(hidden, again).coverage.hidden == ()
+
+
+def test_a_pair_whose_purpose_is_refused_is_no_use() -> None:
+    clear = [measurement(pair, np.full((2, 2), 50), 15.0) for pair in (("a", "b"), ("b", "c"))]
+    schema = Schema.coded({"a": 2, "b": 2, "c": 2})
+    release = replace(fake_model.release(schema=schema), transcript=Transcript(tuple(clear)))
+    assert "Relations of the 2 measured pairs, which the map shows." in of_release(release).use_for
+    served = replace(PLAIN, workload=Workload({("a", "b"): 1.0}, ("share a by b",)))
+    found = of_release(replace(release, provenance=served))
+    assert "share a by b: the main number of a is not reliable." in found.not_for
+    assert "Relations of 1 of the 2 measured pairs: b and c." in found.use_for
+
+
+def test_a_purpose_whose_marginal_the_noise_hides_is_no_use() -> None:
+    hidden = measurement(("a", "b"), np.ones((2, 3)), 40.0)
+    served = replace(PLAIN, workload=Workload({("a", "b"): 1.0}, ("count by a, b",)))
+    found = of_release(replace(release_of(hidden), provenance=served))
+    assert "count by a, b: the marginal of a, b is not reliable." in found.not_for
+    assert not any("count by" in use for use in found.use_for)
+
+
+def of_release(release: Any) -> Verdict:
+    numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
+    return verdict(release, numbers, column_views(release))
 
 
 def test_single_counts_and_public_tables_tell_of_pairs_too() -> None:

@@ -271,6 +271,7 @@ def test_a_killed_run_continues_and_pays_once(browser: Any, server: Server) -> N
     server.kill()
     for pid in _processes_at(job):
         os.kill(pid, signal.SIGKILL)
+    server.ledger.recover()  # the run may have been writing to it
     (before,) = server.ledger.datasets()[0].runs
     assert not before.closed
     server.start()

@@ -16,10 +16,12 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from margrave.errors import InputError
+from margrave.accounting import AddRemoveRow, Budget, Ledger
+from margrave.errors import InputError, LedgerError
 from margrave.studio import launch
 from margrave.studio.findings import Findings
 from margrave.studio.state import FolderLock, ProjectSettings
+from tests.support import vfs
 from tests.support.studio import CANARIES, STATED, Studio
 
 
@@ -45,6 +47,20 @@ def test_settings_of_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "studio.json").write_text(json.dumps(wrong))
     with pytest.raises(InputError):
         ProjectSettings.load(tmp_path / "studio.json")
+
+
+@pytest.mark.skipif(not vfs.available(), reason="SQLite's VFS cannot be wrapped")
+def test_a_ledger_in_which_a_killed_run_was_writing_is_read_all_the_same(studio: Studio) -> None:
+    """Whoever uses the studio has no terminal to take the unfinished line back in."""
+    studio.project.folder.mkdir(exist_ok=True)
+    ledger = Ledger(studio.project.ledger)
+    ledger.init("visits", cap=Budget.approx(3.0, 1e-6), unit=AddRemoveRow())
+    before = ledger.datasets()
+    vfs.interrupt(ledger.path, "visits")
+    with pytest.raises(LedgerError, match="interrupted"):
+        ledger.datasets()
+    assert studio.project.datasets() == before
+    assert ledger.datasets() == before
 
 
 def test_a_page_that_cannot_be_shown_says_why(studio: Studio) -> None:

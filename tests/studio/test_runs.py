@@ -73,6 +73,7 @@ def test_every_step_from_a_file_to_a_release(
     plan = studio.post("/budget/plan", epsilon="6", rows="400", delta="1e-9", cap_epsilon="5")
     assert "The plan at epsilon 1" in plan.text
     assert "mean stay by ward" in plan.text
+    assert "about 400 rows: none of " in plan.text
     assert "No row of your table was used" in plan.text
     assert (
         "alert"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import _sqlite3
 import ctypes
+import subprocess
 import sys
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
+from pathlib import Path
 from typing import Any
 
 FULL, IOERR_WRITE, IOERR_FSYNC, IOERR_DELETE = 13, 778, 1034, 2570
@@ -153,3 +155,26 @@ class Watched:
     def _folder(self, name: bytes, out: Any) -> int:
         go = lambda: 0 if self._open_folder(name, out) == 0 else 1  # noqa: E731
         return self._around("folder", name.decode(), 0, b"", go)
+
+
+_INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from margrave.accounting import Ledger
+from tests.support.vfs import Watched
+
+def die(call, path, offset, data):
+    if call == "sync" and not path.endswith("-journal"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+Watched(die)
+Ledger(sys.argv[1]).record_attempt(sys.argv[2], "refused")
+"""
+
+
+def interrupt(ledger: Path, dataset: str) -> None:
+    """Leave a ledger as a process does that is killed while it writes a line."""
+    command = [sys.executable, "-c", _INTERRUPTED, str(ledger), dataset]
+    assert subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode == -9
+    assert ledger.with_name(f"{ledger.name}-journal").exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -71,8 +72,19 @@ class Budget:
 
     @property
     def conversion_delta(self) -> float:
-        """The part of ``delta`` at which rho implies epsilon: all but ``threshold_delta``, rounded down."""
+        """The part of ``delta`` at which rho implies epsilon: all but ``threshold_room``, rounded down."""
         return _conversion_delta(self.delta, self.threshold_delta)
+
+    @cached_property
+    def room(self) -> Fraction:
+        """The most rho that runs under this cap may reserve: ``rho``, and its parts' rounding if epsilon covers it."""
+        room = _with_room(self.rho)
+        return room if _implies(room, self.epsilon, self.conversion_delta) else self.rho
+
+    @property
+    def threshold_room(self) -> Fraction:
+        """The most delta for thresholds that runs under this cap may reserve, likewise. ``delta`` covers it."""
+        return _with_room(Fraction(self.threshold_delta))
 
     @staticmethod
     def approx(epsilon: float, delta: float, threshold_delta: float = 0.0) -> Budget:
@@ -96,7 +108,8 @@ class Budget:
     def zcdp(rho: Fraction | float, delta: float = 1e-9, threshold_delta: float = 0.0) -> Budget:
         """Return a budget of rho-zCDP; ``epsilon`` restates it at the delta that thresholds leave, rounded up.
 
-        A float counts as the exact binary fraction that it is. **Privacy:** none spent. Raises ``InputError`` for
+        A float counts as the exact binary fraction that it is, and epsilon then covers the rounding of floats that
+        add up to it. **Privacy:** none spent. Raises ``InputError`` for
         rho outside [1e-15, 1e12], delta outside (0, 1) or threshold_delta outside [0, delta).
 
         >>> Budget.zcdp(Fraction(1, 10)).rho
@@ -104,7 +117,8 @@ class Budget:
         """
         _number("rho", rho, MIN_RHO, MAX_RHO)
         exact = Fraction(_exact(rho) or 0)
-        epsilon = epsilon_for(exact, _conversion_delta(delta, threshold_delta))
+        room = exact if isinstance(rho, int | Fraction) else _with_room(exact)
+        epsilon = epsilon_for(room, _conversion_delta(delta, threshold_delta))
         return Budget(exact, epsilon, delta, threshold_delta)
 
 
@@ -253,10 +267,15 @@ def _exact(value: object) -> int | float | Fraction | None:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
+def _with_room(amount: Fraction) -> Fraction:
+    """Return the largest sum that a cap admits. Floats round equal parts of it: 3 * 0.1 exceeds 0.3."""
+    return amount * (1 + Fraction(1, 2**50))
+
+
 def _conversion_delta(delta: Fraction | float, threshold_delta: float) -> float:
-    """Return ``delta - threshold_delta`` of what both are as floats, rounded down."""
+    """Return ``delta`` less the room of ``threshold_delta``, of what both are as floats, rounded down."""
     whole, part = _probability(delta), _number("threshold_delta", threshold_delta, 0.0, 1.0)
-    left = Fraction(whole) - Fraction(part)
+    left = Fraction(whole) - _with_room(Fraction(part))
     if left < Fraction(1e-300):
         raise InputError(
             f"threshold_delta is {part:g}, which leaves nothing of delta = {whole:g} to restate rho with.",

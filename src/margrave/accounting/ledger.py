@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from margrave._fields import shown_value
+from margrave._io import given_path
 from margrave.account import Account, Debit, LedgerHead
 from margrave.accounting.budget import Budget
 from margrave.accounting.ledger_checks import check_new, check_room, contradiction, dataset_of
@@ -54,7 +55,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = given_path(path, "ledger", "visits.ledger")
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"

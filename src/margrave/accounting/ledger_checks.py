@@ -94,9 +94,9 @@ def check_room(
             " two together: both are spent on the same rows, and docs/ledger.md gives what they come to."
             + replaceable,
         )
-    if rho > state.cap.rho - books.state.charged[state.dataset]:
+    if rho > state.cap.room - books.state.charged[state.dataset]:
         raise _no_room(books.state.dataset(state.dataset), rho, delta or state.cap.conversion_delta)
-    left = Fraction(state.cap.threshold_delta) - books.state.charged_delta[state.dataset]
+    left = state.cap.threshold_room - books.state.charged_delta[state.dataset]
     if threshold_delta > left:
         raise BudgetError(
             f"The cap of {state.dataset!r} leaves delta = {visible_delta(left, state.cap):.6g} for thresholds; this"
@@ -133,6 +133,7 @@ def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:
         if fits
         else "that is too little for any run"
     )
+    by_rounding = rho < state.remaining * (1 + Fraction(1, 2**40))
     waiting = (
         f" Of that, {float(sum(r.reserved for r in unfinished)):.6g} is held by unfinished runs"
         f" ({', '.join(r.run for r in unfinished[:3])}{', …' if len(unfinished) > 3 else ''})."
@@ -141,17 +142,23 @@ def _no_room(state: DatasetState, rho: Fraction, delta: float) -> BudgetError:
         f"The cap of {state.dataset!r} is rho = {float(state.cap.rho):.6g}, of which {float(state.charged):.6g} is"
         f" charged; this run needs {float(rho):.6g} and {float(state.remaining):.6g} remains: {largest}."
         f"{waiting if unfinished else ''}",
-        remedy=_room_remedy(fits, bool(unfinished)),
+        remedy=_room_remedy(fits, bool(unfinished), by_rounding=by_rounding),
     )
 
 
-def _room_remedy(fits: float, unfinished: bool) -> str:
+def _room_remedy(fits: float, unfinished: bool, *, by_rounding: bool) -> str:
     """Return what a custodian can do under a cap that leaves too little.
 
     Args:
         fits: The largest epsilon of another run; 0 if the cap leaves nothing.
         unfinished: Some runs on the data set were not finished.
+        by_rounding: The run misses the room by the rounding of floats.
     """
+    if by_rounding:
+        return (
+            "It misses by the rounding of floats. State such parts of a cap as fractions, Budget.zcdp(Fraction(1, 10)),"
+            " or give the run what remains, Budget.zcdp(Ledger(FILE).datasets()[0].remaining)."
+        )
     close = "resume or close the unfinished runs"
     if fits:
         return f"Spend at most that{f', or {close}' if unfinished else ''}."

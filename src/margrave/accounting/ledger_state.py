@@ -141,23 +141,23 @@ class DatasetState(Card):
 
     @property
     def charged(self) -> Fraction:
-        """The sum over the runs (zCDP adds up): never above the cap."""
+        """The sum over the runs (zCDP adds up): never above the cap's room."""
         return sum((r.charged for r in self.runs), Fraction(0))
 
     @property
     def charged_delta(self) -> Fraction:
-        """The sum over the runs of the delta for thresholds: never above the cap's."""
+        """The sum over the runs of the delta for thresholds: never above the cap's room."""
         return sum((r.charged_delta for r in self.runs), Fraction(0))
 
     @property
     def remaining(self) -> Fraction:
         """The largest budget of a further run."""
-        return self.cap.rho - self.charged
+        return max(self.cap.rho - self.charged, Fraction(0))
 
     @property
     def remaining_delta(self) -> Fraction:
         """The most delta that thresholds of a further run may spend."""
-        return Fraction(self.cap.threshold_delta) - self.charged_delta
+        return max(Fraction(self.cap.threshold_delta) - self.charged_delta, Fraction(0))
 
     @property
     def unfinished(self) -> tuple[RunState, ...]:
@@ -286,8 +286,7 @@ class LedgerState:
         cap = self.datasets[name].cap
         self.charged[name] += self.runs[run].reserved
         self.charged_delta[name] += self.runs[run].reserved_delta
-        over = self.charged_delta[name] > Fraction(cap.threshold_delta)
-        if self.charged[name] > cap.rho or over:
+        if self.charged[name] > cap.room or self.charged_delta[name] > cap.threshold_room:
             raise ValueError("exceeds the cap")
         return name
 

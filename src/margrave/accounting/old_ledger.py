@@ -67,7 +67,10 @@ def _events(path: Path) -> list[Event]:
         body = b"" if match is None else match[1] + b"}"
         chain = hashlib.sha256(chain.encode() + body).hexdigest()
         if match is None or match[2].decode() != chain:
-            raise LedgerError(f"{path}, line {number} was changed, or is not a line of a ledger.")
+            raise LedgerError(
+                f"{path}, line {number} was changed, or is not a line of a ledger.",
+                remedy="Name a text ledger as it was written, such as a copy.",
+            )
         events.append(json.loads(body))
     if not events or (events[0].get("format"), events[0].get("version")) != ("margrave-ledger", 1):
         raise LedgerError(f"{path} is not a text ledger.", remedy="Name another file.")

@@ -34,7 +34,13 @@ class Advice:
         return {
             "suggested_delta": self.suggested_delta,
             "epsilons": [
-                {"epsilon": p.epsilon, "delta": p.delta, "error": p.error, **p.risk.to_dict()}
+                {
+                    "epsilon": p.epsilon,
+                    "delta": p.delta,
+                    "error": p.error,
+                    "likely_reliable": 0 if p.verdicts is None else len(p.verdicts.likely),
+                    **p.risk.to_dict(),
+                }
                 for p in self.plans
             ],
         }
@@ -60,20 +66,26 @@ def risk_in_words(risk: AttackRisk) -> str:
 def show_advice(advice: Advice) -> None:
     """Print the comparison."""
     out, rows = console(), advice.plans[0].rows
+    are_forecast = any(p.verdicts is not None for p in advice.plans)
     table = Table(title="Epsilons", title_justify="left", box=None, pad_edge=False)
-    titles = ("epsilon", "error of a count (L1)", f"of {rows:,} rows", "advantage", "found at 1 %")
+    titles = ["epsilon", "error of a count (L1)", "advantage", "found at 1 %"]
+    if are_forecast:
+        titles.insert(1, "likely reliable")
     for title in titles:
         table.add_column(title, justify="right")
     for p in advice.plans:
-        share = percent(p.error / max(rows, 1), ".2g")
         risk = percent(p.risk.advantage, ".2g"), percent(p.risk.power, ".2g")
-        table.add_row(f"{p.epsilon:g}", figure(p.error, 3), share, *risk)
+        likely = [] if p.verdicts is None else [p.verdicts.share]
+        table.add_row(f"{p.epsilon:g}", *likely, figure(p.error, 3), *risk)
     out.print()
     out.print(table)
+    reliable = (
+        f"Likely reliable: columns whose main number is likely to be, with about {rows:,} rows. "
+    )
     out.print(
-        "Advantage: right minus wrong accusations of an attacker who knows all other rows, at most. Found at 1 %:"
-        " right accusations while 1 of 100 are wrong, at most. The error is that of the noisy counts of a typical"
-        " marginal. An epsilon of 1 is the usual start; above 10 little is promised.",
+        f"{reliable * are_forecast}Advantage: right minus wrong accusations of an attacker who knows all other rows,"
+        " at most. Found at 1 %: right accusations while 1 of 100 are wrong, at most. The error is that of the noisy"
+        " counts of a typical marginal. An epsilon of 1 is the usual start; above 10 little is promised.",
         style="dim",
     )
     given = advice.plans[0].delta

@@ -75,7 +75,8 @@ def shared(command: Command) -> Command:
             type=click.Choice(METHODS),
             default="auto",
             show_default=True,
-            help="The method that draws the data sets.",
+            help="The method that draws the data sets: a posterior, or refits of simulated answers. auto takes the"
+            " posterior that the release has, and otherwise refits. posterior fits one in a minute or more.",
         ),
         click.option("--seed", type=int, default=None, help="Makes the data sets repeatable."),
         click.option(

@@ -18,7 +18,6 @@ from margrave.profiling import (
     ConstraintQuestion,
     backward_rows,
     constraint_questions,
-    draft_schema,
     taken_as_public,
     with_questions,
 )
@@ -33,6 +32,7 @@ from margrave.profiling.answers import (
     ways_of,
     with_constraint,
 )
+from margrave.profiling.draft import quiet_draft
 from margrave.profiling.hints import HintWords
 from margrave.schema import Learn, Schema
 from margrave.schema.column import Column
@@ -55,7 +55,7 @@ def ask_command(file: str, output: str, overwrite: bool) -> None:
     answers up to there are kept, and the exit code is 1. NOT PRIVATE: the questions depend on the rows.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
-    drafted = draft_schema(file)
+    drafted = quiet_draft(file)
     drafted = with_questions(drafted, (), backward_rows(file, drafted))
     made, ended = ask(
         drafted,

@@ -9,7 +9,8 @@ import click
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape, facts_table
 from margrave.release import Release
-from margrave.report.wording import conditions
+from margrave.release.coverage import Coverage
+from margrave.report.wording import conditions, hidden_words
 
 
 @click.command("certificate")
@@ -23,12 +24,12 @@ def certificate_command(release_path: str, max_release_mb: float, as_json: bool)
     if as_json:
         echo_json(facts)
         return
-    _show(facts)
+    _show(facts, release.coverage)
     lines = [(str(i), entry.describe().line()) for i, entry in enumerate(release.transcript, 1)]
     console().print(facts_table("Transcript", lines))
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], coverage: Coverage) -> None:
     """Print the facts of a certificate."""
     out = console()
     if not facts["private"]:
@@ -56,7 +57,7 @@ def _show(facts: dict[str, Any]) -> None:
                     f"{facts['size']:.0f}, {'public' if facts['size_is_public'] else 'estimated from noisy counts'}",
                 ),
                 *(("nothing asked of", ", ".join(a)) for a in [facts["unmeasured_columns"]] if a),
-                ("measured together", _together(facts["coverage"])),
+                ("measured together", _together(coverage)),
                 *(("persons", facts[key]) for key in ("several_rows", "left_out") if key in facts),
                 *([("delta", facts["large_delta"])] if "large_delta" in facts else []),
                 *(("vouched for", words) for words in facts.get("vouched", [])),
@@ -72,9 +73,10 @@ def _ledger(facts: dict[str, Any]) -> str:
     return f"{facts['id']}, {facts['dataset']}, line {facts['lines']:,}: {facts['head']}"
 
 
-def _together(found: dict[str, Any]) -> str:
-    alone = f"; with no other column: {', '.join(found['alone'])}" if found["alone"] else ""
-    return f"{found['measured']:,} of {found['pairs']:,} pairs of columns{alone}"
+def _together(found: Coverage) -> str:
+    alone = f"; with no other column: {', '.join(found.alone)}" if found.alone else ""
+    hidden = f". {hidden_words(found)}" if found.hidden else ""
+    return f"{found.measured:,} of {found.pairs:,} pairs of columns{alone}{hidden}"
 
 
 def _words(mechanism: dict[str, Any]) -> str:

@@ -197,7 +197,7 @@ def _threshold_words(cap: Budget) -> str:
         f"{each:g} for each release that is planned ({5 * each:g} for five, {most * each:g} at most), and --replace"
         " before the first run"
     )
-    if runs := int(Fraction(cap.threshold_delta) / Fraction(each)):
+    if runs := int(cap.threshold_room / Fraction(each)):
         return (
             f"That is enough for {counted(runs, 'run')} at delta {cap.delta:g} that learn{'s' * (runs == 1)}"
             f" categories. {reuse} If more are to learn, set the cap anew with --threshold-delta: {planned}."
@@ -222,15 +222,10 @@ def _cap(
                 remedy=f"{advised_delta(None)} To learn categories, give --threshold-delta too: a tenth of it for each"
                 " release that is planned.",
             )
-        return Budget.approx(epsilon, delta, _roomy(threshold_delta))
+        return Budget.approx(epsilon, delta, threshold_delta)
     if rho is None or not re.fullmatch(r"[0-9]{1,30}(/0*[1-9][0-9]{0,30}|\.[0-9]{1,30})?", rho):
         raise InputError(f"--rho is {rho!r}.", remedy="Write a fraction or a decimal: 1/10 or 0.1.")
-    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, _roomy(threshold_delta))
-
-
-def _roomy(threshold_delta: float) -> float:
-    """Return the delta with room for the rounding of tenths: five times 1e-10 may be more than 5e-10 by a float."""
-    return threshold_delta * (1 + 2**-50)
+    return Budget.zcdp(Fraction(rho), 1e-9 if delta is None else delta, threshold_delta)
 
 
 def _show(dataset: DatasetState) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from margrave._card import listed
 from margrave._io import files_of, is_own
 from margrave.cli.terminal import echo
 from margrave.progress import Callback
@@ -29,10 +30,15 @@ def ledger_note(files: Mapping[str, str | None]) -> str:
     if not found:
         return ""
     first, *others = found.values()
-    more = f" (and {len(others)} more)" if others else ""
+    if others:
+        return (
+            f"This run is not charged to a ledger, and there are ledgers in {listed([first, *others])}. If one of them"
+            " has a cap for these rows or persons, stop, and give --ledger FILE --dataset NAME; margrave ledger show"
+            " FILE lists the names."
+        )
     return (
-        f"This run is not charged to a ledger, and there is one in {first}{more}. If it has a cap for these rows or"
-        f" persons, stop, and give --ledger {first} --dataset NAME; margrave ledger show {first} lists the names."
+        f"This run is not charged to a ledger, and there is one in {first}. If it has a cap for these rows or persons,"
+        f" stop, and give --ledger {first} --dataset NAME; margrave ledger show {first} lists the names."
     )
 
 

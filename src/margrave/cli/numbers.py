@@ -14,16 +14,21 @@ from margrave.cli.output import console, escape
 from margrave.errors import InputError
 from margrave.ratios import figure, percent
 from margrave.release import ColumnNumber, Release
-from margrave.release.beyond_bounds import beyond_bounds_words, learned_bounds_words
+from margrave.release.beyond_bounds import (
+    beyond_bounds_words,
+    bounds_of_another_run_words,
+    learned_bounds_words,
+)
 from margrave.release.diagnostics import known_together
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import (
     category_words,
     clipping_words,
     numbers_of,
+    open_ends_words,
     rare_groups,
 )
-from margrave.schema import Categorical
+from margrave.schema import Categorical, Date, Schema, Timestamp
 from margrave.schema.constraint_values import NUMERIC_KINDS
 
 
@@ -85,7 +90,11 @@ def numbers_command(
     if marked := [n for n in chosen[:rows] if not n.reliable]:
         console().print(f"{_marked_words(marked, chosen[:rows])}.")
     shown = [release.schema.column(name) for name in wanted if name not in apart]
-    for sentence in beyond_bounds_words(shown, level, by):
+    for sentence in (
+        *beyond_bounds_words(shown, level, by),
+        *bounds_of_another_run_words(release.schema, [c.name for c in shown]),
+        *open_ends_words(chosen[:rows]),
+    ):
         console().print(escape(sentence))
     if release.account.left_out:
         console().print(escape(release.account.left_out))
@@ -110,11 +119,20 @@ def _not_together(release: Release, names: Sequence[str], by: str) -> Iterator[s
             f" An estimate is: margrave analyze mean RELEASE COLUMN --by {by}."
         )
     if apart := [n for n in names if n not in merged]:
-        word = "mean" if isinstance(release.schema.column(apart[0]), NUMERIC_KINDS) else "share"
         yield (
             f"Not measured together with {by}: {listed(apart, 12)}. Name the purpose when the next release is made:"
-            f' --for "{word} {apart[0]} by {by}".'
+            f' --for "{_purpose(release.schema, apart, by)}".'
         )
+
+
+def _purpose(schema: Schema, names: Sequence[str], by: str) -> str:
+    """Return a purpose for one of some columns by groups: means are of numbers, and dates are counted."""
+    kinds = {name: schema.column(name) for name in names}
+    dates = [name for name, column in kinds.items() if isinstance(column, Date | Timestamp)]
+    name = next((n for n in names if n not in dates), "")
+    if not name:
+        return f"count by {names[0]}, {by}"
+    return f"{'mean' if isinstance(kinds[name], NUMERIC_KINDS) else 'share'} {name} by {by}"
 
 
 def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
@@ -126,7 +144,11 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         f"Means and most common categories with {percent(level, 'g')} intervals", ordered[:max_rows]
     )
     out = console()
-    for sentence in (*learned_bounds_words(release.schema), *_category_words(release)):
+    for sentence in (
+        *learned_bounds_words(release.schema),
+        *bounds_of_another_run_words(release.schema, release.schema.domain.attributes),
+        *_category_words(release),
+    ):
         out.print(escape(sentence))
     if len(found) > max_rows:
         out.print(f"And {len(found) - max_rows:,} more columns.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,27 @@ from rich.markup import escape as escape_markup
 from rich.segment import Segment
 from rich.table import Table
 
-from margrave._io import check_output, is_part_of, same_file
+from margrave._io import check_no_folder, check_output, is_part_of, same_file
 from margrave.cli.terminal import STEERING_IN_LINES, visible
 from margrave.errors import InputError
+
+
+def check_named(outputs: Mapping[str, str | None], rows: int | None) -> None:
+    """Raise ``InputError`` if a run would spend its budget for no output, or an output is a folder."""
+    if not any(outputs.values()):
+        raise InputError(
+            "No output is named, so the budget would be spent for nothing.",
+            remedy="Name at least one: -o rows.parquet, --release release.margrave, --report report.html.",
+        )
+    if rows is not None and rows < 0:
+        raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
+    if rows == 0 and outputs["-o"] is not None:
+        raise InputError(
+            "--rows is 0, so -o would hold no row and the budget be spent for nothing.",
+            remedy="Give at least 1, or --release without -o.",
+        )
+    for path in filter(None, outputs.values()):
+        check_no_folder(path)
 
 
 def check_outputs(
@@ -81,24 +100,35 @@ def escape(text: str) -> str:
 
 
 class Plain(Console):
-    """A console on which no text steers the terminal, whatever it is made of."""
+    """A console on which no text steers the terminal, whatever it is made of, and no line ends in blanks."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments of a renderable, their texts without steering characters."""
+        """Yield the segments of a renderable, without steering characters and without blanks before a line's end."""
+        blanks: list[Segment] = []
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
-            else:
-                yield Segment(visible(segment.text, STEERING_IN_LINES), segment.style)
+                continue
+            text = re.sub(" +(?=\n)", "", visible(segment.text, STEERING_IN_LINES))
+            shown = text.rstrip(" ")
+            if shown:
+                if not shown.startswith("\n"):
+                    yield from blanks
+                blanks.clear()
+                yield Segment(shown, segment.style)
+            if len(shown) < len(text):
+                blanks.append(Segment(text[len(shown) :], segment.style))
+        yield from blanks
 
 
 def facts_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    """Return names and values in two columns; brackets are not markup."""
+    """Return names and values in two columns, long values folded; brackets are not markup."""
+    max_width = 120
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table.add_column(overflow="fold", max_width=max_width)
     for name, value in rows:
         table.add_row(escape(name), escape(value))
     return table

@@ -35,6 +35,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
+from margrave.hidden_columns import hidden_words
 from margrave.learning_stage import budget_for, learning_warning
 from margrave.planning import Plan
 from margrave.ratios import percent
@@ -59,7 +60,7 @@ ROWS = 100_000
     type=int,
     default=None,
     show_default=f"{ROWS:,}",
-    help="A guess, for memory, time and shares.",
+    help="A guess, for verdicts, widths, memory and time.",
 )
 @rules_options
 @click.option(
@@ -152,6 +153,8 @@ def _room(ledger: str, dataset: str) -> DatasetState:
 def show_plan(planned: Plan, *, assumed: bool) -> None:
     """Print the plan. ``assumed``: its number of rows was not given."""
     out = console()
+    if planned.verdicts is not None:
+        out.print(f"{planned.verdicts.words}\n", markup=False)
     more = ", and minutes for the posterior" if planned.posterior else ""
     time = "unknown: the search for records takes an unpredictable time"
     if planned.seconds is not None:
@@ -213,8 +216,8 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     for n in planned.noise:
         if (verdict := n.verdict(planned.rows)) is not None:
             out.print(verdict, markup=False)
-    for column in planned.hidden:
-        out.print(column.words, markup=False)
+    for sentence in hidden_words(planned.hidden):
+        out.print(sentence, markup=False)
     for sentence in wide_bins_words(planned.wide_bins):
         out.print(escape(sentence))
     for purpose in planned.purposes:
@@ -222,9 +225,9 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     if planned.purposes:
         guess = " (assumed: state yours by --rows)" if assumed else ""
         out.print(
-            f"Half-widths are those of 95 % intervals of {planned.rows:,} rows{guess}, spread evenly. Long tails are"
-            " wider. Wide bins and values beyond learned bounds can add more than the noise. If you know that a group"
-            " is small, read the half-width of its share of the rows in the brackets.",
+            f"Half-widths are those of 95 % intervals of {planned.rows:,} rows{guess}. Wide bins and values beyond"
+            " learned bounds can add more than the noise. If you know that a group is small, read the half-width of its"
+            " share of the rows in the brackets.",
             style="dim",
         )
     for sentence in planned.open_ended:

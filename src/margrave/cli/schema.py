@@ -27,10 +27,10 @@ from margrave.profiling import (
     backward_rows,
     check_table,
     constraint_questions,
-    draft_schema,
     taken_as_public,
     with_questions,
 )
+from margrave.profiling.draft import quiet_draft
 from margrave.profiling.short_questions import first_questions, short_questions
 from margrave.release import Release
 from margrave.schema import Preflight
@@ -75,7 +75,7 @@ def draft_command(
     Bounds and categories are to be learned under the privacy budget. Write those that are public in their place.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
-    drafted = draft_schema(file, read=read)
+    drafted = quiet_draft(file, read=read)
     first, said = first_questions(drafted), drafted.remarks[""].splitlines()[1:]
     questions, notes = constraint_questions(file, drafted), backward_rows(file, drafted)
     drafted = with_questions(drafted, questions, notes)
@@ -123,9 +123,12 @@ def draft_command(
 def of_command(
     release_path: str, output: str | None, overwrite: bool, max_release_mb: float
 ) -> None:
-    """Write the schema of RELEASE, with what its run learned. It is as public as the release."""
+    """Write the schema of RELEASE for another run, with the bounds, bins and categories that its run learned.
+
+    Means and weights within bins stay in RELEASE: they are about its rows. The schema is as public as the release.
+    """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"RELEASE": release_path})
-    schema = Release.load(release_path, max_mb=max_release_mb).schema
+    schema = Release.load(release_path, max_mb=max_release_mb).schema.for_run()
     if output is None:
         echo(schema.to_toml(), nl=False)
     else:

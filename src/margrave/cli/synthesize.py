@@ -41,11 +41,13 @@ from margrave.cli.options import (
 from margrave.cli.output import (
     check_excel_safe,
     check_format,
+    check_named,
     check_outputs,
     excel_safe_option,
 )
 from margrave.cli.rescue import Keeper, default_journal, unfinished_release
 from margrave.cli.terminal import echo
+from margrave.custodian import NOT_PRIVATE
 from margrave.data import TABLE_CATALOG, TableSource
 from margrave.data.writer import write_table
 from margrave.errors import InputError, LedgerError
@@ -54,11 +56,10 @@ from margrave.mechanisms import Mechanism
 from margrave.profiling import (
     backward_rows,
     constraint_questions,
-    draft_schema,
     taken_as_public,
 )
-from margrave.profiling.relations import in_short
-from margrave.profiling.short_questions import first_questions, short_questions
+from margrave.profiling.draft import quiet_draft
+from margrave.profiling.short_questions import all_questions
 from margrave.progress import reporting
 from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
@@ -186,7 +187,7 @@ def synthesize_command(
     }
     delta = stated_delta(delta, None)
     inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
-    _check_named(outputs, rows)
+    check_named(outputs, rows)
     journal = _journal_of(journal, {**outputs, **inputs})
     left = unfinished_release(release_path, journal)
     if not resume:
@@ -284,11 +285,9 @@ def _schema_of(
             "A draft is made from a file, by the custodian.",
             remedy="Give --schema instead of --accept-draft.",
         )
-    drafted = draft_schema(file)
-    relations = in_short(constraint_questions(file, drafted))
-    asked = [*first_questions(drafted), *short_questions(drafted), *backward_rows(file, drafted)]
-    if relations:
-        asked += [*relations, "Is that always true? Then a schema can keep it so."]
+    drafted = quiet_draft(file)
+    relations, notes = constraint_questions(file, drafted), backward_rows(file, drafted)
+    asked = all_questions(drafted, relations, notes)
     for sentence in asked:
         _for_custodian(sentence)
     if asked:
@@ -296,23 +295,12 @@ def _schema_of(
             f"margrave schema draft {file} -o FILE writes these questions with the values that they are about, and"
             f" margrave schema ask {file} -o FILE asks them. A schema that answers them makes a better release."
         )
-    schema = drafted.confirmed()
-    echo(taken_as_public(schema), err=True)
-    return schema
+    echo(taken_as_public(drafted), err=True)
+    return drafted
 
 
 def _for_custodian(sentence: str) -> None:
-    echo(f"NOT PRIVATE, for the custodian alone: {sentence}", err=True)
-
-
-def _check_named(outputs: dict[str, str | None], rows: int | None) -> None:
-    if not any(outputs.values()):
-        raise InputError(
-            "No output is named, so the budget would be spent for nothing.",
-            remedy="Name at least one: -o rows.parquet, --release release.margrave, --report report.html.",
-        )
-    if rows is not None and rows < 0:
-        raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
+    echo(f"{NOT_PRIVATE} {sentence}", err=True)
 
 
 def _check_new(journal: str, left: Release | None) -> None:

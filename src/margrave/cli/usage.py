@@ -59,10 +59,11 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
 
 def _for_extra(words: str, context: click.Context) -> str:
     """Return what the words may have been meant for that no option or argument took."""
-    options = {flag for p in context.command.get_params(context) for flag in p.opts}
-    quotes = "Put a text with blanks in quotes."
-    if "--columns" not in options:
-        return quotes
+    options = {flag: p.type.name for p in context.command.get_params(context) for flag in p.opts}
+    if words.endswith(".toml") and "--schema" in options:
+        return f"Name the schema after --schema: --schema {words}."
+    if options.get("--columns") != "text":
+        return "Put a text with blanks in quotes."
     by = "--by takes one column. " if "--by" in options else ""
     return f"{by}Name the columns to show after --columns: --columns {','.join(words.split())}."
 

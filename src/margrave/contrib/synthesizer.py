@@ -103,4 +103,4 @@ class Synthesizer:
     def _schema_for(self, table: Any) -> Schema:
         if self.schema is not None:
             return self.schema
-        return draft_schema(reveal_table(table)).confirmed()
+        return draft_schema(reveal_table(table))

@@ -38,11 +38,11 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
-from margrave.schema.categorical import is_usual_pair
 from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.parts import source_name
 from margrave.schema.spellings import folded
+from margrave.schema.usual_values import are_usual_categories
 from margrave.schema.validation import READ_OFF
 from margrave.types import FloatArray, IntArray
 
@@ -159,7 +159,7 @@ def categories_in_rows(table: Table, accepted: Collection[str] = ()) -> str:
         for c in table.schema.columns
         if isinstance(c, Categorical | Ordinal)
         and f"read: {c.name}" not in accepted
-        and not is_usual_pair(c.categories)
+        and not are_usual_categories(c.categories)
         and _all_occur(table, c)
     ]
     keys = ", ".join(f'"read: {name}"' for name in listed)

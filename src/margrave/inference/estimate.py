@@ -20,7 +20,8 @@ Bounds = tuple[float | None, float | None]
 #: Stands beside an estimate that may be far off, and before the notes that say why.
 MARK = "[!]"
 FOOTNOTE = (
-    f"{MARK} may be off by far more than its interval says: see the notes that begin with {MARK}."
+    f"{MARK} may be off by far more than its interval says, or is not reliable: see the notes that begin with"
+    f" {MARK}."
 )
 #: Standard errors (without the bias itself) beyond which a bias cannot be corrected.
 MAX_BIAS = 3.0
@@ -33,7 +34,7 @@ class Caveat:
     Attributes:
         kind: The check that found it, such as ``"unmeasured"`` or ``"clipped"``.
         names: The estimates it is about; empty if it is about the analysis as a whole.
-        decisive: The estimates may be off by far more than their intervals say.
+        decisive: The estimates may be off by far more than their intervals say, or are not reliable.
         text: One or more sentences.
     """
 
@@ -96,6 +97,7 @@ class Estimate:
         unmeasured: Columns it is about that were never measured together: it assumes a relation.
         below_noise: Columns it is about whose cells are smaller than the noise in all marginals.
         mostly_noise: Columns whose spread the noise hides, so that it is noise for the most part.
+        unreliable: Its column, if the release states the same number and calls it not reliable.
         coarse: Columns whose bins are too wide for its interval.
         binned: Columns whose values it uses more finely than their bins.
         ends: Its value with the column's values all at the low, all at the high ends of their bins.
@@ -120,6 +122,7 @@ class Estimate:
     unmeasured: tuple[Clique, ...] = ()
     below_noise: tuple[Clique, ...] = ()
     mostly_noise: tuple[str, ...] = ()
+    unreliable: tuple[str, ...] = ()
     coarse: tuple[str, ...] = ()
     binned: tuple[str, ...] = ()
     ends: tuple[float, float] | None = None
@@ -150,9 +153,9 @@ class Estimate:
 
     @property
     def flagged(self) -> bool:
-        """True if the truth may be far outside the interval, for reasons in the notes."""
-        columns = (self.unmeasured, self.below_noise, self.mostly_noise, self.coarse, self.clipped)
-        return self.biased or any(map(bool, columns))
+        """True if the truth may be far outside the interval, or the estimate is not reliable: the notes say why."""
+        by_noise = (self.unmeasured, self.below_noise, self.mostly_noise, self.unreliable)
+        return self.biased or any(map(bool, (*by_noise, self.coarse, self.clipped)))
 
     @property
     def biased(self) -> bool:
@@ -231,7 +234,8 @@ class Estimate:
             "used": self.used, "data_sets": self.data_sets, "flagged": self.flagged,
             "unmeasured": [list(u) for u in self.unmeasured],
             "below_noise": [list(c) for c in self.below_noise], "clipped": list(self.clipped),
-            "mostly_noise": list(self.mostly_noise), "coarse": list(self.coarse), "binned": list(self.binned),
+            "mostly_noise": list(self.mostly_noise), "unreliable": list(self.unreliable),
+            "coarse": list(self.coarse), "binned": list(self.binned),
             "ends": None if self.ends is None else list(self.ends),
         }  # fmt: skip
 

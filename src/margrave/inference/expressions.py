@@ -311,9 +311,10 @@ def place_of(values: pd.Categorical, level: Any) -> int | None:
 
 def unknown_level(node: Node, values: pd.Categorical, level: Any) -> InputError:
     """Return the error of a level that a categorical does not have."""
+    levels = _labels(list(values.categories))
     return InputError(
         f"{written(node)} has no value {level!r}.",
-        remedy=f"Its values: {some(_labels(list(values.categories)))}.",
+        remedy=f"{did_you_mean(level, levels)}Its values: {some(levels)}.",
     )
 
 

@@ -24,7 +24,9 @@ from margrave.inference.printed import legend, lines_of
 from margrave.types import AnyArray, FloatArray
 
 #: Attributes of an estimate that name the columns of a caveat.
-COLUMN_FLAGS = ("unmeasured", "below_noise", "mostly_noise", "coarse", "binned", "clipped")
+COLUMN_FLAGS = (
+    "unmeasured", "below_noise", "mostly_noise", "unreliable", "coarse", "binned", "clipped",
+)  # fmt: skip
 FLAGS = (*COLUMN_FLAGS, "flagged")
 
 Null = float | Sequence[float] | Mapping[str, float]
@@ -146,9 +148,10 @@ class Analysis:
             ``low`` and ``high``, ``df`` (degrees of freedom), ``pvalues``, ``fmi`` (the share of the variance
             that privacy adds) and ``used`` (data sets that gave it). Then the flags ``unmeasured``
             (its columns were never measured together), ``below_noise`` (their cells are smaller than
-            the noise), ``mostly_noise`` (the noise hides the spread of a column), ``coarse`` (bins are
-            too wide for its interval), ``binned`` (it uses values within bins), ``clipped`` (values may
-            lie beyond the schema's bounds) and ``flagged`` (it is marked).
+            the noise), ``mostly_noise`` (the noise hides the spread of a column), ``unreliable`` (the noisy
+            counts alone call the same number not reliable), ``coarse`` (bins are too wide for its interval),
+            ``binned`` (it uses values within bins), ``clipped`` (values may lie beyond the schema's bounds)
+            and ``flagged`` (it is marked).
         """
         found = pd.concat([self.params, self.bse, self.conf_int(level)], axis=1)
         found["df"] = [e.df for e in self]

@@ -60,11 +60,11 @@ def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
     their noise. Cycles of marginals join columns, so the model grows exponentially with these, up to its limit.
     """
     least_growth, columns_per_doubling = 3, 5  # cells of the model to those of its marginals
-    seconds_per_round = 0.03
-    seconds_per_cell = 4e-9
-    round_calibrations = 40
-    mean_share = 0.25  # of the largest model, that of a round
-    final_calibrations = 450
+    seconds_per_round = 0.015
+    seconds_per_cell = 3e-9
+    round_calibrations = 30
+    mean_share = 0.4  # of the largest model, that of a round
+    final_calibrations = 300
     bytes_per_model_cell = 56
     cells = load.measured * load.cells / max(len(load.candidates), 1)
     largest = min(load.max_model_mb * CELLS_PER_MB, domain.cells())

@@ -1,7 +1,8 @@
 """Records from conditional distributions: by randomized rounding, with fewer surprises than independent draws; or so.
 
 Column after column, the records that agree on a column's parents form a group, and each code gets its expected number
-of the group's records, rounded at random without bias. Which of them get it is random too, but spread: the group's
+of the group's records, rounded at random without bias, and up in some groups for down in the groups before them, which
+have most parents' codes in common. Which of the records get it is random too, but spread: the group's
 records are sorted by other columns, equal ones in random order, and each code goes to records all along. So the code
 meets the other columns' codes nearly as often as under independence, which is what the model says, where a shuffle
 would leave that to chance.
@@ -21,13 +22,40 @@ from margrave.types import AnyArray, Attribute, Clique, FloatArray, IntArray
 
 
 @kernel
-def _deal(grouped, starts, table, uniform, offset, dealt, column):  # type: ignore[no-untyped-def]
+def _chance(fraction, rest, extra):  # type: ignore[no-untyped-def]
+    """Return the chance that a code is rounded up, given the records left for it and for all codes after it together.
+
+    ``fraction`` and ``rest`` are the fractions of their two expectations. ``extra`` is how many records are left above
+    the two floors: 0, 1 or 2, with the chances that make each of the two go up as often as its fraction says.
+    """
+    if extra != 1.0:
+        return min(max(extra, 0.0), 1.0)
+    if fraction + rest < 1.0:
+        return fraction / (fraction + rest) if fraction > 0.0 else 0.0
+    return (1.0 - rest) / (2.0 - fraction - rest)
+
+
+@kernel
+def _paced(chance, ahead):  # type: ignore[no-untyped-def]
+    """Return the chance of going up now, if earlier groups went up ``ahead`` times more often than they were due to.
+
+    On average each goes up with its own chance. In each unit of the running sum of chances one goes up, at a uniform
+    place, so ``ahead`` stays between -1 and 1. A place that is the same in all units could fall on one parent's code.
+    """
+    if ahead > 0.0:
+        return max(0.0, (chance - ahead) / (1.0 - ahead))
+    return min(1.0, chance / (1.0 + ahead))
+
+
+@kernel
+def _deal(grouped, starts, table, rng, ahead, dealt, column):  # type: ignore[no-untyped-def]
     """Give every record a code: ``table[g]`` holds the weights of the codes in group g.
 
     Group g's records, in order, are ``grouped`` from ``starts[g]`` on. ``dealt`` has room for the largest group.
 
-    Systematic rounding: with fractions f_v and one uniform u, code v gets floor or ceil of its expectation, up
-    exactly where the running sum of the fractions crosses u + an integer; each goes up with probability f_v.
+    Controlled rounding: each code gets the floor or ceiling of its expectation, and so do all codes after it together.
+    It goes up with a chance that is its fraction on average. ``ahead[v]``, 0 at first, is how often code v went up less
+    the sum of its chances: roundings cancel from group to group.
 
     A group's n records get the codes at ranks a, a + s, a + 2s, ... modulo n, where s is near n divided
     by the golden ratio and coprime to n: any stretch of records gets each code nearly in proportion. The start a is
@@ -41,18 +69,30 @@ def _deal(grouped, starts, table, uniform, offset, dealt, column):  # type: igno
         total = 0.0
         for v in range(codes):
             total += table[g, v]
+        even = not total > 0.0
+        if even:
+            total = float(codes)
         seen, given, last = 0.0, 0, 0
         for v in range(codes):
-            weight = table[g, v] if total > 0.0 else 1.0
+            weight = 1.0 if even else table[g, v]
             if weight <= 0.0:
                 continue
+            if given == n:
+                break
             last = v
             seen += weight
-            reach = int(np.floor(n * (seen / (total if total > 0.0 else codes)) + uniform[g]))
-            while given < reach and given < n:
+            expected, after = n * (weight / total), n * ((total - seen) / total)
+            floor, rest = np.floor(expected), np.floor(after)
+            chance = _chance(expected - floor, after - rest, n - given - floor - rest)
+            up = 0.0
+            if chance > 0.0:
+                up = 1.0 if rng.random() < _paced(chance, ahead[v]) else 0.0
+                ahead[v] += up - chance
+            reach = min(n, given + int(floor + up))
+            while given < reach:
                 dealt[given] = v
                 given += 1
-        while given < n:  # the last crossing may be lost to rounding
+        while given < n:  # sums of floats may lose the last record
             dealt[given] = last
             given += 1
         stride = max(1, int(n * 0.6180339887498949))
@@ -62,7 +102,7 @@ def _deal(grouped, starts, table, uniform, offset, dealt, column):  # type: igno
             if right == 0 and left > 1:
                 stride += 1
                 left, right = stride, n
-        rank = min(int(offset[g] * n), n - 1)
+        rank = min(int(rng.random() * n), n - 1)
         for i in range(starts[g], starts[g + 1]):
             column[grouped[i]] = dealt[rank]
             rank = (rank + stride) % n
@@ -84,8 +124,8 @@ def deal(
         _grouped(groups, order, len(table)),
         starts,
         np.ascontiguousarray(table),
-        rng.random(len(table)),
-        rng.random(len(table)),
+        rng,
+        np.zeros(table.shape[1]),
         np.empty(counts.max(initial=0), dtype=np.int64),
         column,
     )

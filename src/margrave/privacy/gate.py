@@ -1,8 +1,7 @@
 """The gate: the only place that holds a table and answers questions about it. ``protect`` makes one.
 
-Every question goes through the same steps: checks of public values, true counts, the charge, and only
-then noise or a selection. A failure after the charge closes the gate for good, and the charge stands.
-The parts that differ between questions are in ``requests``.
+Every question goes through the same steps: checks of public values, true counts, the charge, and only then noise or a
+selection. A failure after the charge closes the gate for good, and the charge stands. ``requests`` has the rest.
 
 True counts, and scores of them, live in one private attribute and, during ``Request.draw``, in the frames below
 ``run_sanitized``. It drops exceptions of those frames with their tracebacks, and a new error names only
@@ -79,7 +78,7 @@ class Private(Unshareable):
         preflight: str = "custodian",
     ) -> None:
         self._table: Table | None = table
-        self._schema = table.schema.published()
+        self._schema = table.schema.for_run()
         self._unit, self._budget, self._randomness = unit, budget, randomness
         self._books, self._rho, deltas = books, budget.rho, Fraction(budget.threshold_delta)
         self._ledger = Accountant(budget.rho, on_charge=books.charge, delta_limit=deltas)

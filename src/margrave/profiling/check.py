@@ -16,7 +16,7 @@ from margrave.error_sanitizer import hide_rows
 from margrave.errors import MargraveError
 from margrave.frames import each_column
 from margrave.profiling.answers import may_say_whose
-from margrave.profiling.draft import draft_schema
+from margrave.profiling.draft import quiet_draft
 from margrave.profiling.header_check import columns_named_like_values, question
 from margrave.profiling.identifiers import best_identifier, may_identify, of_persons
 from margrave.profiling.proposals import missing_marks
@@ -35,10 +35,10 @@ from margrave.schema import (
     schema_of,
 )
 from margrave.schema.alarms import Alarm
-from margrave.schema.categorical import is_usual_pair
 from margrave.schema.column_profile import profile_column
 from margrave.schema.person_check import overlooked_person
 from margrave.schema.toml_text import written
+from margrave.schema.usual_values import are_usual_categories, is_usual_range
 
 
 @hide_rows
@@ -74,7 +74,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
 
 def _fresh(source: Any) -> Schema | None:
     try:
-        return draft_schema(source, read=True)
+        return quiet_draft(source, read=True)
     except MargraveError:  # there is nothing to draft
         return None
 
@@ -91,11 +91,12 @@ def _drafted(fresh: Schema, schema: Schema) -> tuple[str, ...]:
 def _usual(column: Column) -> bool:
     """Return True for bounds and categories that many tables have, so that they say nothing of these rows."""
     if isinstance(column, Categorical | Ordinal):
-        return is_usual_pair(column.categories)
+        return are_usual_categories(column.categories)
     if isinstance(column, Date | Timestamp):
         return of_whole_period(column.low, column.high)
-    scales = {(0, 1), (0, 10), (0, 100), (0, 110), (0, 120)}
-    return isinstance(column, Integer | Real) and (column.low, column.high) in scales
+    return isinstance(column, Integer | Real) and is_usual_range(
+        column.name, column.low, column.high
+    )
 
 
 def _declared(column: Column) -> object:
@@ -105,31 +106,41 @@ def _declared(column: Column) -> object:
 
 
 def _codes(source: Any, schema: Schema) -> list[Alarm]:
-    """Return an alarm for each number or date that looks like a missing-value code and is not declared as one."""
-    names = [
-        c.name
-        for c in schema.columns
-        if c.kind in (Integer.kind, Real.kind, Date.kind, Timestamp.kind)
-    ]
+    """Return an alarm for each column with values that look like missing-value codes and are not declared."""
+    lists = (Categorical.kind, Ordinal.kind)
+    kinds = (Integer.kind, Real.kind, Date.kind, Timestamp.kind, *lists)
+    columns = {c.name: c for c in schema.columns if c.kind in kinds}
+    names = list(columns)
     if not names:
         return []
     frame = source if open_source(source) is None else sampled_frame(source, names)
     alarms = []
     for name, pieces in each_column(frame, names):
-        stated = schema.sources.get(name, ColumnSource()).missing_codes
-        marks = {
-            m: n for m, n in missing_marks(profile_column(name, pieces)).items() if m not in stated
-        }
+        column, is_list = columns[name], columns[name].kind in lists
+        stated = (
+            *schema.sources.get(name, ColumnSource()).missing_codes,
+            *(getattr(column, "categories", None) or ()),
+        )
+        found = missing_marks(profile_column(name, pieces), listed=is_list)
+        marks = {m: n for m, n in found.items() if m not in stated}
         if marks:
             listed = " and ".join(
                 f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items()
             )
+            look, public = (
+                (
+                    f"which {'looks like a code' if len(marks) == 1 else 'look like codes'}",
+                    "categories",
+                )
+                if is_list
+                else ("far from all else or alone below zero", "bounds")
+            )
             alarms.append(
                 Alarm(
                     f"codes: {name}",
-                    f"Column {name!r} has {listed}, far from all else or alone below zero. Does that mean missing?"
-                    f" Then write missing = true and missing_codes = {written(list(marks))} with public bounds; or"
-                    " leave such fields empty in the file.",
+                    f"Column {name!r} has {listed}, {look}. Does that mean missing? Then write missing = true and"
+                    f" missing_codes = {written(list(marks))} with public {public}; or leave such fields empty in the"
+                    " file.",
                 )
             )
     return alarms

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from margrave.custodian import warn_of_draft
 from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
@@ -17,10 +18,17 @@ from margrave.frames import each_column, names_of
 from margrave.profiling.header_check import question, value_like_names
 from margrave.profiling.identifiers import best_identifier, identifies, may_identify, of_persons
 from margrave.profiling.messages import Remark, whose_question, worded
-from margrave.profiling.proposals import names_codes, propose
+from margrave.profiling.proposals import names_codes, propose, taken_as_public
 from margrave.profiling.read_values import propose_read
+from margrave.profiling.relations import constraint_questions, with_questions
 from margrave.profiling.sentinels import without_words
-from margrave.profiling.time_pairs import elapsed_question, starts_by_name, with_elapsed_after
+from margrave.profiling.short_questions import all_questions
+from margrave.profiling.time_pairs import (
+    backward_rows,
+    elapsed_question,
+    starts_by_name,
+    with_elapsed_after,
+)
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
 from margrave.schema.learn import Learn
@@ -153,7 +161,7 @@ def unreadable(evidence: ColumnProfile) -> str | None:
 
 @hide_rows
 def draft_schema(source: Any, *, read: bool = False) -> Schema:
-    """Return a draft schema of a file or frame, for a person to check. See ``draft``.
+    """Return a draft schema of a file or frame, for a person to check.
 
     Args:
         source: A table as ``read_table`` takes it. Of files, databases and streams about a million rows at most are
@@ -168,6 +176,9 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         DataError: If the table has no header.
         SchemaError: If no column can be drafted.
 
+    Warns:
+        CustodianWarning: What a draft of columns to learn takes as public, and its questions.
+
     Privacy:
         NOT private: it reads the rows freely. Names and kinds of columns are taken as public.
 
@@ -177,12 +188,27 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         >>> [(c.name, c.kind) for c in schema.to_learn]
         [('age', 'integer'), ('fee', 'real')]
     """
+    frame, drafted = _drafted(source, read=read)
+    relations, notes = constraint_questions(frame, drafted), backward_rows(frame, drafted)
+    if not read:
+        warn_of_draft(taken_as_public(drafted), all_questions(drafted, relations, notes))
+    return with_questions(drafted, relations, notes)
+
+
+@hide_rows
+def quiet_draft(source: Any, *, read: bool = False) -> Schema:
+    """Return the draft of ``draft_schema`` without its warning and its questions on relations."""
+    return _drafted(source, read=read)[1]
+
+
+def _drafted(source: Any, *, read: bool) -> tuple[Any, Schema]:
+    """Return the rows that a draft is made of, and the draft."""
     if open_source(source) is None:
-        return draft(source, read=read)
+        return source, draft(source, read=read)
     max_rows = 1_000_000
     sample = sampled_frame(source, rows=max_rows)
     drafted = draft(sample, read=read)
     if sample.num_rows < max_rows:
-        return drafted
+        return sample, drafted
     head = f"{drafted.remarks.get('', '')}\nDrafted from a sample of {sample.num_rows:,} rows."
-    return replace(drafted, remarks={**drafted.remarks, "": head})
+    return sample, replace(drafted, remarks={**drafted.remarks, "": head})

@@ -37,7 +37,15 @@ class HintWords:
             'If they are classes or answers, choose classes.'
         """
         replaced = (
-            (r"Then leave such fields[^?]*?; or declare it: [^?]*? = \[[^\]]*\]\.", self._missing),
+            (
+                r"Then leave such fields[^?]*?; or (?:declare it: [^?]*? = \[[^\]]*\]|write missing_codes = \[[^\]]*\]"
+                r" beside learn = true)\.",
+                self._missing,
+            ),
+            (
+                r"Then write (?:kind|categories) = [^?]*? in place of learn = true: that is public",
+                "Then state its categories, which is public",
+            ),
             (r" \(low = 0\)", ""),
             (
                 r"Is it not always later\? Then [^?]*Does it not follow\? Then [^.?]*\.",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from margrave.schema.categorical import OTHER
+from margrave.schema.summary import DRAFT_HEAD
 from margrave.schema.toml_text import string, written
 
 
@@ -68,15 +69,17 @@ class Remark(StrEnum):
     FEW = 'A few whole numbers. If they are classes or answers, write kind = "categorical".'
     MARKS = " Marks such as NA are categories like any text: leave such fields empty in the file."
 
+    USUAL = " Is it by its definition"
+
     HEAD = (
-        "A DRAFT. It takes as public the names and kinds of the columns, the way in which dates are "
+        f"{DRAFT_HEAD}. It takes as public the names and kinds of the columns, the way in which dates are "
         "written, and the columns that are left out. These were seen in the rows: check that they are "
         "public. Bounds and categories are learned under the privacy budget (learn = true). Where they "
         "are known without looking, write them in place of learn = true, with where they stand (cite = "
         '"Codebook, p. 12"): that saves budget.'
     )
     READ_HEAD = (
-        "A DRAFT, made from the rows. Nothing in it is public yet: the values of the keys that read "
+        f"{DRAFT_HEAD}, made from the rows. Nothing in it is public yet: the values of the keys that read "
         "lists may reveal single persons. For each column, put what is known without looking (a "
         "codebook, the law, common sense) in their place and take the key out of read, or write "
         "learn = true; and delete what should not be there."
@@ -106,6 +109,51 @@ def far_off_learned(marks: Sequence[str]) -> str:
         f"{far_off(marks)} Then leave such fields empty in the file and draft anew; or declare it: in place of learn ="
         " true, write the bounds of the code book as low and high (never those of the rows), missing = true and"
         f" missing_codes = {written(marks)}."
+    )
+
+
+def code_like(codes: Sequence[str]) -> str:
+    """Return the question on texts among categories that look like missing-value codes."""
+    one = len(codes) == 1
+    return (
+        f" {' and '.join(map(string, codes))} {'looks' if one else 'look'} like {'a code' if one else 'codes'}:"
+        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the file"
+        " and draft anew; or"
+    )
+
+
+def code_like_read(codes: Sequence[str]) -> str:
+    """Return this question with its answers, for a column whose categories were read off the rows."""
+    return (
+        f"{code_like(codes)} take {'it' if len(codes) == 1 else 'them'} out of categories, and write missing = true and"
+        f" missing_codes = {written(codes)}."
+    )
+
+
+def code_like_learned(codes: Sequence[str]) -> str:
+    """Return this question with its answers, for a column to learn."""
+    return f"{code_like(codes)} write missing_codes = {written(codes)} beside learn = true."
+
+
+def usual_question(categories: Sequence[str], codes: Sequence[str]) -> str:
+    """Return the question on a column to learn whose values are usual ones, which are public if it has no others.
+
+    Args:
+        categories: The values as the column writes them; none if they are truth values.
+        codes: The values that look like missing-value codes.
+    """
+    missing = (
+        f", missing = true and missing_codes = {written(codes)}" if codes else " and missing = true"
+    )
+    listed = " or ".join(map(string, categories))
+    what, key = (
+        (f"{listed} alone", f"categories = {written(categories)}")
+        if categories
+        else ("yes or no, or true or false", 'kind = "boolean"')
+    )
+    return (
+        f"{Remark.USUAL} {what}? Then write {key}{missing} in place of learn = true: that is public and costs no"
+        " budget."
     )
 
 

@@ -11,17 +11,19 @@ from collections import defaultdict
 import numpy as np
 
 from margrave.profiling.distinct_numbers import DistinctNumbers
-from margrave.profiling.messages import Remark, far_off_learned
+from margrave.profiling.messages import Remark, code_like_learned, far_off_learned, usual_question
 from margrave.profiling.rounding import day_of
-from margrave.profiling.sentinels import marked, marks_in, without_words
+from margrave.profiling.sentinels import marked, marks_in, text_codes, without_words
 from margrave.profiling.texts import dated_texts, says_truth, spelling
 from margrave.schema.categorical import Boolean
 from margrave.schema.column import Column
-from margrave.schema.column_profile import ColumnProfile
+from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Integer
 from margrave.schema.schema import Schema
 from margrave.schema.text_patterns import dotted_thousands, has_sentences
+from margrave.schema.usual_values import are_usual_categories
 
 
 def propose(evidence: ColumnProfile) -> tuple[Column, str]:
@@ -44,7 +46,7 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
             return Learn(name, "date", format=form), asked.strip()
         return Learn(name, "timestamp", unit=found.unit, format=form), asked.strip()
     if whole and (names_codes(name) or (names_a_list(name) and len(texts) <= Learn.max_categories)):
-        return Learn(name, "categorical"), Remark.CODES
+        return Learn(name, "categorical"), f"{Remark.CODES}{_code_question(texts)}"
     if whole or texts.are_numbers:
         numbers = DistinctNumbers.of(texts.numbers, texts.rows)
         if whole:
@@ -55,11 +57,35 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     asked = spelling(evidence, Learn.max_categories)
     asked += Remark.MARKS if evidence.marked else ""
     asked += Remark.SENTENCES if has_sentences(texts) else ""
+    asked += _code_question(texts) + _usual_question(texts)
     return Learn(name, "categorical"), asked.strip()
 
 
-def missing_marks(evidence: ColumnProfile) -> dict[str, int]:
-    """Return the numbers or dates of a column that look like missing-value codes, with their numbers of rows."""
+def _code_question(texts: DistinctTexts) -> str:
+    codes = text_codes(texts)
+    return code_like_learned(list(codes)) if codes else ""
+
+
+def _usual_question(texts: DistinctTexts) -> str:
+    """Return the question on texts that are usual categories. They are offered and never declared."""
+    if len(texts) > MAX_LISTED_TEXTS:
+        return ""
+    codes = list(text_codes(texts))
+    others = texts.keep(np.array([t not in codes for t in texts]))
+    if not Boolean("truth", missing=True).encode(others.texts).outside.any():
+        return usual_question((), codes)
+    return usual_question(sorted(others), codes) if are_usual_categories(list(others)) else ""
+
+
+def missing_marks(evidence: ColumnProfile, *, listed: bool = False) -> dict[str, int]:
+    """Return the values of a column that look like missing-value codes, with their numbers of rows.
+
+    Args:
+        evidence: The texts of a column.
+        listed: The column is a list of categories, and not one of numbers or dates.
+    """
+    if listed:
+        return text_codes(evidence.counts)
     texts = without_words(evidence)[0].counts
     found = dated_texts(texts) if texts else None
     if found is not None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from margrave.profiling.bin_edges import growing_edges
 from margrave.profiling.distinct_numbers import DistinctNumbers
-from margrave.profiling.messages import Remark, far_off_read
+from margrave.profiling.messages import Remark, code_like_read, far_off_read
 from margrave.profiling.rounding import (
     day_of,
     rounded_outwards,
     whole_months,
 )
-from margrave.profiling.sentinels import marked
+from margrave.profiling.sentinels import marked, text_codes
 from margrave.profiling.texts import (
     DatedTexts,
     dated_texts,
@@ -129,21 +129,22 @@ def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
 
 def _categorical(evidence: ColumnProfile) -> tuple[Column, str]:
     often = [t for t, _ in evidence.counts.most_common()]
+    codes = list(text_codes(evidence.counts))
+    asked = spelling(evidence, Learn.max_categories) + (code_like_read(codes) if codes else "")
     if len(often) <= Learn.max_categories:
         column = Categorical(evidence.name, sorted(often), missing=evidence.missing)
         return column, _missing_remark(
-            evidence,
-            f"May all of these categories be known to exist?{spelling(evidence, Learn.max_categories)}",
+            evidence, f"May all of these categories be known to exist?{asked}"
         )
     column = Categorical(
         evidence.name, sorted(often[: Learn.max_categories]), other=True, missing=evidence.missing
     )
     remark = (
         f"May these categories be known to exist? The {Learn.max_categories} most frequent are listed;"
-        f" others become {OTHER!r}."
+        f" others become {OTHER!r}{', which is also a value of the column' if OTHER in often else ''}."
     )
     remark += Remark.MARKED if evidence.marked else ""
-    return column, _missing_remark(evidence, f"{remark}{spelling(evidence, Learn.max_categories)}")
+    return column, _missing_remark(evidence, f"{remark}{asked}")
 
 
 def _number_remark(evidence: ColumnProfile, atoms: list[Any], edges: list[Any] | None) -> str:

@@ -1,10 +1,12 @@
-"""Marks for a missing value among numbers: -9, 999 or 9999, a date such as 1900-01-01, and words such as "unknown".
+"""Marks for a missing value: among numbers -9, 999 or 9999, a date such as 1900-01-01, and words such as "unknown";
+among texts -9, 99 or "unknown".
 
 **Privacy:** NOT private: for drafts, which the gate refuses.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +15,10 @@ import numpy as np
 
 from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.schema.column_profile import MAX_LISTED_TEXTS, ColumnProfile
+from margrave.schema.distinct_texts import DistinctTexts
+from margrave.schema.learn import Learn
 from margrave.schema.parsing import text
+from margrave.schema.persons import is_placeholder
 
 #: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
@@ -76,6 +81,26 @@ def marks_in(values: DistinctNumbers, text_of: Callable[[Any], Any] = text) -> d
     low, high = sentinels(values)
     order = [*range(low), *range(len(values) - high, len(values))]
     return {str(text_of(values.points[i].item())): int(values.rows[i]) for i in order}
+
+
+def text_codes(texts: DistinctTexts, min_rows: int = 3) -> dict[str, int]:
+    """Return the categories that look like missing-value codes, with their numbers of rows, the most frequent first.
+
+    They are words such as "unknown", signs, and negative numbers; also zeros and runs of 7, 8 or 9 if no other
+    category has a digit.
+
+    Example:
+        >>> samples = ["F", "M", "-9", "99", "-9"], ["<30", ">30", "99"]
+        >>> [text_codes(DistinctTexts.of(texts), min_rows=1) for texts in samples]
+        [{'-9': 2, '99': 1}, {}]
+    """
+    listed = texts.most_common(Learn.max_categories)
+    words = [t for t, _ in listed if is_placeholder(t) and not re.fullmatch(r"[-+]?0+", t)]
+    numbers = [t for t, _ in listed if re.fullmatch(r"[-+]?0+|7{1,4}|8{1,4}|9{1,4}", t)]
+    others = [t for t, _ in listed if t not in words and t not in numbers]
+    codes = words if any(c.isdigit() for t in others for c in t) else [*words, *numbers]
+    found = {t: n for t, n in listed if t in codes and n >= min_rows}
+    return found if 0 < len(found) <= MAX_MISSING_CODES and others else {}
 
 
 def marked(

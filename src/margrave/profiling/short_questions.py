@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from margrave.profiling.messages import Remark
+from margrave.profiling.relations import ConstraintQuestion, in_short
 from margrave.schema.schema import Schema
 from margrave.schema.validation import LOOK
 
@@ -13,6 +16,21 @@ from margrave.schema.validation import LOOK
 def first_questions(drafted: Schema) -> tuple[str, ...]:
     """Return the questions of a draft on its header and on whose row it is, which come before all others."""
     return tuple(s for s in drafted.remarks.get("", "").splitlines() if s.startswith(LOOK))
+
+
+def all_questions(
+    drafted: Schema, relations: Sequence[ConstraintQuestion], notes: Sequence[str]
+) -> tuple[str, ...]:
+    """Return all questions of a draft in short, for who may run without answering them.
+
+    Args:
+        drafted: The draft.
+        relations: Its questions on relations between columns.
+        notes: Its notes for the custodian, such as those of ``backward_rows``.
+    """
+    held = in_short(relations)
+    always = ("Is that always true? Then a schema can keep it so.",) if held else ()
+    return *first_questions(drafted), *short_questions(drafted), *notes, *held, *always
 
 
 def short_questions(drafted: Schema) -> tuple[str, ...]:
@@ -41,6 +59,7 @@ def short_questions(drafted: Schema) -> tuple[str, ...]:
         ("By its name it follows", "Can", "be before its start? Rows in which it is count as 0."),
         ("Equal but for case", "Are values of", "one if equal but for case or blanks? They count as several."),
         (Remark.MISSPELLED, "Are rare texts of", "a frequent category, written otherwise? They count as several."),
+        (Remark.USUAL, "Are the values of", "usual ones by definition, such as yes and no? Stating them is free."),
         ("Marks such as NA", "Do marks such as NA in", "mean missing? They count as categories."),
     ):  # fmt: skip
         if names := [name for name, remark in left.items() if mark.strip() in remark]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from margrave._card import listed
 from margrave.ratios import figure, percent
+from margrave.release.end_cells import has_natural_end
 from margrave.schema import Column, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import UNITS, Numeric
@@ -23,11 +25,13 @@ class BeyondBounds:
         below: What values that lie beyond the bounds without showing may add to the lower end.
         above: What they may add to the upper end.
         noise: What the noise adds to both ends.
+        share: The share of the rows that may lie beyond the bounds, at most.
     """
 
     below: float
     above: float
     noise: float
+    share: float
 
 
 def beyond_bounds(column: Numeric) -> BeyondBounds | None:
@@ -38,8 +42,8 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
 
     >>> from margrave.schema.numeric import Real
     >>> found = beyond_bounds(Real("price", 0, 100, mean=[20, 18, 23]))
-    >>> found.below, found.above, found.noise
-    (0.0, 1.0, 2.0)
+    >>> found.below, found.above, found.noise, found.share
+    (0.0, 1.0, 2.0, 0.01)
     """
     if not column.mean:
         return None
@@ -51,7 +55,7 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
     if abs(above - below) <= 1e-3 * (above + below):
         return None
     part = max((up - down) / (above - below), 0.0)  # below 0 by rounding
-    return BeyondBounds(part * below, part * above, up - part * above)
+    return BeyondBounds(part * below, part * above, up - part * above, part)
 
 
 def public_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple[float, float]:
@@ -69,6 +73,46 @@ def public_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple
         low = low if "low" in source.public else -math.inf
         high = high if "high" in source.public else math.inf
     return low, high
+
+
+def has_bounds_of_another_run(column: Numeric, limits: tuple[float, float]) -> bool:
+    """Return True if another run learned a bound, so that this release does not know how many rows lie beyond it.
+
+    Args:
+        column: The column. Without a learned mean, its own run learned nothing about it.
+        limits: Its ``public_limits``.
+
+    >>> from margrave.schema.numeric import Real
+    >>> has_bounds_of_another_run(Real("price", 0, 100), (0.0, math.inf))
+    True
+    """
+    low = math.isinf(limits[0]) and not has_natural_end(column, top=False)
+    return not column.mean and (low or math.isinf(limits[1]))
+
+
+def bounds_of_another_run_words(schema: Schema, names: Iterable[str]) -> list[str]:
+    """Return a sentence that names the columns of these whose bounds another run learned; none without such a column.
+
+    >>> from margrave.schema import ColumnSource, Integer
+    >>> schema = Schema([Integer("age", 6, 92)], sources={"age": ColumnSource(of="learned")})
+    >>> bounds_of_another_run_words(schema, ["age"])[0].partition(". ")[0]
+    'age: the bounds are those that another release learned'
+    """
+    wanted = set(names)
+    found = [
+        c.name
+        for c in schema.columns
+        if isinstance(c, NUMERIC_KINDS)
+        and c.name in wanted
+        and has_bounds_of_another_run(c, public_limits(c, schema.sources))
+    ]
+    if not found:
+        return []
+    return [
+        f"{listed(found, 12)}: the bounds are those that another release learned. No answer of this one shows how many"
+        " rows lie beyond them, and intervals of means and totals have no room for these. So they are not reliable."
+        " In the schema of the next release, declare public bounds, or write learn = true."
+    ]
 
 
 def beyond_bounds_words(

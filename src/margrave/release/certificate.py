@@ -15,7 +15,8 @@ from margrave._version import __version__
 from margrave.account import Account
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
-from margrave.release.diagnostics import coverage_of, empty_words, unmeasured_columns
+from margrave.release.coverage import coverage_of
+from margrave.release.diagnostics import empty_words, unmeasured_columns
 from margrave.release.numbers import numbers_of
 from margrave.release.preconditions import preconditions
 from margrave.release.purposes import supports_of

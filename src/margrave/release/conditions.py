@@ -235,6 +235,8 @@ def _bounds(column: Numeric) -> tuple[float, float]:
 
 def _shown(column: Numeric, point: float) -> str:
     value = column.written(np.array([point]), np.array([False]))[0].as_py()
+    if isinstance(value, datetime) and not value.second:
+        return value.isoformat(" ", timespec="minutes")  # as in labels
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -260,8 +262,16 @@ def _check_within(column: Column, value: Value) -> None:
         end, bound = ("below the lower", low) if point < low else ("above the upper", high)
         raise InputError(
             f"The value {value!r} of column {column.name!r} is {end} bound, {_shown(column, bound)}.",
-            remedy=f"Give a value from {_shown(column, low)} to {_shown(column, high)}.",
+            remedy=_within(column, "a value"),
         )
+
+
+def _within(column: Column, what: str) -> str:
+    """Return which values a column on a line takes, in a sentence."""
+    if not isinstance(column, NUMERIC_KINDS):
+        return f"It has {abbreviate(column.labels())}."
+    low, high = (_shown(column, end) for end in _bounds(column))
+    return f"Give {what} from {low} to {high}."
 
 
 def _other_case(column: Column, value: Value) -> str | None:
@@ -286,7 +296,7 @@ def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
         if below and above and first == last:
             raise InputError(
                 f"The range for column {column.name!r} lies outside its bounds.",
-                remedy=f"It has {abbreviate(column.labels())}.",
+                remedy=_within(column, "values"),
             )
     else:
         raise InputError(
@@ -311,12 +321,13 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     except pa.ArrowException:
         raise InputError(
             f"Column {column.name!r} cannot be held to {reprlib.repr(value)}.",
-            remedy=range_form(column.name, value) or None,
+            remedy=range_form(column.name, value)
+            or "Give a value, a list of values, or (low, high).",
         ) from None
     nowhere = bool(encoded.unreadable[0]) or (bool(encoded.empty[0]) and not column.missing)
     if nowhere:
         raise InputError(
             f"{reprlib.repr(value)} is not a value of column {column.name!r}.",
-            remedy=range_form(column.name, value) or f"It has {abbreviate(column.labels())}.",
+            remedy=range_form(column.name, value) or _within(column, "a value"),
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])

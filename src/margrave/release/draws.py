@@ -43,10 +43,6 @@ METHODS = ("auto", "posterior", "bootstrap")
 #: Tables drawn by default.
 DEFAULT_DRAWS = 100
 
-
-#: A posterior of more parameters takes more than a minute or two, and is only found on request.
-MAX_QUICK_PARAMETERS = 150
-
 #: Streams of randomness from one seed: models, each table's codes, values within codes, a refit.
 MODELS_STREAM, ROWS_STREAM, VALUES_STREAM, FIT_STREAM = 0, 1, 2, 3
 
@@ -83,7 +79,8 @@ class Draws(Card):
         method: The way in which the distributions were drawn, and the reason, in words.
         rows: Number of records of each table.
         total: Estimated number of real records.
-        notes: Sources of uncertainty that the draws leave out, in words.
+        notes: Sources of uncertainty that the draws leave out, and the posterior that ``method="posterior"``
+            could fit instead, in words.
         seed: Seed of all randomness.
         schema: The schema.
         states: The distributions.
@@ -296,11 +293,15 @@ def draws_of(
     for drawn in posterior.draws(m, rng=_stream(chosen, MODELS_STREAM)):
         states.append(drawn.state())
         tell("drawing distributions", len(states) / m)
+    offers = method == "auto" and model.posterior() is None
     return Draws(
         method=posterior.method if runs else f"{why}: {posterior.method}",
         rows=size,
         total=model.total,
-        notes=notes_of(schema, transcript, account, provenance, selected_anew=runs > 0),
+        notes=(
+            *notes_of(schema, transcript, account, provenance, selected_anew=runs > 0),
+            *(posterior_offer(schema.domain, asked) if offers else ()),
+        ),
         runs=runs,
         relation_notes=relation_notes(schema, transcript),
         seed=chosen,
@@ -350,29 +351,27 @@ def _source(
     rng: np.random.Generator,
     bootstrap: Callable[[], Bootstrap],
 ) -> tuple[Posterior, str]:
-    """Return the source of the distributions, and the reason in words. ``asked`` has no other, public records."""
+    """Return the source of the distributions, and its name. ``transcript`` has no other, public records."""
     # The share of the time that it takes to find a posterior; drawing from it is quick.
     posterior_time_share = 0.95
-    if method == "bootstrap":
-        return bootstrap(), "bootstrap, as asked"
-    own, why = model.posterior(), "posterior"
-    if own is None:
-        refitted_by(model.state().kind)  # refuses models without a distribution
-        fit, why = MaxEntropyFit(), "posterior of the same answers"
-        if method == "auto" and (lacking := _lacking(fit, domain, transcript)):
-            return bootstrap(), f"bootstrap, as {lacking}"
-        tell("finding the posterior", 0.0)
-        own = fit(
-            domain,
-            transcript,
-            rng=rng,
-            progress=lambda share: tell("finding the posterior", posterior_time_share * share),
-        ).posterior()
-    assert own is not None  # what MaxEntropyFit makes without a warm start has one
-    if method == "auto" and not own.facts.get("good"):
+    own = model.posterior()
+    if method == "bootstrap" or (method == "auto" and own is None):
+        return bootstrap(), "bootstrap"
+    if own is not None and method == "auto" and not own.facts.get("good"):
         why = f"bootstrap, as {own.facts.get('why', 'the posterior failed its checks')}"
         return bootstrap(), why
-    return own, why
+    if own is not None:
+        return own, "posterior"
+    refitted_by(model.state().kind)  # refuses models without a distribution
+    tell("finding the posterior", 0.0)
+    found = MaxEntropyFit()(
+        domain,
+        transcript,
+        rng=rng,
+        progress=lambda share: tell("finding the posterior", posterior_time_share * share),
+    ).posterior()
+    assert found is not None  # what MaxEntropyFit makes without a warm start has one
+    return found, "posterior of the same answers"
 
 
 def _onward(progress: Progress | None) -> Progress:
@@ -388,19 +387,13 @@ def _onward(progress: Progress | None) -> Progress:
     return tell
 
 
-def _lacking(fit: MaxEntropyFit, domain: Domain, transcript: Transcript) -> str:
-    """Return why there is no posterior of a release's answers, in words; empty if there is one."""
-    if missing := fit.missing():
-        return f"a posterior needs {', '.join(missing)} (pip install 'margrave[inference]')"
-    if any(m.query.matrices for m in transcript.measurements):
-        return "sums for purposes were measured, which a posterior cannot use"
-    if not fit.takes(domain, transcript):
-        return "its marginals have too many parameters for a posterior"
-    many = fit.parameters(domain, transcript)
+def posterior_offer(domain: Domain, transcript: Transcript) -> tuple[str, ...]:
+    """Return the note on a posterior of these answers and its time; none if it cannot be fitted."""
+    fit = MaxEntropyFit()
+    if fit.missing() or not fit.takes(domain, transcript):
+        return ()
     return (
-        f"a posterior of {many} parameters takes minutes (method posterior finds it)"
-        if many > MAX_QUICK_PARAMETERS
-        else ""
+        'A posterior in place of the bootstrap takes a minute or more: method="posterior" (--method posterior).',
     )
 
 

@@ -40,7 +40,9 @@ def last_cell(
     max_scale_values = 11
     least, greatest = column.cells.extremes
     inward = slice(None, None, -1) if top else slice(None)
-    shares, widths = shares[inward], (greatest - least + column.cells.whole)[inward]
+    decimals = 0 if column.cells.whole else column.cells.decimals
+    step = 0.0 if decimals is None else 10.0**-decimals
+    shares, widths = shares[inward], (greatest - least + step)[inward]
     atom = np.isin(least, column.cells.atoms)[inward]
     inner = np.flatnonzero(~atom)
     last = float(shares[0])
@@ -54,7 +56,7 @@ def last_cell(
     trend = 1.0
     if len(before) == 2 and before[0] > 0:
         trend = min(before[0] / before[1], 2.0) if before[1] > 0 else 2.0
-    if column.cells.whole and (widths == 1).all():
+    if (greatest == least).all():
         # one code per value may be the whole of a code book: the value beside is as much as can be expected
         if len(shares) <= max_scale_values and (len(before) < 2 or trend > 1.0):
             return last, last

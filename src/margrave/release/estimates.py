@@ -31,7 +31,6 @@ class Estimates(Display):
     """The methods of a release that return estimates with their errors, by the noisy answers alone."""
 
     hindsight: Sequence[Hindsight]
-    frames: Kind
 
     def bounds(
         self,
@@ -97,13 +96,14 @@ class Estimates(Display):
         by: Attribute | Sequence[Attribute] | None = None,
         level: float = 0.95,
         details: bool = False,
-        as_: Kind | None = None,
+        as_: Kind = "arrow",
     ) -> Any:
         """Return means, totals, quantiles and shares of columns, with intervals and verdicts.
 
         Each row is a ``ColumnNumber``, which lists what the interval covers. The columns are ``column``,
-        ``statistic``, ``group`` (only with ``by``), ``estimate``, ``low``, ``high`` and ``reliable``. Dates are
-        days since 1970.
+        ``statistic``, ``group`` (only with ``by``), ``estimate``, ``low``, ``high`` and ``reliable``. Dates and times
+        count days, or their unit, since 1970. If the frame has any, ``text`` and ``interval`` give all numbers in
+        words, and dates in ISO 8601.
         If the unit is a person, the numbers cover a limited number of rows of each person. ``attrs["note"]`` of a
         pandas frame states the limit, and so does ``note`` in the metadata of an Arrow table.
 
@@ -113,7 +113,8 @@ class Estimates(Display):
             level: Probability with which each interval holds, on its own.
             details: Also ``text`` and ``interval``, the same in words, and the parts of the interval: ``noise``,
                 ``bins``, ``clipping`` and ``synthetic``.
-            as_: The kind of frame, as in ``sample``: "arrow" for a release that was loaded.
+            as_: The kind of frame: "pandas", "polars" or "arrow". By default "arrow", as all tables of results are.
+                So a script reads a new release and a loaded one alike. Only rows come as the real table came.
 
         Raises:
             InputError: ``columns`` is text, or ``by`` is not one column, or one is not a column of the release.
@@ -122,10 +123,12 @@ class Estimates(Display):
             None spent.
         """
         found = numbers_of(self.schema, self.transcript, self.model, level, columns, by)
-        table = numbers_table(found, grouped=by is not None, details=details)
+        dated = {c.name for c in self.schema.columns if pa.types.is_temporal(c.type)}
+        texts = any(n.column in dated for n in found)
+        table = numbers_table(found, grouped=by is not None, details=details, texts=texts)
         if self.account.left_out:
             table = table.replace_schema_metadata({"note": self.account.left_out})
-        return as_kind(table, self.frames if as_ is None else as_, without_missing=["reliable"])
+        return as_kind(table, as_, without_missing=["reliable"])
 
     def equivalent_sample_size(self, *, level: float = 0.95) -> EquivalentSample:
         """Return the least number of real rows that would be as far off if they were published.

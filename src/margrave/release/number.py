@@ -31,7 +31,7 @@ class ColumnNumber:
     is about the counted table, not the population. It covers the noise and the positions within
     bins, where the release draws values evenly. For a mean or a total, the mean of a bin's values
     is taken to be anywhere in the bin with the same probability, in each bin on its own. The
-    interval of a quantile has whole bins.
+    interval of a quantile has whole bins. It has no end on a side where the quantile may lie beyond a learned bound.
 
     The interval does not cover values beyond the bounds of the schema, which are counted in the end
     cells under ``outside = "clip"``. ``clipping`` shows them only if an end cell holds far more than
@@ -41,17 +41,18 @@ class ColumnNumber:
 
     A number is reliable if half the width of its interval is at most 5 % of the estimate or 0.05
     standard deviations, if the synthetic rows differ from the estimate by no more than that, and if
-    no clipping shows. If the mean is more than three standard deviations from zero, and for dates,
+    no clipping shows. The standard deviation of a quantile is at most that of normal values with the
+    same middle half. If the mean is more than three standard deviations from zero, and for dates,
     5 % of the estimate does not count. A column that no measured marginal contains has no interval
-    and is not reliable.
+    and is not reliable. Nor are means and totals under bounds that another run learned.
 
     Args:
         column: Name of the column.
         statistic: Name of the statistic.
         estimate: The estimate; None without a measurement, or if noise hides it. Shares are between
             0 and 1. Dates and times count the column's units since 1970-01-01.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
+        low: Lower end of the interval; minus infinity without one.
+        high: Upper end of the interval; infinity without one.
         reliable: Whether the number can be used as it is.
         noise: Half the width of the interval by the noise alone. The rest of the interval of a learned mean, less
             ``bins``, is what values beyond the learned bounds may add.
@@ -59,7 +60,7 @@ class ColumnNumber:
         clipping: Share of the records that may be values from beyond the bounds.
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.
         text: The estimate as text, dates in ISO 8601; "unknown" without one.
-        interval: Both ends as text, such as "3 to 5"; "not measured" without them.
+        interval: Both ends as text, such as "3 to 5" or "3 to beyond 9", a learned bound; "not measured" without them.
         group: The group of the records as text, such as "ward = b"; empty for all records.
     """
 
@@ -88,8 +89,9 @@ class ColumnNumber:
         return self.statistic.startswith("share of ")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that fits in JSON; ``group`` only if there is one."""
-        return {k: v for k, v in asdict(self).items() if k != "group" or v}
+        """Return plain data that fits in JSON; ``group`` only if there is one, and None for an infinite end."""
+        found = {k: v for k, v in asdict(self).items() if k != "group" or v}
+        return {k: None if v in (-math.inf, math.inf) else v for k, v in found.items()}
 
 
 def number(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -27,16 +28,20 @@ from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
 
-def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool, details: bool) -> pa.Table:
+def numbers_table(
+    numbers: Iterable[ColumnNumber], *, grouped: bool, details: bool, texts: bool = False
+) -> pa.Table:
     """Return numbers as a table with one row each.
 
     Args:
         numbers: The numbers.
         grouped: The numbers are of groups, and have a column of them.
         details: Add the texts, and the parts of the interval.
+        texts: Add the texts.
     """
-    texts = ("column", "statistic", "group", "text", "interval")
-    types = dict.fromkeys(texts, pa.string()) | {"reliable": pa.bool_()}
+    written = ("text", "interval")
+    strings = ("column", "statistic", "group", *written)
+    types = dict.fromkeys(strings, pa.string()) | {"reliable": pa.bool_()}
     short = (
         "column",
         "statistic",
@@ -46,12 +51,12 @@ def numbers_table(numbers: Iterable[ColumnNumber], *, grouped: bool, details: bo
         "high",
         "reliable",
     )
-    names = dict.fromkeys(("text", "interval", *(f.name for f in fields(ColumnNumber))))
-    more = [name for name in names if name not in (*short, "group")]
+    names = dict.fromkeys((*written, *(f.name for f in fields(ColumnNumber))))
+    more = [n for n in names if n not in (*short, "group") and (details or n in written)]
     rows = list(numbers)
     return pa.table({
         name: pa.array([getattr(n, name) for n in rows], types.get(name, pa.float64()))
-        for name in (*short, *(more if details else ()))
+        for name in (*short, *(more if details or texts else ()))
     })  # fmt: skip
 
 
@@ -106,7 +111,7 @@ def numbers_of(
             if code is None or by is None:
                 found += _numbers(column, schema, quantiles, noisy, counts)
             else:
-                name = _group_name(schema.column(by), code)
+                name = group_name(schema.column(by), code)
                 hidden = _rows_per_row_of(noisy, estimate)
                 numbers = _numbers(column, schema, quantiles, noisy, counts, hidden)
                 found += (replace(n, group=name) for n in numbers)
@@ -132,13 +137,14 @@ def rare_groups(schema: Schema, transcript: Transcript, by: Attribute) -> tuple[
     codes = np.eye(column.size)
     scales = [max(estimate.covariance(code, code), 0.0) ** 0.5 for code in codes]
     return tuple(
-        _group_name(column, code)
+        group_name(column, code)
         for code, (count, scale) in enumerate(zip(estimate.values, scales, strict=True))
         if count < deviations * scale
     )
 
 
-def _group_name(column: Column, code: int) -> str:
+def group_name(column: Column, code: int) -> str:
+    """Return the records with one code of a column as text, such as "ward = b"."""
     return f"{column.name} = {column.labels()[code]}"
 
 
@@ -174,22 +180,27 @@ def category_words(
     learned = [
         f"{d.column} has {found:,} {'category' if found == 1 else 'categories'}"
         + (
-            f" ({_rest_words(rest[d.column])} of the rows are in {OTHER})"
+            f" ({_rest_words(rest[d.column])} of the rows are in {OTHER}{_named(columns[d.column])})"
             if d.column in rest
             else ""
         )
         for d in transcript.discoveries
         if d.column in columns
-        for found in [len(columns[d.column].categories)]
+        for found in [len(set(columns[d.column].categories) - {OTHER})]
     ]
     leads = [n.column for n in headlines(numbers) if n is rest.get(n.column)]
     words = [f"Learned: {'; '.join(learned)}."] if learned else []
     if leads:
         words.append(
-            f"{OTHER} is not one value: it has all rows whose value has no category of its own. It leads in"
-            f" {', '.join(leads)}."
+            f"{OTHER} is not one value: it has all rows whose value is {OTHER}, or has no category of its own. It leads"
+            f" in {', '.join(leads)}."
         )
     return words
+
+
+def _named(column: Categorical) -> str:
+    """Return that the open category is also a value of the table, if it was learned as one."""
+    return ", which is also a value of the table" if OTHER in column.categories else ""
 
 
 def _rest_words(share: ColumnNumber) -> str:
@@ -213,6 +224,19 @@ def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
         " lead to expect. Values from beyond the bounds may have been counted there. Intervals cover the noise, not"
         " this bias."
         for name, n in largest.items()
+    ]
+
+
+def open_ends_words(numbers: Sequence[ColumnNumber]) -> list[str]:
+    """Return a sentence for each column that has a quantile which may lie beyond a learned bound."""
+    names: dict[Attribute, dict[str, None]] = {}
+    for n in numbers:
+        if n.low == -math.inf or n.high == math.inf:
+            names.setdefault(n.column, {})[n.statistic] = None
+    return [
+        f"{name}: {', '.join(found)} may lie beyond a learned bound. Rows beyond it count in the bin beside it, so no"
+        " answer shows how far beyond. Declare public bounds in the schema of the next release."
+        for name, found in names.items()
     ]
 
 

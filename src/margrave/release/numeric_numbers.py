@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from margrave.bounds.noisy_counts import Interval, NoisyCounts, quantile_place
 from margrave.ratios import figure
-from margrave.release.beyond_bounds import beyond_bounds
+from margrave.release.beyond_bounds import beyond_bounds, has_bounds_of_another_run
 from margrave.release.end_cells import (
     MIN_EXCESS_FACTOR,
     MIN_EXCESS_SHARE,
@@ -91,6 +91,8 @@ class NumericColumn:
             clipping=sum(self.clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
+        if has_bounds_of_another_run(self.column, self.limits):
+            return replace(found, reliable=False)
         if self.column.mean and self.rows_per_row is not None:
             return replace(found, noise=by_noise)
         parts = beyond_bounds(self.column) if name == "mean" else None
@@ -136,18 +138,45 @@ class NumericColumn:
         between = float(self._middles[last] - self._middles[first])
         bottom, top = self.clipped(noisy)
         mean = noisy.mean(self._padded(self._middles), self._present).estimate
+        tolerance = self._tolerance(noisy, value, mean, self._middle_deviation(noisy))
+        value, (least, greatest) = min(max(value, low), high), self._open(name, first, last)
         found = number(
-            self.column.name, name, Interval(min(max(value, low), high), low, high),
+            self.column.name, name, Interval(value, min(low, least), max(high, greatest)),
             clipping=bottom * (first == 0) + top * (last == self._cells - 1),
-            tolerance=self._tolerance(noisy, value, mean), show=self._words, synthetic=synthetic,
+            tolerance=tolerance, show=self._words, synthetic=synthetic,
         )  # fmt: skip
         return replace(found, noise=between / 2, bins=(high - low - between) / 2)
 
-    def _tolerance(self, noisy: NoisyCounts, value: float | None, mean: float | None) -> float:
+    def _open(self, name: str, first: int, last: int) -> tuple[float, float]:
+        """Return minus infinity, and infinity, for each end at which a quantile may lie beyond a learned bound.
+
+        Rows beyond it count in the end cell. If it is unknown how many there may be, as under bounds that another
+        run learned, all of that cell may be beyond. All rows that may be hidden may be in one group.
+        """
+        parts = beyond_bounds(self.column)
+        hidden = 1.0 if parts is None else parts.share * (self.rows_per_row or 1.0)
+        q, (low, high) = self.quantiles[name], self.limits
+        bottom = first == 0 and q <= hidden and not has_natural_end(self.column, top=False)
+        top = last == self._cells - 1 and 1.0 - q <= hidden
+        return low if bottom else math.inf, high if top else -math.inf
+
+    def _middle_deviation(self, noisy: NoisyCounts) -> float:
+        """Return the least standard deviation by the middle half of the records, which no tail reaches.
+
+        It is that of normal values whose quartiles are as near to each other as the noise and the bins leave possible.
+        """
+        normal_quartiles = 1.349  # their distance, in standard deviations
+        ends = [noisy.quantile_codes(q, self._cells) for q in (0.25, 0.75)]
+        between = float(self._least[ends[1][0]] - self._greatest[ends[0][1]])
+        return max(between, 0.0) / normal_quartiles
+
+    def _tolerance(
+        self, noisy: NoisyCounts, value: float | None, mean: float | None, most: float = math.inf
+    ) -> float:
         """Return the largest half-width of a reliable interval around a value.
 
         The standard deviation is the low end of its own interval: noise in the cells of a long tail
-        makes an estimate too large. Bins are drawn evenly.
+        makes an estimate too large. Bins are drawn evenly. It is ``most`` at most.
         """
         if value is None or mean is None:
             return 0.0
@@ -157,7 +186,7 @@ class NumericColumn:
         variance = noisy.mean(self._padded(squares), self._present)
         near = abs(mean) <= MAX_DEVIATIONS_FROM_ZERO * math.sqrt(variance.estimate or 0.0)
         share = abs(value) if near and not pa.types.is_temporal(self.column.type) else 0.0
-        return TOLERANCE * max(math.sqrt(variance.low), share)
+        return TOLERANCE * max(min(math.sqrt(variance.low), most), share)
 
     def _shift(self, noisy: NoisyCounts) -> float:
         """Return by how much the positions within bins may shift the mean.
@@ -223,6 +252,9 @@ class NumericColumn:
         return least + min(math.floor(fraction * values), values - 1)
 
     def _words(self, value: float) -> str:
+        if math.isinf(value):
+            bound = self._least.min() if value < 0 else self._greatest.max()
+            return f"beyond {self._words(float(bound))}"
         if pa.types.is_temporal(self.column.type):
             written = self.column.written(np.array([round(value)]), np.array([False]))[0].as_py()
             minutes = isinstance(self.column, Timestamp) and self.column.unit != "second"

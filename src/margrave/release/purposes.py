@@ -66,7 +66,6 @@ def supports_of(
     workload = provenance.workload
     if not isinstance(workload, Workload) or not workload.purposes:
         return ()
-    by_sums = ("mean", "total", "correlation", "ols")
     whole, sums = known_together(domain, transcript), summed_together(domain, transcript)
     found = []
     for text in workload.purposes:
@@ -75,7 +74,7 @@ def supports_of(
         with suppress(InputError):
             purpose = Purpose.of(text, domain)
             cliques = purpose.cliques
-            known = (*whole, *sums) if purpose.kind in by_sums else whole
+            known = (*whole, *sums) if purpose.takes_sums else whole
         unmeasured = tuple(c for c in cliques if not covers(known, c))
         found.append(PurposeSupport(text, unmeasured, len(cliques)))
     return tuple(found)

@@ -25,13 +25,8 @@ from margrave.release.certificate import Certificate, build_certificate, current
 from margrave.release.completion import completed
 from margrave.release.conditional import Conditional, labeled_marginal, part_of
 from margrave.release.conditions import Condition
-from margrave.release.diagnostics import (
-    Coverage,
-    Misfit,
-    coverage_of,
-    find_misfits,
-    unmeasured_columns,
-)
+from margrave.release.coverage import Coverage, coverage_of
+from margrave.release.diagnostics import Misfit, find_misfits, unmeasured_columns
 from margrave.release.draws import Draws, draws_of
 from margrave.release.estimates import Estimates
 from margrave.release.purposes import PurposeSupport, supports_of
@@ -62,7 +57,7 @@ class Release(Estimates):
         provenance: The mechanism, its parameters, fits and public tables.
         versions: Versions of the libraries that it rests on.
         hindsight: What became of the estimates that choices were scored with, for error bounds.
-        frames: The kind of frame that rows come as by default, as the table came. It is not saved.
+        frames: The kind of frame that synthetic rows come as by default, as the table came. It is not saved.
 
     Raises:
         ReleaseError: ``provenance`` is not a ``Provenance``, or ``versions`` are not plain data.
@@ -290,11 +285,11 @@ class Release(Estimates):
         Args:
             m: Number of tables; by default 100, or all runs of a `Repeated` release, which has no more.
             rows: Number of independent records of each; by default the estimated row count.
-            method: "posterior" draws from the model's own posterior, or from that of its answers by
-                ``MaxEntropyFit()``, in seconds to minutes; keep ``release.refit(MaxEntropyFit())``
-                to draw from it again. "bootstrap" refits simulated answers, at the cost of m fits.
-                "auto" is the posterior if its libraries are installed, it has few parameters and
-                its chains mix, and otherwise the bootstrap.
+            method: "auto" is the posterior that the release has (`NAPSUMQ`, `PrivLCM`, or refitted), if
+                its chains have mixed, and otherwise the bootstrap. "posterior" fits one to the same
+                answers by ``MaxEntropyFit()`` if the release has none, in a minute or more;
+                keep ``release.refit(MaxEntropyFit())`` to draw from it again. "bootstrap" refits
+                simulated answers, at the cost of m fits.
             seed: Makes the tables repeatable.
             progress: Callback with a stage and the share of the distributions that are drawn.
 
@@ -338,7 +333,7 @@ class Release(Estimates):
 
     @property
     def coverage(self) -> Coverage:
-        """The number of pairs of columns that were measured together, and columns that were not.
+        """The pairs of columns that were measured together or that the noise hides, and columns that were not.
 
         Synthetic rows hold of an unmeasured pair only what passes through other columns: a mean by
         group can come out the same in every group.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from margrave._io import check_ending, check_output
+from margrave._io import check_ending, check_output, given_path
 from margrave.account import Account
 from margrave.errors import InputError, ReleaseError
 from margrave.models import FittedAnswers, NoModel, family_of
@@ -58,12 +57,7 @@ def write_parts(path: str | Path, parts: Parts, *, overwrite: bool) -> None:
 
 def read_parts(path: str | Path, max_mb: float) -> Parts:
     """Return the parts of a release from its file, of this format or an earlier one. Nothing in it is run."""
-    if not isinstance(path, str | PathLike):
-        raise InputError(
-            f"The path of the release is of type {type(path).__name__}, which is not a path.",
-            remedy='Give such as "visits.margrave".',
-        )
-    with open_archive(path, max_mb) as (plain, fetch):
+    with open_archive(given_path(path, "release", "visits.margrave"), max_mb) as (plain, fetch):
         if plain.get("format") != FORMAT:
             raise ReleaseError("It is not a margrave release.")
         if plain.get("version") == 1:

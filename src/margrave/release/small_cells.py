@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import combinations
 
 import numpy as np
 
@@ -75,6 +77,30 @@ def pooled_size(sizes: Iterable[CellSize], columns: Clique) -> float:
         5.0
     """
     return math.hypot(*(size for clique, size in sizes if set(columns) <= set(clique)))
+
+
+def is_below_noise(sizes: Iterable[CellSize], columns: Clique) -> bool:
+    """Return whether some marginal has all the columns, and the noise exceeds the average cell in all that do.
+
+    Example:
+        >>> is_below_noise([(("age", "sex"), 0.6)], ("age",)), is_below_noise([], ("age",))
+        (True, False)
+    """
+    return 0.0 < pooled_size(sizes, columns) < 1.0
+
+
+def hidden_pairs(sizes: Iterable[CellSize]) -> frozenset[Clique]:
+    """Return the pairs of columns that are below their noise, as `is_below_noise` has it.
+
+    Example:
+        >>> sorted(hidden_pairs([(("age", "sex"), 0.6), (("age", "ward"), 4.0)]))
+        [('age', 'sex')]
+    """
+    own = defaultdict[Clique, list[CellSize]](list)
+    for clique, size in sizes:
+        for pair in combinations(clique, 2):
+            own[pair].append((clique, size))
+    return frozenset(pair for pair, found in own.items() if is_below_noise(found, pair))
 
 
 def _cells(domain: Domain, measurement: Measurement) -> int:

@@ -13,11 +13,12 @@ from margrave.ratios import percent, quotient
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import (
     beyond_bounds_words,
+    bounds_of_another_run_words,
     learned_bounds,
     values_beyond_words,
 )
-from margrave.release.diagnostics import pair_evidence
-from margrave.release.numbers import headlines, numbers_of
+from margrave.release.coverage import pair_evidence
+from margrave.release.numbers import headlines, numbers_of, open_ends_words
 from margrave.report.charts import bars, heat, pair_map, risk
 from margrave.report.heading import Heading
 from margrave.report.templating import environment
@@ -149,7 +150,11 @@ def _columns(
                 "note": f"{len(view.labels):,} values, {_note(release, view)}",
                 "mean": "" if mean is None else mean.words,
                 "learned": learned.get(view.name, ""),
-                "hidden": beyond_bounds_words([release.schema.column(view.name)]),
+                "hidden": [
+                    *beyond_bounds_words([release.schema.column(view.name)]),
+                    *bounds_of_another_run_words(release.schema, [view.name]),
+                    *open_ends_words(own),
+                ],
                 "doubts": uncertain(own),
                 "numbers": [n for n in own if n.low is not None and not n.is_of_category],
                 "counts": _counts(view),
@@ -190,7 +195,12 @@ def _pairs(release: Release) -> dict[str, Any] | None:
         "map": pair_map(names, evidence) if len(names) <= max_columns else "",
         "listed": [(name, ", ".join(others) or "none") for name, others in together.items()],
         "cards": [
-            {"names": v.names, "chart": heat(v), "information": v.information}
+            {
+                "names": v.names,
+                "chart": heat(v),
+                "information": v.information,
+                "hidden": v.names in release.coverage.hidden,
+            }
             for v in pair_views(release)
         ],
     }

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from margrave._card import counted, listed
+from margrave.marginal import covers
 from margrave.purposes import Purpose
 from margrave.ratios import percent
 from margrave.release import ColumnNumber, Release
-from margrave.release.diagnostics import Coverage
+from margrave.release.coverage import Coverage, pair_evidence
+from margrave.release.diagnostics import summed_together
 from margrave.release.numbers import headlines, numbers_of
 from margrave.release.purposes import PurposeSupport
+from margrave.release.small_cells import cell_sizes, is_below_noise
 from margrave.report.views import ColumnView
-from margrave.report.wording import contradicted, nothing_asked
+from margrave.report.wording import all_measured, contradicted, nothing_asked, pair_words
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.types import Clique
 from margrave.unit import rows_per_person
 
 
@@ -51,23 +56,51 @@ def verdict(
     main = headlines(numbers)
     good = [n.column for n in main if n.reliable]
     doubtful = [n.column for n in main if not n.reliable]
-    coverage = release.coverage
+    pairs = _Pairs.of(release, numbers)
     return Verdict(
-        _mark(release, len(good), len(main)),
-        _sentences(release, len(good), len(main), coverage),
-        tuple(_use_for(release, good, numbers, coverage)),
-        tuple(_not_for(release, doubtful, numbers, coverage, views)),
+        _mark(release, len(good), len(main), pairs),
+        _sentences(release, len(good), len(main), pairs),
+        tuple(_use_for(release, good, numbers, pairs)),
+        tuple(_not_for(release, doubtful, numbers, pairs, views)),
     )
 
 
-def _mark(release: Release, good: int, columns: int) -> str:
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of columns by what they can be used for.
+
+    Args:
+        coverage: The pairs that were measured, and those that the noise hides.
+        usable: Measured pairs that the noise does not hide, and that no doubtful purpose rests on.
+        named: Whether a purpose without doubts rests on one of the other measured pairs.
+    """
+
+    coverage: Coverage
+    usable: tuple[Clique, ...]
+    named: bool
+
+    @staticmethod
+    def of(release: Release, numbers: Sequence[ColumnNumber]) -> _Pairs:
+        domain, coverage = release.schema.domain, release.coverage
+        doubtful, served = set[Clique](), set[Clique]()
+        for support in release.purposes:
+            own = doubtful if doubts(release, support, numbers) else served
+            for clique in Purpose.of(support.purpose, domain).cliques if support.marginals else ():
+                own.update(combinations(clique, 2))
+        measured = pair_evidence(domain, release.transcript, release.provenance).measured
+        usable = measured - doubtful - set(coverage.hidden)
+        order = sorted(usable, key=lambda pair: [domain.index(a) for a in pair])
+        return _Pairs(coverage, tuple(order), bool(served & (measured - usable)))
+
+
+def _mark(release: Release, good: int, columns: int, pairs: _Pairs) -> str:
     if not release.account.private or release.no_model or release.misfit:
         return "bad"
-    whole = release.coverage.measured == release.coverage.pairs
+    whole = len(pairs.usable) == pairs.coverage.pairs
     return "good" if good == columns and whole and not release.unmeasured_columns else "partly"
 
 
-def _sentences(release: Release, good: int, columns: int, coverage: Coverage) -> tuple[str, ...]:
+def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tuple[str, ...]:
     if not release.account.private:
         return ("Do not publish this release: its noise came from a seed, which is for tests.",)
     if release.no_model:
@@ -79,10 +112,17 @@ def _sentences(release: Release, good: int, columns: int, coverage: Coverage) ->
         return (contradicted(release.misfit), "Do not use the synthetic rows for these columns.")
     of_all = "all" if good == columns else f"{good} of {columns}"
     first = f"The main numbers of {of_all} columns are reliable."
+    coverage, usable = pairs.coverage, len(pairs.usable)
     if not coverage.pairs:
         return (first,)
+    if usable < coverage.measured:
+        return (
+            first,
+            f"{coverage.measured:,} of {coverage.pairs:,} pairs of columns were measured together, and relations can be"
+            f" used for {f'{usable:,}' if usable else 'none'} of these.",
+        )
     if coverage.measured == coverage.pairs:
-        return (first, "All pairs of columns were measured together.")
+        return (first, all_measured())
     return (
         first,
         f"Relations can be used for the {coverage.measured:,} of {coverage.pairs:,} pairs of columns that were"
@@ -91,10 +131,11 @@ def _sentences(release: Release, good: int, columns: int, coverage: Coverage) ->
 
 
 def doubts(release: Release, support: PurposeSupport, numbers: Sequence[ColumnNumber]) -> list[str]:
-    """Return the numbers, in words, that a purpose rests on and that are not reliable.
+    """Return the numbers and the marginals, in words, that a purpose rests on and that are not reliable.
 
     A mean, a total, a quantile or a share rests on that very number of all rows. A regression rests on the mean of each
-    number, and on the largest share of each column of categories.
+    number, and on the largest share of each column of categories. A marginal of several columns is not reliable if the
+    noise exceeds its average cell, unless sums were measured in its place.
 
     Args:
         release: The release.
@@ -114,10 +155,19 @@ def doubts(release: Release, support: PurposeSupport, numbers: Sequence[ColumnNu
         own = [n for n in numbers if (n.column, n.statistic) == (purpose.outcome, "total")]
     else:
         own = [n for n in headlines(numbers) if n.column in _columns_of(purpose, schema)]
+    sizes = cell_sizes(schema.domain, release.transcript)
+    sums = summed_together(schema.domain, release.transcript) if purpose.takes_sums else ()
     return [
-        f"the {'main number' if n.is_of_category else n.statistic} of {n.column}"
-        for n in own
-        if not n.reliable
+        *(
+            f"the {'main number' if n.is_of_category else n.statistic} of {n.column}"
+            for n in own
+            if not n.reliable
+        ),
+        *(
+            f"the marginal of {', '.join(clique)}"
+            for clique in purpose.cliques
+            if len(clique) > 1 and is_below_noise(sizes, clique) and not covers(sums, clique)
+        ),
     ]
 
 
@@ -145,7 +195,7 @@ def _columns_of(purpose: Purpose, schema: Schema) -> set[str]:
 
 
 def _use_for(
-    release: Release, good: Sequence[str], numbers: Sequence[ColumnNumber], coverage: Coverage
+    release: Release, good: Sequence[str], numbers: Sequence[ColumnNumber], pairs: _Pairs
 ) -> list[str]:
     if not release.account.private:
         return ["Tests of software."]
@@ -156,8 +206,13 @@ def _use_for(
     ]
     if good:
         found.append(f"Counts, shares and averages of single columns: {listed(good, 12)}.")
-    if coverage.measured:
-        found.append(f"Relations of the {coverage.measured:,} measured pairs, which the map shows.")
+    usable, measured = pairs.usable, pairs.coverage.measured
+    if usable and len(usable) == measured:
+        found.append(f"Relations of the {measured:,} measured pairs, which the map shows.")
+    elif usable:
+        found.append(
+            f"Relations of {len(usable):,} of the {measured:,} measured pairs: {pair_words(usable)}."
+        )
     if not release.no_model:
         found.append("Developing and testing programs before they run on the real rows.")
     return found
@@ -167,9 +222,10 @@ def _not_for(
     release: Release,
     doubtful: Sequence[str],
     numbers: Sequence[ColumnNumber],
-    coverage: Coverage,
+    pairs: _Pairs,
     views: Sequence[ColumnView],
 ) -> list[str]:
+    coverage = pairs.coverage
     found = [f"{p.words}." for p in release.purposes if not p.marginals or p.unmeasured]
     for p in release.purposes:
         if p.marginals and not p.unmeasured and (names := doubts(release, p, numbers)):
@@ -185,6 +241,11 @@ def _not_for(
         found.append(f"The main number of {listed(doubtful, 12)}: it is not reliable.")
     if coverage.alone:
         found.append(f"Relations of {listed(coverage.alone, 12)} to other columns.")
+    if coverage.hidden:
+        apart = ", apart from the purposes that it can be used for" if pairs.named else ""
+        found.append(
+            f"Relations of {pair_words(coverage.hidden)}{apart}: the noise exceeds the average cell of each."
+        )
     if indirect := coverage.pairs - coverage.measured:
         found.append(
             f"Means or shares by group, correlations and regressions that rest on one of the {indirect:,} pairs"

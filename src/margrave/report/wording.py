@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from margrave._card import listed
 from margrave.account import Account
 from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.ratios import percent
 from margrave.release import ColumnNumber
-from margrave.release.diagnostics import Coverage, Misfit
-from margrave.types import Attribute
+from margrave.release.coverage import Coverage
+from margrave.release.diagnostics import Misfit
+from margrave.types import Attribute, Clique
 
 
 def guarantee(account: Account) -> list[str]:
@@ -171,14 +173,20 @@ def unreliable(n: ColumnNumber) -> str:
     return sentence if inside else f"{sentence} The synthetic rows are outside of that."
 
 
+def all_measured() -> str:
+    """Return the sentence on a release in which no pair of columns is missing."""
+    return "All pairs of columns were measured together."
+
+
 def related(found: Coverage) -> list[str]:
-    """Return sentences on the pairs of columns that were not measured together.
+    """Return sentences on the pairs of columns that were not measured together, or that the noise hides.
 
     >>> related(Coverage(pairs=3, measured=1, in_part=0, alone=("sex",), public=False))[0].partition(":")[0]
     'sex was never measured together with another column'
     """
+    hidden = [f"{hidden_words(found)}."] if found.hidden else []
     if found.measured == found.pairs:
-        return []
+        return [all_measured(), *hidden] if hidden else []
     sentences = []
     if found.public_only:
         sentences.append(
@@ -203,7 +211,29 @@ def related(found: Coverage) -> list[str]:
         f" only indirect relations, by way of other columns{public}: means or shares by group that rest on them can be"
         " far from the real ones."
     )
-    return sentences
+    return [*sentences, *hidden]
+
+
+def hidden_words(found: Coverage) -> str:
+    """Return the pairs of columns whose relation the noise hides, in words.
+
+    >>> hidden_words(Coverage(3, 2, 0, (), False, hidden=(("age", "sex"),)))
+    'The noise exceeds the average cell of 1 of the 2 measured pairs, which hides its relation: age and sex'
+    """
+    whose = "its relation" if len(found.hidden) == 1 else "their relations"
+    return (
+        f"The noise exceeds the average cell of {len(found.hidden):,} of the {found.measured:,} measured pairs, which"
+        f" hides {whose}: {pair_words(found.hidden)}"
+    )
+
+
+def pair_words(pairs: Sequence[Clique]) -> str:
+    """Return pairs of columns in words; of many only the first dozen.
+
+    >>> pair_words([("age", "sex"), ("age", "ward")])
+    'age and sex, age and ward'
+    """
+    return listed([" and ".join(pair) for pair in pairs], 12)
 
 
 def _named(columns: Sequence[Attribute]) -> str:

@@ -26,17 +26,6 @@ YES = ("true", "1", "yes", "t", "y")
 NO = ("false", "0", "no", "f", "n")
 
 
-def is_usual_pair(categories: Sequence[str]) -> bool:
-    """Return True for two categories that everybody knows, such as yes and no.
-
-    >>> is_usual_pair(["Nein", "Ja"]), is_usual_pair(["York", "Hull"])
-    (True, False)
-    """
-    pairs = ("0 1", "yes no", "y n", "true false", "t f", "ja nein", "j n", "oui non", "o n", "si no", "sí no",
-             "female male", "f m", "weiblich männlich", "w m", "frau mann", "femme homme")  # fmt: skip
-    return {text.strip().casefold() for text in categories} in [set(pair.split()) for pair in pairs]
-
-
 @dataclass(frozen=True)
 class Categorical:
     """Text from a public list, compared as text: 3, 3.0 and "3" are one category.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
+from margrave.schema.categorical import OTHER, Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
@@ -20,8 +20,10 @@ from margrave.schema.parsing import MARKS, ODD, distinct, plain
 from margrave.schema.spellings import folded
 from margrave.schema.text_patterns import NUMBER, date_format
 
-MARK, COMMA, SIGNS, ALIKE, WAY, NESTED = "mark", "comma", "signs", "alike", "way", "nested"
-#: Causes of a value outside the schema, each with its remedy.
+MARK, COMMA, SIGNS, ALIKE, WAY, NESTED, NAMED = (
+    "mark", "comma", "signs", "alike", "way", "nested", "named",
+)  # fmt: skip
+#: Causes of a value outside the schema, each with its remedy. ``NAMED`` values are the word for all unlisted ones.
 CAUSES = {
     MARK: "a mark for a missing value, such as NA",
     COMMA: "a number with a comma, or with dots between thousands: rewrite them in the file with a decimal point alone",
@@ -33,22 +35,31 @@ CAUSES = {
 
 
 def count_causes(column: Column, values: pa.Array, encoded: Encoded) -> dict[str, int]:
-    """Return the number of unreadable or unlisted values by cause."""
+    """Return the number of unreadable or unlisted values by cause, and of those that are ``NAMED``."""
     lost = (
         encoded.outside
         if isinstance(column, Categorical | Ordinal | Boolean)
         else encoded.unreadable
     )
+    named = _named_other(column, encoded)
     if not lost.any():
-        return {}
+        return named
     rows, texts = distinct(plain(values).filter(pa.array(lost)))
     known = _known(column)
-    found: Counter[str] = Counter()
+    found: Counter[str] = Counter(named)
     for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
         cause = None if text is None or not count else _cause(column, text.strip(), known)
         if cause is not None:
             found[cause] += count
     return dict(found)
+
+
+def _named_other(column: Column, encoded: Encoded) -> dict[str, int]:
+    if not isinstance(column, Categorical) or not column.other or OTHER in column.categories:
+        return {}
+    other = encoded.codes == column.labels().index(OTHER)
+    count = int((other & ~encoded.outside & ~encoded.unreadable & ~encoded.empty).sum())
+    return {NAMED: count} if count else {}
 
 
 def _known(column: Column) -> frozenset[str]:
@@ -81,7 +92,8 @@ def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
 
 def main_cause(causes: Mapping[str, int], among: int) -> str:
     """Return a sentence on the cause of more than half of the values; empty if there is none."""
-    cause, count = max(causes.items(), key=lambda found: found[1], default=("", 0))
+    looks = ((cause, count) for cause, count in causes.items() if cause in CAUSES)
+    cause, count = max(looks, key=lambda found: found[1], default=("", 0))
     if 2 * count <= among:
         return ""
     return f" {'All' if count >= among else f'Most ({count:,})'} look like {CAUSES[cause]}."

@@ -6,6 +6,7 @@ synthetic tables the two are one column again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +26,7 @@ from margrave.types import IntArray
 
 
 @dataclass(frozen=True)
-class TimePart:
+class TimePart(ABC):
     """A part of the dates or times of another column.
 
     Args:
@@ -76,9 +77,9 @@ class TimePart:
         return with_missing_code(codes, empty, nothing, unreadable, home)
 
     @staticmethod
+    @abstractmethod
     def codes_at(seconds: IntArray) -> IntArray:
         """Return the code of every moment, given in seconds since 1970."""
-        raise NotImplementedError
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Return the words of every code."""

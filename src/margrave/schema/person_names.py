@@ -39,7 +39,7 @@ def names_persons(name: str) -> bool:
     names = re.compile(
         rf"(^|[^a-z])((id|nr|uid|uuid|guid|pseudonym)($|[^a-z])|{WHO}[^a-z]*$)|{KEYS.pattern}"
     )
-    return names.search(_plain(name)) is not None
+    return names.search(plain_name(name)) is not None
 
 
 def names_a_key(name: str) -> bool:
@@ -48,10 +48,11 @@ def names_a_key(name: str) -> bool:
     >>> [n for n in ("patient_nbr", "CaseNo", "Número de paciente", "case_code", "num_members") if names_a_key(n)]
     ['patient_nbr', 'CaseNo', 'Número de paciente']
     """
-    return KEYS.search(_plain(name)) is not None
+    return KEYS.search(plain_name(name)) is not None
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a column's name in lower case, without accents and with its words apart."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", unicodedata.normalize("NFKD", name))
     return re.sub(r"[\u0300-\u036f]", "", apart).lower()
 
@@ -72,7 +73,7 @@ def names_no_person(name: str) -> bool:
         r"coste?|importe|peso|duracion|street|strasse|road|address|city|town|place|ort|village|ward|zip|postcode|plz|"
         r"title|job|occupation|beruf|diagnos[ei]s|drugs?|medication|product|item|model|flight|tail(num)?)"
     )
-    return re.search(rf"(^|[^a-z]){words}($|[^a-z])", _plain(name)) is not None
+    return re.search(rf"(^|[^a-z]){words}($|[^a-z])", plain_name(name)) is not None
 
 
 def names_one_person(name: str) -> bool:
@@ -81,4 +82,4 @@ def names_one_person(name: str) -> bool:
     >>> [n for n in ("patient", "PatientID", "id", "household_no", "paid") if names_one_person(n)]
     ['patient', 'PatientID', 'household_no']
     """
-    return names_a_key(name) or re.search(rf"(^|[^a-z]){WHO}$", _plain(name)) is not None
+    return names_a_key(name) or re.search(rf"(^|[^a-z]){WHO}$", plain_name(name)) is not None

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave import frames
-from margrave._card import Card, Facts, listed
+from margrave._card import Card, Facts
 from margrave._io import read_input, written_whole
 from margrave.domain import Codes, Domain, code_dtype
 from margrave.error_sanitizer import hide_rows
@@ -34,6 +34,7 @@ from margrave.schema.elapsed_values import (
     with_moments,
     with_settled_elapsed,
 )
+from margrave.schema.for_run import columns_for_run
 from margrave.schema.kinds import checked_columns
 from margrave.schema.learn import Learn, learned_sources
 from margrave.schema.mismatches import count_causes
@@ -46,6 +47,7 @@ from margrave.schema.persons import check_accepted
 from margrave.schema.reading_output import for_reading_output
 from margrave.schema.references import ReferencedFile, References, check_apart
 from margrave.schema.sources import ColumnSource, check_sources, learned_of, read_error
+from margrave.schema.summary import facts_of
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 from margrave.structural_zeros import StructuralZeros, joined
 from margrave.types import Clique
@@ -55,13 +57,12 @@ from margrave.types import Clique
 class Schema(ByName, Card):
     """The columns of a table, each with its public values: everything the codes mean.
 
-    ``sources`` say where the values of a column come from, if not from public knowledge alone; the gate refuses a
-    schema with values that were read off the rows. ``person`` names a column that says whose row it is; it is never
-    synthesized. ``ignore`` names columns of the table that are left out. ``constraints`` say which
-    combinations of values cannot occur. ``person_accepts`` lists placeholders, such as "0", that are identifiers of
-    persons in this table. ``remarks`` are comments for the file, by column ("" for its head), and ``files`` the files
-    that values were read from, each with its hash. ``accepted`` lists alarms that the custodian has answered: with
-    the remarks it is for the custodian alone. None of the three makes two schemas different.
+    ``sources`` say where a column's values come from, if not from public knowledge alone; the gate refuses a schema
+    with values read off the rows. ``person`` names the person ID column, which is never synthesized. ``ignore`` names
+    columns of the table that are left out. ``constraints`` say which combinations of values cannot occur.
+    ``person_accepts`` lists placeholders, such as "0", that identify persons in this table. ``remarks`` are comments
+    for the file, by column ("" for its head), and ``files`` the files that values were read from, each with its hash.
+    ``accepted`` lists alarms that the custodian has answered. None of the three makes two schemas different.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -116,20 +117,9 @@ class Schema(ByName, Card):
         check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
 
     def _facts(self) -> Facts:
-        draft = ", DRAFT: values were read off the rows" if self.draft else ""
-        line = f"{len(self.columns)} columns: {listed([c.name for c in self.columns])}{draft}"
-        facts = [(c.name, self._in_words(c)) for c in self.columns]
-        facts += [] if self.person is None else [(self.person, "person ID, never synthesized")]
-        facts += [(name, "left out") for name in self.ignore]
-        constraints = [f"{len(self.constraints)} constraints."] if self.constraints else []
-        return Facts(line, facts, constraints)
-
-    def _in_words(self, column: Column) -> str:
-        if isinstance(column, Learn):
-            return f"{column.kind}, to be learned"
-        if column.name in self.sources and self.sources[column.name].is_read:
-            return f"{column.kind}, read off the rows"
-        return f"{column.kind}, {column.size} codes"
+        return facts_of(
+            self.columns, self.sources, self.person, self.ignore, self.constraints, self.remarks
+        )
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -202,13 +192,13 @@ class Schema(ByName, Card):
             temporary.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def hash(self) -> str:
-        """Return the SHA-256 of the TOML of what is published, without files. Schemas with one hash are equal."""
-        text = replace(self.published(), files=()).to_toml()
+        """Return the SHA-256 of the TOML without remarks, accepted alarms and files: equal schemas have one."""
+        text = replace(self, remarks={}, accepted=(), files=()).to_toml()
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
-    def published(self) -> Schema:
-        """Return the schema without remarks and accepted alarms, which depend on the rows."""
-        return replace(self, remarks={}, accepted=()) if self.remarks or self.accepted else self
+    def for_run(self) -> Schema:
+        """Return the schema without remarks, accepted alarms, and distributions that another run learned."""
+        return replace(self, columns=columns_for_run(self.columns), remarks={}, accepted=())
 
     def check_apart(self, table: Any) -> None:
         """Raise ``SchemaError`` if a file that the schema was read from is the table, by any link or by its bytes.

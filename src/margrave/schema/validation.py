@@ -18,7 +18,7 @@ from margrave.schema.alarms import Alarm
 from margrave.schema.categorical import NO, OTHER, YES
 from margrave.schema.column import Column, Encoded, abbreviate
 from margrave.schema.constraints import Constraint, name_of
-from margrave.schema.mismatches import ALIKE, CAUSES, MARK, main_cause
+from margrave.schema.mismatches import ALIKE, CAUSES, MARK, NAMED, main_cause
 from margrave.schema.numeric import Numeric
 from margrave.schema.person_check import PersonCheck
 from margrave.schema.toml_text import string
@@ -228,6 +228,12 @@ class ColumnCheck:
             yield (
                 f"{column} {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
                 f" {OTHER!r} like any text: leave such fields empty in the file."
+            )
+        if self.outside and self.policy == "other" and self.causes.get(NAMED):
+            yield (
+                f"{column} {_values(self.causes[NAMED])} {'is' if self.causes[NAMED] == 1 else 'are'} {OTHER!r} in the"
+                f" table, and the unlisted ones count as the same category. To keep them apart, write another word than"
+                f" {OTHER!r} in the file, and list it."
             )
 
     @property

@@ -14,8 +14,8 @@ from margrave._io import spark_name_of
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.journal import holds_run, read_header
 from margrave.accounting.ledger_state import DatasetState
-from margrave.accounting.strength import MAX_STATED_DELTA, check_strength
-from margrave.errors import InputError
+from margrave.accounting.strength import check_strength
+from margrave.errors import InputError, LedgerError
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan
 from margrave.profiling import ConstraintQuestion
@@ -190,7 +190,7 @@ class Project:
 
     def datasets(self) -> tuple[DatasetState, ...]:
         """Return the content of the ledger."""
-        return Ledger(self.ledger).datasets() if self.ledger.exists() else ()
+        return _content(Ledger(self.ledger)) if self.ledger.exists() else ()
 
     def check_unit(self) -> None:
         """Raise ``InputError`` if the ledger counts releases of the table by another unit."""
@@ -215,8 +215,7 @@ class Project:
 
     def _cap(self) -> Budget:
         settings = self.settings
-        delta = min(10 * settings.delta, MAX_STATED_DELTA)
-        return budget_for(self.schema(), settings.cap_epsilon, delta)
+        return budget_for(self.schema(), settings.cap_epsilon, 10 * settings.delta)
 
     def latest(self) -> int:
         """Return the number of the latest run; 0 before the first."""
@@ -260,7 +259,7 @@ class Project:
         number = self.latest() + 1
         path, made = self.folder / f".run-{number}", self.folder / f"run-{number}"
         path.mkdir(exist_ok=True)
-        self.schema().published().save(path / "schema.toml", overwrite=True)
+        self.schema().for_run().save(path / "schema.toml", overwrite=True)
         order = Order(
             settings.table,
             unit_name(settings.unit),
@@ -296,11 +295,20 @@ class Project:
                 ledger = Ledger(job.order.ledger)
                 if holds_run(job.journal):
                     name = read_header(job.journal, resume=True)["run"]
-                    runs = {r.run: r for d in ledger.datasets() for r in d.runs}
+                    runs = {r.run: r for d in _content(ledger) for r in d.runs}
                     if name in runs and not runs[name].closed:
                         ledger.close(name)
                 job.end({**status.outcome, "state": "closed"})
             return job
+
+
+def _content(ledger: Ledger) -> tuple[DatasetState, ...]:
+    """Return what a ledger holds; if a run was killed while it wrote, take its unfinished line back first."""
+    try:
+        return ledger.datasets()
+    except LedgerError:
+        ledger.recover()
+        return ledger.datasets()
 
 
 def questions_of(found: Mapping[str, Any]) -> list[ConstraintQuestion]:

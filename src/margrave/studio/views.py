@@ -14,7 +14,8 @@ from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.evaluation import WARNING, evaluate
 from margrave.frames import each_column
-from margrave.profiling import check_table, constraint_questions, draft_schema
+from margrave.profiling import check_table, constraint_questions
+from margrave.profiling.draft import quiet_draft
 from margrave.schema import Schema
 from margrave.schema.column_profile import profile_column
 from margrave.schema.parts import source_name
@@ -27,10 +28,10 @@ def read(table: str) -> dict[str, Any]:
     """Return the draft of a table, its questions, and a histogram of each column."""
     max_rows = 1_000_000
     frame = sampled_frame(table, rows=max_rows)
-    drafted = draft_schema(frame)
+    drafted = quiet_draft(frame)
     questions = constraint_questions(frame, drafted)
     return {
-        "toml": drafted.published().to_toml(),
+        "toml": drafted.for_run().to_toml(),
         "remarks": dict(drafted.remarks),
         "rows": _rows_of(table, frame),
         "sampled": frame.num_rows >= max_rows,

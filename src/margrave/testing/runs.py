@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave.accounting import AddRemoveRow, Budget, ReplaceRow, Unit
+from margrave.accounting import AddRemoveRow, Budget, Unit
 from margrave.accounting.budget import MAX_RHO, MIN_RHO
 from margrave.domain import Domain
 from margrave.errors import MargraveError, ReleaseError
@@ -51,11 +51,10 @@ def check_shape(make: MakeMechanism, shape: str, unit: Unit, seed: int) -> None:
     table = shaped(shape)
     mechanism = make(table.domain)
     mechanism.check(table.domain, unit)
-    release = run_on(mechanism, table, unit, BUDGET, SeededRandomness(seed))
     where = f"on the table {shape!r} {unit}"
+    release = counted_run(mechanism, table, unit, BUDGET, seed, where)
     _check_account(release, BUDGET, where)
     check_plan(mechanism, release, unit, BUDGET, where)
-    check_counting(make(table.domain), shaped(shape), where)
     check_codes(release, where)
     check_file(release, where)
 
@@ -143,17 +142,22 @@ def _clique_of(entry: Measurement | Answer, domain: Domain) -> Clique:
     return entry.query.counting_clique(domain) if isinstance(entry, Answer) else entry.clique
 
 
-def check_counting(mechanism: Mechanism, table: Any, where: str) -> None:
-    """Check that a table is counted once, at the gate, and for the marginals of ``reads`` only."""
+def counted_run(
+    mechanism: Mechanism, table: Any, unit: Unit, budget: Budget, seed: int, where: str
+) -> Release:
+    """Return the release of a run that counts its table as it should.
+
+    The table is counted once, at the gate, and for the marginals of ``reads`` only.
+    """
     spy = SpyTable(table)
-    randomness = SeededRandomness(1)
-    with protect(spy, unit=ReplaceRow(), budget=BUDGET, randomness=randomness) as private:
+    with protect(spy, unit=unit, budget=budget, randomness=SeededRandomness(seed)) as private:
         gate: Any = WatchedGate(private)
         spy.gate = gate
-        mechanism.run(gate, rng=np.random.default_rng(0))
+        release = mechanism.run(gate, rng=np.random.default_rng(0))
     others = spy.counted - set(mechanism.reads(table.domain))
     require(not others, f"It counted {sorted(others)[:1]}, which reads() does not list, {where}.")
     require(spy.scans == 1, f"It scanned the table {spy.scans} times instead of once {where}.")
+    return release
 
 
 def has_records(release: Release) -> bool:

@@ -38,7 +38,7 @@ class TinySchema:
         """Return a column whose codes stand for themselves."""
         return Coded(name, self.domain.size(name))
 
-    def published(self) -> TinySchema:
+    def for_run(self) -> TinySchema:
         """Return the schema itself: all of it is public."""
         return self
 

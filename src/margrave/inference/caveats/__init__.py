@@ -26,13 +26,14 @@ def flagged(context: Context) -> tuple[Estimate, ...]:
     codes, ends = context.once(merged_codes.by_merged_codes), context.once(bins.ends_of)
     shifts, excesses = context.once(bins.shifts), context.once(clipping.excesses)
     small, wide = context.once(small_cells.below_noise), context.once(positions.coarse)
-    noise = context.once(hidden_spread.mostly_noise)
+    noise, doubted = context.once(hidden_spread.mostly_noise), context.once(verdicts.unreliable)
     return tuple(
         replace(
             e,
             unmeasured=tuple(dict.fromkeys([*pairs[e.name], *wholes[e.name], *codes[e.name]])),
             below_noise=small[e.name],
             mostly_noise=noise[e.name],
+            unreliable=doubted[e.name],
             coarse=wide[e.name],
             binned=tuple(s.name for s, names in shifts if e.name in names),
             ends=ends.get(e.name),
@@ -54,8 +55,8 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     # The checks, in the order in which their caveats are printed; decisive ones come first.
     checks = (
         measured.check, numbers.bias, clipping.check, beyond_learned.check, small_cells.check,
-        hidden_spread.check, merged_codes.check, positions.check,
-        verdicts.check, *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
+        hidden_spread.check, merged_codes.check, positions.check, verdicts.check,
+        *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))
     return tuple(sorted(found, key=lambda caveat: not caveat.decisive))

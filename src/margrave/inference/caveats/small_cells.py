@@ -11,7 +11,7 @@ from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import EstimateTerm
 from margrave.marginal import covers
 from margrave.ratios import figure
-from margrave.release.small_cells import pooled_size
+from margrave.release.small_cells import is_below_noise, pooled_size
 from margrave.types import Clique
 
 
@@ -49,9 +49,8 @@ def _small(context: Context, term: EstimateTerm) -> tuple[Clique, ...]:
     pairs = [p for p in combinations(basis.columns, 2) if term.depends_on(p)]
     found: list[Clique] = []
     for columns in filter(None, (*singles, *pairs, term.joins)):
-        small = 0.0 < pooled_size(release.cell_sizes, columns) < 1.0
         if (
-            small
+            is_below_noise(release.cell_sizes, columns)
             and not context.rests_on_sums(columns)
             and not any(set(fewer) <= set(columns) for fewer in found)
         ):

@@ -54,7 +54,7 @@ class GraphicalFit(Fit):
 
     ``tolerance`` is the certified gap to the optimum at which a step stops, per measured cell: at the optimum the loss
     itself is about a half per cell. Of several steps the last stops at 0.3 times that, the one before it at 3 times,
-    others at 30 times; a warm start from readings whose cells have scales of their own stops at 3 times, or after 60
+    others at 30 times; a warm start stops at 3 times, and from readings whose cells have scales of their own after 60
     passes. ``max_calibrations`` bounds the passes over the junction tree in each step.
 
     ``empty_below`` is a threshold in noise scales: codes with smaller counts may be left out as empty, by the rule of
@@ -155,10 +155,9 @@ class GraphicalFit(Fit):
         maps: Sequence[Measurement],
         total: float,
     ) -> GraphicalModel:
-        # Stopping gap of an estimate between rounds, in units of the tolerance, if scales differ
-        # between cells.
-        rough = 3.0
-        # Calibrations of an estimate between rounds at most. The next one continues from there.
+        rough = 3.0  # stopping gap of an estimate between rounds, in units of the tolerance
+        # Calibrations of an estimate between rounds at most if scales differ between cells. The next one continues
+        # from there.
         between = 60
         scales = [float(t.scales[np.isfinite(t.scales)].max()) for t in terms]
         scales += [m.scale / math.sqrt(m.query.one_row().l2_squared) for m in maps]
@@ -168,9 +167,10 @@ class GraphicalFit(Fit):
         steps = self.steps if warm is None else 1
         gap = 1.0 if steps == 1 else _gap(steps - 1)
         most = self.max_calibrations
-        if warm is not None and not all(np.ptp(t.scales) == 0.0 for t in terms):
+        if warm is not None:
             gap = rough
-            most = min(most, between)
+            if not all(np.ptp(t.scales) == 0.0 for t in terms):
+                most = min(most, between)
         point = self._step(problem, problem.start(warm), gap, most).point
         potentials = (
             problem.potentials(point) if steps == 1 else self._towards_least_squares(problem, point)

@@ -18,16 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from margrave.domain import Domain
 from margrave.models.graphical.junction_tree import JunctionTree
-from margrave.models.graphical.kernels import turn_message, walk
+from margrave.models.graphical.kernels import WHOLE, turn_message, walk
 from margrave.types import Clique, FloatArray, IntArray
 
-#: Cells of a merged axis at most: its vectors stay in the fastest memory.
-MAX_AXIS_CELLS = 256
-
-#: Innermost axes are merged until they have this many cells.
-MIN_AXIS_CELLS = 32
+#: Innermost axes are merged until a line has ``LINE`` cells, unless the first has a quarter of them. The next are
+#: merged until a tile has ``MIN_TILE`` cells; more than ``MAX_TILE`` would leave the fastest memory.
+LINE, MIN_TILE, MAX_TILE = 32, 128, 4096
 
 #: Cells from which a walk is worth splitting over threads.
 MIN_SPLIT_CELLS = 150_000
@@ -249,15 +246,17 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """The descriptor of one walk: axes, then factors (``n_in`` of them) and outputs as offsets, strides and places.
+    """The descriptor of one walk: its outer axes, then factors (``n_in`` of them) and outputs as offsets, strides,
+    lines and places.
 
-    The innermost axis may stand for several. ``spans`` is how far each output reaches in the buffer, ``cells`` how many
-    cells no structural zero rules out, ``ways`` arguments for walks.
+    ``spans`` is how far each output reaches in the buffer, ``cells`` how many cells no structural zero rules out,
+    ``ways`` arguments for walks.
     """
 
     dims: IntArray
     offsets: IntArray
     strides: IntArray
+    lines: IntArray
     places: IntArray
     n_in: int
     spans: IntArray
@@ -267,19 +266,24 @@ class Contraction:
     @cached_property
     def path(self) -> tuple[Any, ...]:
         """The arguments of ``walk`` that describe its way; rows are sorted by the axis at which they enter."""
-        outer, moves = len(self.dims) - 1, (self.strides != 0) & (self.dims > 1)
-        level = np.where(moves[:, :outer], np.arange(outer), -1).max(axis=1)
+        outer, height, length = len(self.dims), self.lines.shape[1], self.places.shape[1]
+        moves = np.column_stack([(self.strides != 0) & (self.dims > 1), self.lines.any(axis=1)])
+        level = np.where(moves, np.arange(outer + 1), -1).max(axis=1)
         rows = np.argsort(level, kind="stable")
         first = np.searchsorted(level[rows], np.arange(-1, outer + 2))
-        far = moves[self.n_in :, outer] & (level[self.n_in :] < outer - 1)
+        steps = np.where((self.places == np.arange(length)).all(axis=1), 1, -1)
+        whole = (steps == 1) & (self.lines == length * np.arange(height)).all(axis=1)
+        steps[whole & (level == outer)] = WHOLE
+        steps[~self.places.any(axis=1)] = 0
+        far = (steps[self.n_in :] != 0) & (level[self.n_in :] < outer)
         strides = np.vstack([np.where(self.dims > 1, self.strides, 0), self.dims])
         plan = np.concatenate([rows, first])
-        return strides, self.places, plan, self.n_in, bool(far.any())
+        return strides, steps, self.lines, self.places, plan, self.n_in, bool(far.any())
 
     @cached_property
     def split(self) -> Split:
         """The parts of this walk that threads take."""
-        axis = _split_axis(self.dims, self.strides[self.n_in :], self.spans, _workers())
+        axis = _split_axis(self.dims, self.cells, self.strides[self.n_in :], self.spans, _workers())
         order = [axis, *(i for i in range(len(self.dims)) if i != axis)]
         dims, strides = self.dims[order], np.ascontiguousarray(self.strides[:, order])
         turned = replace(self, dims=dims, strides=strides)
@@ -290,10 +294,11 @@ class Contraction:
 
     def way(self) -> tuple[Any, ...]:
         """Return the last arguments of ``walk`` for one thread: the path, and fresh memory."""
-        depth, length = len(self.dims), int(self.dims[-1])
+        depth, height, length = len(self.dims), self.lines.shape[1], self.places.shape[1]
         at = np.zeros((depth + 1, len(self.offsets) + 2), dtype=np.int64)
         at[0, :-2] = self.offsets
-        return *self.path, at, np.zeros((3, depth + 1, length + 1))
+        work, tile = np.zeros((2, depth + 1, length + 1)), np.empty(height * length)
+        return *self.path, work, tile, np.empty(height), np.empty(height, dtype=np.int64), at
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,9 +323,7 @@ class Split:
 def describe(
     tree: JunctionTree, order: Clique, inputs: Sequence[Slot], outputs: Sequence[Slot]
 ) -> Contraction:
-    """Return a walk over a node's axes in the given order; a merged or single axis gets an outer
-    one.
-    """
+    """Return a walk over a node's axes in the given order; without an axis beyond the tile's it gets one of size 1."""
     domain = tree.domain
     dims = np.array([domain.size(a) for a in order], dtype=np.int64)
     strides = np.zeros((len(inputs) + len(outputs), len(dims)), dtype=np.int64)
@@ -331,33 +334,32 @@ def describe(
             step *= domain.size(attribute)
     offsets = np.array([s.offset for s in (*inputs, *outputs)], dtype=np.int64)
     spans = 1 + (strides[len(inputs) :] * (dims - 1)).sum(axis=1)
-    outer = len(dims) - _taken_for_one(domain, dims)
-    inner = np.indices(tuple(dims[outer:])).reshape(len(dims) - outer, -1)
-    places = np.ascontiguousarray(strides[:, outer:] @ inner)
-    length = places.shape[1]
-    along = np.where((places == np.arange(length)).all(axis=1), 1, -1)
-    along[~places.any(axis=1)] = 0
-    pad = 1 if outer == 0 else 0
-    dims = np.concatenate([np.ones(pad, dtype=np.int64), dims[:outer], [length]])
-    strides = np.hstack(
-        [np.zeros((len(places), pad), dtype=np.int64), strides[:, :outer], along[:, None]]
-    )
+    alone = domain.zeros or 4 * dims[-1] >= LINE
+    line = len(dims) - (1 if alone else _merged(dims, LINE, MAX_TILE))
+    length = math.prod(dims[line:].tolist())
+    outer = line - _merged(dims[:line], -(-MIN_TILE // length), MAX_TILE // length)
+    lines = _taken_for_one(dims[outer:line], strides[:, outer:line])
+    places = _taken_for_one(dims[line:], strides[:, line:])
+    dims, strides = dims[:outer], np.ascontiguousarray(strides[:, :outer])
+    if outer == 0:
+        dims, strides = np.ones(1, dtype=np.int64), np.zeros((len(lines), 1), dtype=np.int64)
     cells = domain.possible(domain.clique(order))
-    return Contraction(dims, offsets, strides, places, len(inputs), spans, cells)
+    return Contraction(dims, offsets, strides, lines, places, len(inputs), spans, cells)
 
 
-def _taken_for_one(domain: Domain, dims: IntArray) -> int:
-    if domain.zeros:
-        return 1
-    taken, length = 1, int(dims[-1])
-    while (
-        taken < len(dims)
-        and length < MIN_AXIS_CELLS
-        and length * int(dims[-1 - taken]) <= MAX_AXIS_CELLS
-    ):
+def _merged(dims: IntArray, enough: int, most: int) -> int:
+    """Return how many of the last axes are taken for one: until they have enough cells, and at most so many."""
+    taken, length = 0, 1
+    while taken < len(dims) and length < enough and length * int(dims[-1 - taken]) <= most:
         length *= int(dims[-1 - taken])
         taken += 1
     return taken
+
+
+def _taken_for_one(dims: IntArray, strides: IntArray) -> IntArray:
+    """Return where each row's cells lie along several axes."""
+    inner = np.indices(tuple(dims)).reshape(len(dims), math.prod(dims.tolist()))
+    return np.ascontiguousarray(strides @ inner)
 
 
 def split_walk(shape: Contraction, buffer: FloatArray, spare: int) -> float:
@@ -394,21 +396,21 @@ def _walk(shape: Contraction, offsets: IntArray, buffer: FloatArray, low: int, h
     except IndexError:  # every thread takes its own
         way = shape.way()
     if offsets is not shape.offsets:
-        way[-2][0, :-2] = offsets
+        way[-1][0, :-2] = offsets
     walked: float = walk(buffer, low, high, *way)
     shape.ways.append(way)
     return walked
 
 
-def _split_axis(dims: IntArray, strides: IntArray, spans: IntArray, parts: int) -> int:
-    """Return the outermost axis but the last along which a split costs little more than along any other.
+def _split_axis(dims: IntArray, cells: int, strides: IntArray, spans: IntArray, parts: int) -> int:
+    """Return the outermost axis along which a split costs little more than along any other.
 
     The cost is the longest part, and what parts other than the first have for themselves: outputs that do not vary
     along the axis.
     """
     # Cost of such a cell, which is cleared and added to its place; and of an axis further in, at least.
     private, worth = 2.0, 1.1
-    parts_of = np.minimum(parts, dims[:-1])
-    longest = -(-dims[:-1] // parts_of) / dims[:-1] * math.prod(dims.tolist())
-    costs = longest + private * (spans @ (strides[:, :-1] == 0)) * (parts_of - 1)
+    parts_of = np.minimum(parts, dims)
+    longest = -(-dims // parts_of) / dims * cells
+    costs = longest + private * (spans @ (strides == 0)) * (parts_of - 1)
     return int(np.argmax(costs <= worth * costs.min()))

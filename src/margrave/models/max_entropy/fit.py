@@ -175,11 +175,6 @@ class MaxEntropyFit(Fit):
             return False
         return bool(terms) and self.tractable(canonical.domain, canonical.cliques)
 
-    def parameters(self, domain: Domain, transcript: Transcript) -> int:
-        """Return the number of parameters of the posterior of these answers."""
-        canonical = self._problem(domain, transcript)[0]
-        return canonical.size
-
     def room(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return how many more parameters a posterior can have beside those of these marginals;
         below 0 if too many.
@@ -197,7 +192,9 @@ class MaxEntropyFit(Fit):
             raise InputError(
                 f"{these} too large for a posterior of all parameters"
                 f" (at most {self._max_parameters:,}, and {MAX_TABLE_CELLS:,} cells of the junction tree).",
-                remedy='Measure fewer or smaller ones, or draw by the bootstrap: draws(method="bootstrap").',
+                remedy="Nothing need be measured again: fit another model, GraphicalFit() or ParticleFit()"
+                " (--fit graphical or --fit particles), whose intervals come from the bootstrap:"
+                " method='bootstrap' (margrave analyze --method bootstrap).",
             )
 
     def _problem(

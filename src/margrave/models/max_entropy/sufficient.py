@@ -122,7 +122,7 @@ def _constrained_equations(
         raise InputError(
             f"The constraints make cells of {', '.join(term.clique)} depend on others in a way that this posterior"
             " cannot represent.",
-            remedy='Draw by the bootstrap instead: draws(method="bootstrap").',
+            remedy="Draw by the bootstrap instead: method='bootstrap' (margrave analyze --method bootstrap).",
         )
     positions, answers, here = found
     weight = term.scales.ravel()[here] ** -2.0

@@ -1,0 +1,254 @@
+"""A draft in Python: the questions and notes of the command line, once, as warnings, and never in a release."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import margrave
+from margrave.accounting import Budget
+from margrave.cli.main import run
+from margrave.contrib.synthesizer import Synthesizer
+from margrave.errors import CustodianWarning, DataError, InputError, UnfinishedError
+from margrave.profiling import check_table
+from margrave.profiling.draft import draft, quiet_draft
+from margrave.profiling.hints import HintWords
+from margrave.run import Run
+from margrave.schema import Boolean, Categorical, ColumnSource, Integer, Learn, Ordered, Schema
+
+SPENDS: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-9, "mechanism": "independent"}
+
+
+def visits(n: int = 600) -> pa.Table:
+    """Rows with codes for missing values, a misspelt ward, and a column of yes and no."""
+    rng = np.random.default_rng(5)
+    age = np.where(rng.random(n) < 0.05, -9, rng.integers(18, 95, n))
+    sex = np.where(rng.random(n) < 0.05, "-9", rng.choice(["F", "M"], n))
+    ward = np.where(np.arange(n) < 4, "Cardioligy", rng.choice(["Cardiology", "Surgery"], n))
+    return pa.table(
+        {"age": age, "sex": sex, "ward": ward, "readmitted": rng.choice(["yes", "no"], n)}
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the visits."""
+    monkeypatch.chdir(tmp_path)
+    pyarrow.csv.write_csv(visits(), "t.csv")
+    return tmp_path
+
+
+def texts_of(caught: list[warnings.WarningMessage]) -> list[str]:
+    return [str(w.message) for w in caught if w.category is CustodianWarning]
+
+
+def test_python_gives_the_notes_of_the_command_line_once(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(CustodianWarning) as caught:
+        release = margrave.synthesize("t.csv", margrave.draft_schema("t.csv"), **SPENDS)
+    assert {w.filename for w in caught} == {__file__}
+    text = "\n".join(texts_of(caught.list))
+    words = ["t.csv", "--accept-draft", "--epsilon", "20", "--delta", "1e-9", "-m", "independent"]
+    assert run(["synthesize", *words, "-o", "rows.csv"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    prefixes = ("NOT PRIVATE, for the custodian alone: ", "Note: ")
+    notes = [
+        line.removeprefix(p)
+        for line in lines
+        for p in (*prefixes, "Taken as public")
+        if line.startswith(p)
+    ]
+    shared = [note for note in notes if "margrave schema" not in note]
+    assert len(shared) >= 4
+    assert [text.count(note) for note in shared] == [1] * len(shared)
+    assert "-9" not in text
+    assert "Cardioligy" not in text
+    assert "code for missing" not in str(release.certificate()) + release.schema.to_toml()
+
+
+def test_a_draft_shows_its_open_questions_without_values() -> None:
+    drafted = quiet_draft(visits())
+    asked = "open questions on age, sex, ward, readmitted"
+    assert asked in repr(drafted)
+    assert asked in str(drafted)
+    assert 'remarks["age"]' in drafted._repr_html_().replace("&quot;", '"')
+    assert "-9" not in repr(drafted) + str(drafted)
+    left = drafted.declare(Integer("age", 0, 110, missing=True)).drop("ward")
+    assert "open questions on sex, readmitted" in repr(left)
+    assert "open questions" not in repr(drafted.confirmed())
+
+
+def test_checks_and_drafts_that_are_read_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet_draft(visits())
+        margrave.draft_schema(visits(), read=True)
+        check_table(
+            visits(), Schema([Integer("age", 0, 110)], ignore=["sex", "ward", "readmitted"])
+        )
+
+
+def test_an_accepted_draft_of_a_synthesizer_warns() -> None:
+    with pytest.warns(CustodianWarning, match="Is a value of age, sex a code for missing"):
+        Synthesizer(accept_draft=True, **SPENDS).fit(visits())
+
+
+@pytest.mark.parametrize("journal", [None, "run.journal"])
+def test_an_unfinished_run_gives_advice_that_can_be_followed(
+    here: Path, journal: str | None
+) -> None:
+    schema = quiet_draft("t.csv")
+    options: dict[str, Any] = {**SPENDS, "epsilon": 0.05, "journal": journal}
+    with pytest.raises(UnfinishedError) as caught:
+        margrave.synthesize("t.csv", schema, **options)
+    text = str(caught.value)
+    assert "this error's release holds every noisy answer" in text
+    assert "refit" not in text  # which needs counts
+    assert ("resume=True" in text) == ("Resume the run" in text) == (journal is not None)
+    assert ('pass journal="FILE"' in text) == (journal is None)
+
+
+def test_a_person_id_column_of_a_draft_is_said_to_be_the_drafts(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [f"P{i % 240:06d}" for i in range(600)]
+    pyarrow.csv.write_csv(visits().append_column("patient_id", pa.array(ids)), "p.csv")
+    with pytest.raises(InputError, match="The draft takes 'patient_id' for a person ID column"):
+        margrave.synthesize("p.csv", quiet_draft("p.csv"), **SPENDS)
+    words = ["synthesize", "p.csv", "--epsilon", "9", "--delta", "1e-9", "-o", "rows.csv"]
+    assert run([*words, "--accept-draft"]) == 2
+    assert "The draft takes 'patient_id' for" in capsys.readouterr().err
+    quiet_draft("p.csv").save("p.toml")
+    assert run([*words, "-s", "p.toml"]) == 2
+    assert "The schema says that 'patient_id' is" in capsys.readouterr().err
+
+
+# Facts about the rows in a run.
+
+
+LISTED = Schema([Categorical("ward", ["Cardiology", "Surgery"])])
+WARDS = pa.table({"ward": ["Cardiology", "Surgery"] * 100})
+
+
+def test_a_run_warns_the_custodian_unless_there_is_a_callback() -> None:
+    with pytest.warns(CustodianWarning, match="NOT PRIVATE.*Every listed category occurs"):
+        release = margrave.synthesize(WARDS, LISTED, **SPENDS)
+    assert "occurs in the rows" not in str(release.certificate())
+    heard: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        margrave.synthesize(WARDS, LISTED, on_custodian=heard.append, **SPENDS)
+    assert len(heard) == 1
+
+
+def test_a_sealed_run_without_a_callback_does_not_warn(tmp_path: Path) -> None:
+    ledger = margrave.Ledger(tmp_path / "v.ledger")
+    ledger.init("d", unit="add-remove-row", cap=Budget.approx(50.0, 1e-9))
+    schema = Schema([Categorical("ward", ["Cardiology", "Surgery"], other=True)])
+    ledger.register_schema("d", schema.hash())
+    sealed: dict[str, Any] = {"preflight": "sealed", "ledger": ledger.path, "dataset": "d"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        margrave.synthesize(WARDS, schema, **sealed, **SPENDS)
+        with pytest.raises(DataError):
+            margrave.synthesize(pa.table({"x": [1]}), schema, **sealed, **SPENDS)
+
+
+def test_a_warning_that_is_an_error_does_not_cost_a_release() -> None:
+    rng = np.random.default_rng(1)
+    table = pa.table({"a": rng.integers(500, 600, 3000), "b": rng.integers(0, 50, 3000)})
+    schema = Schema(
+        [Learn("a", "integer"), Learn("b", "integer")], constraints=[Ordered(["a", "b"])]
+    )
+    started = Run(schema=schema, budget=Budget.approx(5.0, 1e-6), seed=1, mechanism="independent")
+
+    def refuse(sentence: str) -> None:
+        raise CustodianWarning(sentence)
+
+    assert started.synthesize(table, on_custodian=refuse).schema.constraints == ()
+
+
+# Codes for missing values among texts.
+
+
+@pytest.mark.parametrize(
+    ("codes", "others", "asked"),
+    [
+        (["-9"], ["F", "M"], True), (["99"], ["F", "M"], True), (["0"], ["F", "M"], True),
+        (["Unknown"], ["A1", "B2"], True), (["-"], ["A1", "B2"], True), (["-99"], ["A1", "B2"], True),
+        (["none", "-8", "-9"], ["F", "M"], True), (["-6", "-7", "-8", "-9"], ["F", "M"], False),
+        (["99"], ["A1", "B2"], False), (["5"], ["F", "M"], False), (["U"], ["F", "M"], False),
+    ],
+)  # fmt: skip
+def test_texts_that_look_like_codes_for_missing_are_asked_about(
+    codes: list[str], others: list[str], asked: bool
+) -> None:
+    table = pa.table({"x": [*others * 100, *codes * 4], "y": ["a", "b"] * (100 + 2 * len(codes))})
+    drafted = draft(table)
+    assert drafted.column("x") == Learn("x", "categorical")
+    assert ("for a missing value?" in drafted.remarks["x"]) == asked
+    for column in (Learn("x", "categorical"), Categorical("x", others, other=True, missing=True)):
+        schema = Schema([column], ignore=["y"])
+        found = [a for a in check_table(table, schema).alarms if "Does that mean missing?" in a]
+        assert bool(found) == asked
+        stated = {"x": ColumnSource(missing_codes=codes)}
+        assert not check_table(table, Schema([column], ignore=["y"], sources=stated)).alarms
+    listed = Schema([Categorical("x", [*others, *codes])], ignore=["y"])
+    assert not any("missing?" in a for a in check_table(table, listed).alarms)
+    assert ("for a missing value?" in draft(table, read=True).remarks["x"]) == asked
+
+
+def test_numbers_under_a_name_of_codes_are_asked_about() -> None:
+    remark = draft(pa.table({"sex": [1, 2] * 100 + [-9] * 8})).remarks["sex"]
+    assert 'missing_codes = ["-9"] beside learn = true' in remark
+
+
+def test_the_line_that_a_draft_offers_makes_a_code_missing() -> None:
+    offered = (
+        quiet_draft(visits())
+        .to_toml()
+        .replace('name = "sex"', 'name = "sex"\nmissing_codes = ["-9"]')
+    )
+    release = margrave.synthesize(visits(), Schema.from_toml(offered), **SPENDS)
+    (sex,) = (c for c in release.schema.columns if c.name == "sex")
+    assert sex.labels()[:2] == ["F", "M"]
+    assert "-9" not in sex.labels()
+
+
+# Usual categories.
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (["Yes", "no"], 'kind = "boolean" and missing = true'),
+        (["y", "N"], 'kind = "boolean" and missing = true'),
+        (["J", "N"], 'categories = ["J", "N"] and missing = true'),
+        (["f", "m"], 'categories = ["f", "m"] and missing = true'),
+        (["F", "M", "-9"], 'categories = ["F", "M"], missing = true and missing_codes = ["-9"]'),
+        (["F", "X"], ""),
+    ],
+)
+def test_usual_categories_are_offered_and_never_declared(values: list[str], line: str) -> None:
+    table = pa.table({"x": values * 40, "y": ["a", "b"] * (20 * len(values))})
+    drafted = draft(table)
+    assert drafted.column("x") == Learn("x", "categorical")
+    assert ("by its definition" in drafted.remarks["x"]) == bool(line)
+    assert line in drafted.remarks["x"]
+    words = HintWords(
+        "declare it", "choose apart", "choose classes", "a question asks", "start again"
+    )
+    assert ("Then state its categories" in words.hint(drafted.remarks["x"])) == bool(line)
+    assert "missing_codes" not in words.hint(drafted.remarks["x"])
+
+
+def test_the_offered_kind_reads_all_values() -> None:
+    table = visits().select(["readmitted"])
+    assert Schema([Boolean("readmitted", missing=True)]).preflight(table).columns[0].outside == 0

@@ -1,0 +1,152 @@
+"""Forecasts of the verdicts of a release, against the verdicts that releases give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import margrave
+from margrave.cli.main import run
+from margrave.inference import By, Mean, analyze
+from margrave.release.numbers import headlines, numbers_of
+from margrave.schema import Categorical, Integer, Learn, Schema
+
+SCHEMA = Schema(
+    [
+        Integer("stay", 0, 60),
+        Integer("age", 0, 99),
+        Categorical("ward", list("abcdef")),
+        Categorical("sex", ["F", "M"]),
+    ]
+)
+GIVEN = {"delta": 1e-6, "unit": "add-remove-row"}
+
+
+def visits(rows: int, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({
+        "stay": np.minimum(rng.poisson(3, rows), 60), "age": np.clip(rng.normal(50, 12, rows), 0, 99).astype(int),
+        "ward": rng.choice(list("abcdef"), rows), "sex": rng.choice(["F", "M"], rows),
+    })  # fmt: skip
+
+
+def reliable(release: margrave.Release) -> set[str]:
+    numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
+    return {n.column for n in headlines(numbers) if n.reliable}
+
+
+@pytest.mark.parametrize(("epsilon", "rows"), [(0.05, 2_000), (0.3, 3_000), (3.0, 60_000)])
+def test_a_forecast_is_what_a_release_says(epsilon: float, rows: int) -> None:
+    given = {"epsilon": epsilon, "mechanism": "independent", **GIVEN}
+    forecast = margrave.plan(SCHEMA, rows=rows, **given).verdicts
+    assert forecast is not None
+    found = reliable(margrave.synthesize(visits(rows), SCHEMA, seed=2, **given))
+    assert abs(len(found) - len(forecast.likely)) <= 1
+    assert len({*forecast.likely} ^ found) <= 1
+
+
+def test_what_most_columns_need_is_what_a_plan_then_forecasts() -> None:
+    few = margrave.plan(SCHEMA, epsilon=0.3, rows=3_000, **GIVEN).verdicts
+    assert few is not None
+    assert few.epsilon_for_most is not None
+    assert few.rows_for_most is not None
+    assert 2 * len(few.likely) <= len(SCHEMA.columns)
+    for more in (
+        margrave.plan(SCHEMA, epsilon=few.epsilon_for_most * 1.01, rows=3_000, **GIVEN).verdicts,
+        margrave.plan(SCHEMA, epsilon=0.3, rows=few.rows_for_most, **GIVEN).verdicts,
+    ):
+        assert more is not None
+        assert 2 * len(more.likely) > len(SCHEMA.columns)
+        assert "most are" not in more.words
+
+
+def test_columns_to_learn_need_more_rows_if_an_end_is_open() -> None:
+    def rows_for(column: Learn) -> int:
+        planned = margrave.plan(Schema([column]), epsilon=1.0, rows=1000, **GIVEN).verdicts
+        assert planned is not None
+        assert planned.rows_for_most is not None
+        return planned.rows_for_most
+
+    closed, open_ended = Learn("cost", "real", low=0, high=9), Learn("cost", "real", low=0)
+    assert rows_for(open_ended) > 2 * rows_for(closed)
+    assert rows_for(Learn("town", "categorical")) > 100
+
+
+def test_bins_that_are_too_wide_are_never_forecast_as_reliable() -> None:
+    wide = Schema([Integer("cost", 0, 999_999, bins=4)])
+    planned = margrave.plan(wide, epsilon=10.0, rows=10**9, **GIVEN).verdicts
+    assert planned is not None
+    assert (planned.likely, planned.rows_for_most, planned.epsilon_for_most) == ((), None, None)
+    assert "finer bins help" in planned.words
+
+
+def test_a_mechanism_without_measurements_has_no_forecast() -> None:
+    planned = margrave.plan(SCHEMA, epsilon=1.0, rows=1000, mechanism="dual-query", **GIVEN)
+    assert planned.verdicts is None
+
+
+def test_the_command_line_begins_with_the_forecast_and_compares_epsilons_by_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SCHEMA.save(tmp_path / "s.toml")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "--epsilon", "0.1", "--rows", "3000"]
+    words += ["--delta", "1e-6", "--unit", "add-remove-row", "--advise"]
+    assert run(words) == 0
+    shown = capsys.readouterr().out
+    assert " ".join(shown.split()).startswith(
+        "At epsilon 0.1 and about 3,000 rows: none of 4 columns is likely to be reliable. From about"
+    )
+    table = shown[shown.index("Epsilons") :].splitlines()
+    assert table[1].split()[:3] == ["epsilon", "likely", "reliable"]
+    likely = [line.split()[1:4] for line in table[2:7]]
+    assert likely[0] == ["0", "of", "4"]
+    assert len({n for n, *_ in likely}) > 2
+    assert run([*words, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["verdicts"]["likely"] == []
+    counts = [e["likely_reliable"] for e in made["advice"]["epsilons"]]
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]
+
+
+def test_a_planned_mean_is_stated_in_the_unit_of_its_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A standard deviation that the plan cannot know means nothing to a reader."""
+    SCHEMA.save(tmp_path / "s.toml")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "--epsilon", "1", "--rows", "3000"]
+    words += ["--delta", "1e-6", "--unit", "add-remove-row", "--for", "mean stay by ward"]
+    assert run(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    line = shown[shown.index("mean stay by ward: about") :].partition(". ")[0]
+    assert "in the unit of stay" in line
+    assert (
+        "if values are spread evenly from 0 to 60, up to twice that if the mean is near an end"
+        in line
+    )
+    assert "standard deviations" not in line
+    learned = Schema([Learn("stay", "integer", low=0), Categorical("ward", ["a", "b"])])
+    (width,) = margrave.plan(
+        learned, epsilon=1.0, rows=3000, purposes=["mean stay by ward"], **GIVEN
+    ).purposes
+    assert width.of == "standard deviations of stay"
+    assert "stay is learned, so its unit is not known here" in width.words
+
+
+@pytest.mark.slow
+def test_a_planned_mean_holds_for_a_skewed_column() -> None:
+    """Few values of a wide range occur. The plan does not know that, and noise is in all of them."""
+    rows, given = 3000, {"epsilon": 0.5, "purposes": ["mean stay by ward"], **GIVEN}
+    (planned,) = margrave.plan(SCHEMA, rows=rows, **given).purposes
+    widths = []
+    for seed in range(5):
+        release = margrave.synthesize(visits(rows, seed), SCHEMA, seed=seed, **given)
+        found = analyze(release, By(Mean("stay"), "ward"), m=25, seed=1)
+        ends = [found[name].conf_int() for name in found.names]
+        widths.append(float(np.nanmedian([(high - low) / 2 for low, high in ends])))
+    typical = float(np.median(widths))
+    assert typical / 2 < planned.half_width < 2 * typical
