@@ -49,6 +49,28 @@ def test_a_forecast_is_what_a_release_says(epsilon: float, rows: int) -> None:
     assert len({*forecast.likely} ^ found) <= 1
 
 
+@pytest.mark.parametrize(("epsilon", "learns"), [(0.5, False), (1.0, True)])
+def test_a_forecast_counts_rounds_that_select_marginals(epsilon: float, learns: bool) -> None:
+    """Rounds have most of the budget, so their marginals decide the verdict of each column."""
+    rows, codes = 4_000, {"ward": "abcdef", "sex": "FM", "town": "uvwx", "plan": "pqr"}
+    given = {"epsilon": epsilon, **GIVEN}
+    schema = Schema([
+        Learn(name, "categorical") if learns else Categorical(name, list(values))
+        for name, values in codes.items()
+    ])  # fmt: skip
+    forecast = margrave.plan(schema, rows=rows, **given).verdicts
+    assert forecast is not None
+    rng = np.random.default_rng(1)
+    falling = {name: np.arange(len(values), 0, -1.0) for name, values in codes.items()}
+    table = pa.table({
+        name: rng.choice(list(values), rows, p=falling[name] / falling[name].sum())
+        for name, values in codes.items()
+    })  # fmt: skip
+    found = reliable(margrave.synthesize(table, schema, seed=3, **given))
+    assert len(found) >= 3
+    assert len({*forecast.likely} ^ found) <= 1
+
+
 def test_what_most_columns_need_is_what_a_plan_then_forecasts() -> None:
     few = margrave.plan(SCHEMA, epsilon=0.3, rows=3_000, **GIVEN).verdicts
     assert few is not None
@@ -77,11 +99,14 @@ def test_columns_to_learn_need_more_rows_if_an_end_is_open() -> None:
 
 
 def test_bins_that_are_too_wide_are_never_forecast_as_reliable() -> None:
-    wide = Schema([Integer("cost", 0, 999_999, bins=4)])
+    wide = Schema([Integer("cost", 0, 999_999, bins=4), Categorical("ward", ["A", "B"])])
     planned = margrave.plan(wide, epsilon=10.0, rows=10**9, **GIVEN).verdicts
     assert planned is not None
-    assert (planned.likely, planned.rows_for_most, planned.epsilon_for_most) == ((), None, None)
-    assert "finer bins help" in planned.words
+    assert (planned.likely, planned.never) == (("ward",), ("cost",))
+    assert (planned.rows_for_most, planned.epsilon_for_most) == (None, None)
+    assert planned.words.endswith(
+        " cost: no budget makes its mean reliable with these bins; finer bins help, or learn = true."
+    )
 
 
 def test_a_mechanism_without_measurements_has_no_forecast() -> None:

@@ -11,7 +11,8 @@ from margrave._io import path_of
 from margrave.accounting import Policy, Unit
 from margrave.custodian import warn, warn_custodian
 from margrave.data import public_codes
-from margrave.error_sanitizer import hide_table, short_errors
+from margrave.error_sanitizer import hide_table, reveal_table, short_errors
+from margrave.frames import row_count
 from margrave.learning_stage import budget_for, learning_warning
 from margrave.mechanisms import Mechanism
 from margrave.planning import Plan
@@ -97,7 +98,8 @@ def synthesize(
             no model.
 
     Warns:
-        CustodianWarning: Columns to learn are likely to be hidden by the noise; or what ``on_custodian`` would get.
+        CustodianWarning: Columns to learn may be hidden by the noise; or what ``on_custodian`` would get. Without
+            ``on_custodian``, a run that is not sealed omits the former for a frame with enough rows.
 
     Privacy:
         Spends at most what (``epsilon``, ``delta``) allow, for one ``unit``. A resumed run does not
@@ -124,10 +126,13 @@ def synthesize(
         unlearnable=unlearnable,
         purposes=purposes,
     )
+    true_rows = None
     if on_custodian is None and preflight != "sealed":
-        on_custodian = warn_custodian
+        on_custodian, true_rows = warn_custodian, row_count(reveal_table(table))
     intervals = open_ended(purposes_of(run.purposes, confirmed.domain), confirmed.to_learn)
-    hidden = learning_warning(confirmed, run.budget, settled_unit(confirmed, unit), None)
+    hidden = learning_warning(
+        confirmed, run.budget, settled_unit(confirmed, unit), None, true_rows=true_rows
+    )
     for note in filter(None, (*intervals, hidden)):
         warn(note)
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)

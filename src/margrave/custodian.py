@@ -24,9 +24,10 @@ def warn_of_draft(public: str, questions: Sequence[str]) -> None:
         warn(public)
         return
     answers = (
-        "draft.remarks has these questions with the values that they are about. Answer them by draft.declare(...) and"
-        ' draft.drop(...), or in the file that draft.save("FILE.toml") writes. A schema that answers them makes a'
-        " better release."
+        "print(draft.to_toml()) shows each question above its column, with the values that it is about; draft is what"
+        " draft_schema returned. Answer them by draft.declare(...) and draft.drop(...), or in the file that"
+        ' draft.save("FILE.toml") writes. draft.declare(missing_codes={"COLUMN": ["CODE"]}) states a code for missing.'
+        " A schema that answers them makes a better release."
     )
     warn("\n".join([public, NOT_PRIVATE, *(f"- {q}" for q in questions), answers]))
 

@@ -78,6 +78,18 @@ def collected(frame: Any, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays([pa.chunked_array(p) for p in pieces.values()], names=list(pieces))
 
 
+def row_count(frame: Any) -> int | None:
+    """Return the true number of rows of a frame in memory; None for any other table.
+
+    >>> row_count(pa.table({"age": [31, 64]})), row_count("visits.csv")
+    (2, None)
+    """
+    try:
+        return len(nw.from_native(frame, eager_only=True))
+    except Exception:  # the reader of the table reports what is wrong with it
+        return None
+
+
 def reopened(frame: Any) -> Callable[[Sequence[str]], Any] | None:
     """Return a function that runs a lazy frame of Polars anew and gives its batches; None for another frame."""
     if not (nw.dependencies.is_polars_lazyframe(frame) and hasattr(frame, "collect_batches")):

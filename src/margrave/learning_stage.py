@@ -19,7 +19,7 @@ from margrave.privacy import Gaussian, Private
 from margrave.schema import Schema
 from margrave.schema.column_queries import LineCells
 from margrave.transcript import ColumnAnswer
-from margrave.unit import Unit
+from margrave.unit import Unit, rows_per_person
 
 
 def budget_for(schema: Schema, epsilon: float, delta: float) -> Budget:
@@ -46,7 +46,14 @@ def check_thresholds(schema: Schema, budget: Budget, unit: Unit) -> None:
         threshold_for(unit, Gaussian.scale_for(share, unit), part)
 
 
-def learning_warning(schema: Schema, budget: Budget, unit: Unit, rows: int | None) -> str:
+def learning_warning(
+    schema: Schema,
+    budget: Budget,
+    unit: Unit,
+    rows: int | None,
+    *,
+    true_rows: int | None = None,
+) -> str:
     """Return a warning if columns to learn are likely to be hidden by noise; "" if not.
 
     A column is learned if a value, or the numbers between a value and its double, is on enough rows. The
@@ -58,13 +65,15 @@ def learning_warning(schema: Schema, budget: Budget, unit: Unit, rows: int | Non
         unit: The unit of privacy.
         rows: The number of rows that the user states or guesses; None if unknown. The warning then states
             how many rows are needed.
+        true_rows: The true row count, only if nobody but the custodian gets the result. The result is then "" if the
+            unit is a row and the count is 1.5 times the rows that are needed, or more.
 
     Privacy:
-        None spent: a function of public inputs.
+        None spent: a function of public inputs, except that ``true_rows`` can suppress the warning.
     """
     if not schema.to_learn:
         return ""
-    most_frequent = 4
+    most_frequent, row_margin = 4, 1.5
     share = column_share(budget.rho * LearningShares.learning, len(schema.to_learn))
     names = [c.name for c in schema.to_learn if not c.is_number]
     needed, words = 0, list[str]()
@@ -81,10 +90,14 @@ def learning_warning(schema: Schema, budget: Budget, unit: Unit, rows: int | Non
         )
     if not words or (rows is not None and rows >= needed):
         return ""
+    by_row = rows_per_person(unit) is None  # else rows beyond a person's limit do not count
+    if true_rows is not None and by_row and true_rows >= row_margin * needed:
+        return ""
     on = f"fewer than about {needed:,} rows" if rows is None else f"{rows:,} rows"
+    more = " With more rows nothing needs to be done." if rows is None else ""
     return (
         f"Learning columns is likely to fail on {on}: {'; '.join(words)}. Public bounds and categories in a schema,"
-        " fewer columns to learn or a larger epsilon help."
+        f" fewer columns to learn or a larger epsilon help.{more}"
     )
 
 

@@ -84,11 +84,14 @@ class Noise:
 
     def verdict(self, rows: int) -> str | None:
         """Return a warning if the noise in a cell exceeds the mean count of a cell, else None."""
-        more = "fewer or coarser bins, or more budget"
+        more = "fewer codes or more budget"
         if self.expected_error <= rows:
             return None
         if self.chosen and self.least * self._fewer <= rows:
-            return f"{self.what}: typical ones are too noisy with {rows:,} rows, so smaller are taken: {more} help."
+            return (
+                f"{self.what}: typical ones are too noisy with {rows:,} rows, so smaller are taken;"
+                f" larger ones need {more}."
+            )
         return f"{self.what}: too noisy to be of use with {rows:,} rows: {more}."
 
 
@@ -311,10 +314,12 @@ def plan_of(
         else forecast_verdicts(
             schema,
             likely,
+            typical,
             own_steps,
             rows=rows,
             epsilon=budget.epsilon,
             rho=budget.rho,
+            threshold_delta=budget.threshold_delta,
             unit=unit,
             epsilon_of=epsilon_of,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from margrave.data import BatchTable, MemoryTable, Table, categories_in_rows
 from margrave.errors import DataError, InputError
@@ -10,6 +10,7 @@ from margrave.mechanisms import Mechanism
 from margrave.mechanisms.parts.checks import publics_of
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
+from margrave.schema.sources import learned_of
 
 Tell = Callable[[str], None]
 
@@ -41,11 +42,15 @@ def check_rows(source: Table, mechanism: Mechanism) -> None:
             )
 
 
-def compare_categories(source: Table, accepted: Collection[str], on_custodian: Tell | None) -> None:
-    """Report to the custodian the columns whose listed categories all occur in the rows, but for accepted alarms."""
+def compare_categories(source: Table, schema: Schema, on_custodian: Tell | None) -> None:
+    """Report to the custodian the columns whose listed categories all occur in the rows.
+
+    Columns with learned categories, and accepted alarms, are left out.
+    """
     if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
         return
-    if sentence := categories_in_rows(source, accepted):
+    learned = (f"read: {name}" for name in learned_of(schema.sources))
+    if sentence := categories_in_rows(source, (*schema.accepted, *learned)):
         on_custodian(sentence)
 
 

@@ -222,7 +222,7 @@ class Run:
         source = self._read(table)
         if not self._sealed:
             check_rows(source, self._mechanism)
-            compare_categories(source, self.schema.accepted, on_custodian)
+            compare_categories(source, self.schema, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
         with suppress(Warning):  # one that a filter raises must not cost the release

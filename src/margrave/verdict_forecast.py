@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,8 +14,10 @@ import numpy as np
 
 from margrave._card import counted
 from margrave.accounting import Unit
+from margrave.accounting.thresholds import threshold_for
 from margrave.domain import Domain
 from margrave.learning.shares import LearningShares, column_share
+from margrave.marginal.cliques import closure
 from margrave.mechanisms.common import PlannedMeasurement
 from margrave.models import NoModel
 from margrave.privacy import Gaussian
@@ -24,7 +26,7 @@ from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, Learn, Real, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Attribute, FloatArray
+from margrave.types import Attribute, Clique, FloatArray
 from margrave.wide_bins import WideBins
 
 
@@ -32,7 +34,8 @@ from margrave.wide_bins import WideBins
 class VerdictForecast:
     """The columns that a release is likely to call reliable, by the rule of ``Release.numbers``.
 
-    The rule is applied to counts without noise and to the planned noise. Categories are taken to be equally frequent.
+    The rule is applied to counts without noise and to the planned noise. Rounds that select marginals are taken to
+    spend their budget equally on all candidates. Categories are taken to be equally frequent.
     Numbers with public bounds are taken to be normal, with a ninth of the range as standard deviation.
 
     Args:
@@ -42,6 +45,7 @@ class VerdictForecast:
         epsilon: The epsilon of the plan.
         rows_for_most: The number of rows from which on more than half of the columns are; None if no number is.
         epsilon_for_most: The same of epsilon.
+        never: The number columns with bins whose mean is reliable at no number of rows and no epsilon.
 
     Privacy:
         A function of public inputs.
@@ -53,10 +57,16 @@ class VerdictForecast:
     epsilon: float
     rows_for_most: int | None
     epsilon_for_most: float | None
+    never: tuple[Attribute, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
-        return {**vars(self), "columns": list(self.columns), "likely": list(self.likely)}
+        return {
+            **vars(self),
+            "columns": list(self.columns),
+            "likely": list(self.likely),
+            "never": list(self.never),
+        }
 
     @property
     def share(self) -> str:
@@ -89,18 +99,32 @@ class VerdictForecast:
         if self.rows_for_most is not None:
             ways.append(f"{figure(float(self.rows_for_most), 2)} rows")
         if not ways:
-            return f"{found} Most never are with these bins: more or finer bins help."
+            return " ".join([found, *self._never_words])
         return f"{found} From about {' or '.join(ways)} on most are."
+
+    @property
+    def _never_words(self) -> list[str]:
+        max_columns = 6
+        if not self.never:
+            return []
+        more = len(self.never) - max_columns
+        named = [*self.never[:max_columns], *[f"{more:,} more"] * (more > 0)]
+        means = "its mean" if len(self.never) == 1 else "their means"
+        return [
+            f"{', '.join(named)}: no budget makes {means} reliable with these bins; finer bins help, or learn = true."
+        ]
 
 
 def forecast_verdicts(
     schema: Schema,
     likely: Domain,
+    typical: Domain,
     steps: Sequence[PlannedMeasurement],
     *,
     rows: int,
     epsilon: float,
     rho: Fraction,
+    threshold_delta: float,
     unit: Unit,
     epsilon_of: Callable[[float], float | None],
 ) -> VerdictForecast | None:
@@ -108,11 +132,13 @@ def forecast_verdicts(
 
     Args:
         schema: The schema.
-        likely: Its columns, with as many codes as columns to learn are likely to have.
+        likely: Its columns, with as many categories as columns to learn are likely to have at most.
+        typical: The same, with as many bins as numbers to learn are likely to have.
         steps: The planned measurements, without those that only count all records.
         rows: The number of rows, which is public or a guess.
         epsilon: The epsilon of the plan.
         rho: The whole budget (zCDP).
+        threshold_delta: The part of delta for thresholds of categories to learn; 0 without any.
         unit: The unit of privacy.
         epsilon_of: Returns the epsilon of a budget (zCDP), or None if no epsilon has that budget.
 
@@ -122,11 +148,24 @@ def forecast_verdicts(
     room: dict[Attribute, float] = {}
     share = column_share(rho * LearningShares.learning, max(len(schema.to_learn), 1))
     numbers = sum(c.is_number for c in schema.to_learn)
+    threshold = 0
+    if threshold_delta and numbers < len(schema.to_learn):
+        part = Fraction(threshold_delta) / (len(schema.to_learn) - numbers)
+        threshold = threshold_for(unit, Gaussian.scale_for(share, unit), part)
     pot = rho * LearningShares.learning * LearningShares.sums
+    reaching = rows / threshold if threshold else math.inf
+    sizes = {c.name: c.size for c in schema.columns if not isinstance(c, Learn)}
+    sizes |= {
+        c.name: typical.size(c.name)
+        if c.is_number
+        else _likely_categories(reaching, likely.size(c.name))
+        for c in schema.to_learn
+    }
+    scales = _column_scales(Domain.of(sizes), steps)
     for column in schema.columns:
-        scale = _column_scale(column.name, likely, steps)
-        if scale is None:
+        if column.name not in scales:
             continue
+        scale = scales[column.name]
         if not isinstance(column, Learn):
             bearable = _most_noise(schema, column.name)
         elif column.is_number:
@@ -137,7 +176,9 @@ def forecast_verdicts(
                 round(of_sum / scale, 3), round(of_octave / scale, 3) if is_open else 0.0
             )
         else:
-            bearable = _most_noise_of_learned_categories(likely.size(column.name))
+            bearable = _most_noise_of_learned_categories(
+                likely.size(column.name), round(threshold / scale, 1)
+            )
         room[column.name] = bearable / scale
     if not room:
         return None
@@ -151,29 +192,39 @@ def forecast_verdicts(
         epsilon,
         math.ceil(1.0 / of_median) if of_median else None,
         epsilon_of(float(rho) * factor) if math.isfinite(factor) else None,
+        tuple(
+            c.name for c in schema.columns if isinstance(c, NUMERIC_KINDS) and room.get(c.name) == 0
+        ),
     )
 
 
-def _column_scale(
-    column: Attribute, domain: Domain, steps: Sequence[PlannedMeasurement]
-) -> float | None:
-    """Return the noise scale of a column's codes by all measurements that are certain; by rounds if none are.
+def _column_scales(
+    domain: Domain, steps: Sequence[PlannedMeasurement]
+) -> Mapping[Attribute, float]:
+    """Return the noise scale of each column's codes by all measurements together; only columns that have any.
 
-    Summed down to the column, a marginal has its noise times the root of the number of its other cells.
+    Summed down to the column, a marginal has its noise times the root of the number of its other cells. The rounds of
+    a step have the same precision in total, however many they become. Each candidate is equally likely to get it.
     """
-    certain = [s for s in steps if not (s.adaptive or s.sums or s.single)]
-    rounds = [s for s in steps if s.adaptive and not (s.sums or s.single)]
-    for some in (certain, rounds):
-        precision = 0.0
-        for step in some:
-            cliques = [c for c in step.cliques if column in c]
-            if cliques:
-                cells = domain.size(column) / np.asarray(domain.cells_each(cliques), dtype=float)
-                taken = min(1.0, step.marginals / len(step.cliques))
-                precision += taken * float(cells.sum()) * (step.weight / step.scale) ** 2
-        if precision:
-            return 1.0 / math.sqrt(precision)
-    return None
+    precision: dict[Attribute, float] = {}
+    for step in steps:
+        if step.sums or step.single or not step.cliques:
+            continue
+        cliques = _candidates(step)
+        each = step.marginals / len(cliques) * (step.weight / step.scale) ** 2
+        for clique, cells in zip(cliques, domain.cells_each(cliques), strict=True):
+            for column in clique:
+                others = float(cells) / domain.size(column)
+                precision[column] = precision.get(column, 0.0) + each / others
+    return {a: 1.0 / math.sqrt(precision[a]) for a in domain if a in precision}
+
+
+def _candidates(step: PlannedMeasurement) -> Sequence[Clique]:
+    """Return the marginals that a step is likely to measure.
+
+    Rounds whose budget grows select among the marginals of a workload and all their subsets.
+    """
+    return closure(step.cliques) if step.adaptive and step.at_most else step.cliques
 
 
 @lru_cache(maxsize=1024)
@@ -189,16 +240,27 @@ def _most_noise(schema: Schema, name: Attribute) -> float:
 
 
 @lru_cache(maxsize=64)
-def _most_noise_of_learned_categories(likely: int) -> float:
-    """Return the same of categories to learn: as many as noise does not hide, and equally frequent."""
-    deviations, fewest = 3.0, 2
+def _most_noise_of_learned_categories(likely: int, threshold: float) -> float:
+    """Return the same of categories to learn, which are equally frequent.
+
+    Args:
+        likely: The greatest number of categories.
+        threshold: The rows from which on a category is learned, in noise scales of a code.
+    """
 
     def is_reliable(noise: float) -> bool:
-        many = int(np.clip(1.0 / (deviations * noise), fewest, max(likely, fewest)))
+        reaching = 1.0 / (threshold * noise) if threshold else math.inf
+        many = _likely_categories(reaching, likely)
         column = Categorical("learned", [str(i) for i in range(many)])
         return _is_reliable(Schema([column]), "learned", np.full(many, 1.0 / many), noise)
 
     return _largest(is_reliable)
+
+
+def _likely_categories(reaching: float, likely: int) -> int:
+    """Return the number of categories to learn: in ratio midway between two and as many as reach the threshold."""
+    fewest = 2
+    return round(math.sqrt(fewest * min(max(reaching, fewest), max(likely, fewest))))
 
 
 @lru_cache(maxsize=64)

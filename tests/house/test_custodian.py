@@ -621,7 +621,7 @@ def test_a_plan_says_what_is_too_noisy(here: Path, capsys: pytest.CaptureFixture
     words = ["plan", "-s", "good.toml", "--delta", "1e-9", "--unit", "add-remove-row", "-m", "aim"]
     said = " ".join(ok(capsys, *words, "--epsilon", "0.01", "--rows", "400").split())
     assert (
-        "chosen marginals: too noisy to be of use with 400 rows: fewer or coarser bins, or more budget."
+        "chosen marginals: too noisy to be of use with 400 rows: fewer codes or more budget."
         in said
     )
     assert "over 100 %" in said.partition("of 400 rows")[2]

@@ -97,6 +97,10 @@ def test_a_pair_never_measured_is_named_first_and_its_coefficients_are_marked() 
     assert "Intercept, age is an assumption of the model, not evidence." in found.notes[0]
     assert marked(found) == ["Intercept", "age"]
     assert found["age"].unmeasured == (("stay", "age"),)
+    assert (
+        found["age"].cells(0.95)[5] == "-"
+    )  # the share of privacy's noise in an assumption is unknown
+    assert np.isnan(found.fmi["age"])
     assert found["age"].has_interval, "the interval is given, with its mark"
     assert ABSENT not in found.notes
     assert not any(n.startswith(ABSENT) for n in found.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,13 @@ import margrave
 from margrave.accounting import Budget
 from margrave.cli.main import run
 from margrave.contrib.synthesizer import Synthesizer
-from margrave.errors import CustodianWarning, DataError, InputError, UnfinishedError
+from margrave.errors import (
+    CustodianWarning,
+    DataError,
+    InputError,
+    UnfinishedError,
+    UnlearnableError,
+)
 from margrave.profiling import check_table
 from margrave.profiling.draft import draft, quiet_draft
 from margrave.profiling.hints import HintWords
@@ -161,6 +168,38 @@ def test_a_sealed_run_without_a_callback_does_not_warn(tmp_path: Path) -> None:
             margrave.synthesize(pa.table({"x": [1]}), schema, **sealed, **SPENDS)
 
 
+@pytest.mark.parametrize("case", ["custodian", "callback", "sealed", "persons"])
+def test_true_rows_decide_on_a_warning_for_the_custodian_alone(tmp_path: Path, case: str) -> None:
+    ledger = margrave.Ledger(tmp_path / "v.ledger")
+    ledger.init("d", unit="add-remove-row", cap=Budget.approx(50.0, 1e-9))
+    schema = Schema([Learn("x", "integer")], person="who" if case == "persons" else None)
+    ledger.register_schema("d", schema.hash())
+    more: dict[str, dict[str, Any]] = {
+        "callback": {"on_custodian": [].append},
+        "sealed": {
+            "preflight": "sealed",
+            "ledger": ledger.path,
+            "dataset": "d",
+            "unlearnable": "drop",
+        },
+        "persons": {"unit": "add-remove-person:1"},
+    }
+    texts = []
+    for rows in (1000, 20_000):
+        columns = {"x": np.arange(rows) % 50 + 1}
+        if case == "persons":
+            columns["who"] = np.arange(rows) + 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with contextlib.suppress(UnfinishedError, UnlearnableError):
+                margrave.synthesize(
+                    pa.table(columns), schema, **{**SPENDS, "epsilon": 1.0, **more.get(case, {})}
+                )
+        texts.append([t for t in texts_of(caught) if "Learning columns is likely to fail" in t])
+    assert ["With more rows nothing needs to be done." in t for t in texts[0]] == [True]
+    assert texts[1] == ([] if case == "custodian" else texts[0])
+
+
 def test_a_warning_that_is_an_error_does_not_cost_a_release() -> None:
     rng = np.random.default_rng(1)
     table = pa.table({"a": rng.integers(500, 600, 3000), "b": rng.integers(0, 50, 3000)})
@@ -193,7 +232,7 @@ def test_texts_that_look_like_codes_for_missing_are_asked_about(
     table = pa.table({"x": [*others * 100, *codes * 4], "y": ["a", "b"] * (100 + 2 * len(codes))})
     drafted = draft(table)
     assert drafted.column("x") == Learn("x", "categorical")
-    assert ("for a missing value?" in drafted.remarks["x"]) == asked
+    assert ("for a missing value?" in drafted.remarks.get("x", "")) == asked
     for column in (Learn("x", "categorical"), Categorical("x", others, other=True, missing=True)):
         schema = Schema([column], ignore=["y"])
         found = [a for a in check_table(table, schema).alarms if "Does that mean missing?" in a]
@@ -202,7 +241,7 @@ def test_texts_that_look_like_codes_for_missing_are_asked_about(
         assert not check_table(table, Schema([column], ignore=["y"], sources=stated)).alarms
     listed = Schema([Categorical("x", [*others, *codes])], ignore=["y"])
     assert not any("missing?" in a for a in check_table(table, listed).alarms)
-    assert ("for a missing value?" in draft(table, read=True).remarks["x"]) == asked
+    assert ("for a missing value?" in draft(table, read=True).remarks.get("x", "")) == asked
 
 
 def test_numbers_under_a_name_of_codes_are_asked_about() -> None:
@@ -240,13 +279,13 @@ def test_usual_categories_are_offered_and_never_declared(values: list[str], line
     table = pa.table({"x": values * 40, "y": ["a", "b"] * (20 * len(values))})
     drafted = draft(table)
     assert drafted.column("x") == Learn("x", "categorical")
-    assert ("by its definition" in drafted.remarks["x"]) == bool(line)
-    assert line in drafted.remarks["x"]
+    assert ("by its definition" in drafted.remarks.get("x", "")) == bool(line)
+    assert line in drafted.remarks.get("x", "")
     words = HintWords(
         "declare it", "choose apart", "choose classes", "a question asks", "start again"
     )
-    assert ("Then state its categories" in words.hint(drafted.remarks["x"])) == bool(line)
-    assert "missing_codes" not in words.hint(drafted.remarks["x"])
+    assert ("Then state its categories" in words.hint(drafted.remarks.get("x", ""))) == bool(line)
+    assert "missing_codes" not in words.hint(drafted.remarks.get("x", ""))
 
 
 def test_the_offered_kind_reads_all_values() -> None:

@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from margrave import profiling
 from margrave.errors import SchemaError
 from margrave.profiling import check_table
+from margrave.profiling.distinct_numbers import DistinctNumbers
 from margrave.profiling.draft import draft as draft_either_way
 from margrave.profiling.rounding import rounded_outwards
+from margrave.profiling.sentinels import sentinels
 from margrave.schema import Date, Integer, Learn, Real, Schema, Timestamp
 
 draft = partial(draft_either_way, read=True)
@@ -320,3 +322,20 @@ def test_numbers_with_a_word_on_a_tenth_of_the_rows_are_numbers() -> None:
     ages = ["unknown" if i % 9 == 0 else str(18 + i % 70) for i in range(900)]
     (column,) = draft(pa.table({"years": ages})).columns
     assert column.kind == "integer"
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ([12, 24, 36, 60], (0, 0)),  # the last is as common a term as any
+        ([0, 1, 2, 3, 4, 9], (0, 1)),
+        ([-9, 0, 1, 2, 3, 4], (1, 0)),
+        ([*range(18, 91), 999], (0, 1)),
+        ([0, 50, 100, 150, 250], (0, 0)),
+    ],
+)
+def test_a_mark_is_twice_as_far_out_as_other_values_are_apart(
+    values: list[int], marks: tuple[int, int]
+) -> None:
+    counts = DistinctNumbers.of(np.array(values, dtype=float), np.full(len(values), 500))
+    assert sentinels(counts) == marks

@@ -17,7 +17,7 @@ from margrave.cli.main import cli, run
 from margrave.data import read_table
 from margrave.errors import SchemaError
 from margrave.profiling import check_table
-from margrave.schema import Categorical, Integer, Schema
+from margrave.schema import Categorical, ColumnSource, Integer, Schema
 
 TOWN = Categorical("town", ["York", "Hull"], missing=True)
 SCHEMA = Schema([TOWN, Integer("age", 0, 9)], ignore=["patient_id"])
@@ -61,6 +61,26 @@ def test_a_run_asks_no_answered_question(
         Schema([town, Integer("age", 0, 9)], accepted=accepted).save(out, overwrite=True)
         assert run(words) == 0
         assert ("Were they known" in capsys.readouterr().err) is not bool(accepted)
+
+
+def test_learned_categories_and_bounds_were_not_read_off_the_rows() -> None:
+    table = rows().select(["age", "town"])
+    listed = Schema([Categorical("town", ["York", "hull"]), Integer("age", 0, 9)])
+    learned = replace(
+        listed, sources={c.name: ColumnSource("learned", public=()) for c in listed.columns}
+    )
+    for schema, alarmed in ((listed, True), (learned, False)):
+        heard: list[str] = []
+        margrave.synthesize(
+            table,
+            schema,
+            epsilon=1.0,
+            delta=1e-6,
+            mechanism="independent",
+            on_custodian=heard.append,
+        )
+        assert any('add "read: town"' in sentence for sentence in heard) is alarmed
+        assert any("read: age" in note for note in check_table(table, schema).notes) is alarmed
 
 
 def test_answers_about_persons_hold_for_runs_too() -> None:

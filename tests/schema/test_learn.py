@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from typing import Any
 
 import pytest
 
@@ -90,3 +91,50 @@ def test_declared_columns_take_the_places_of_a_drafts_and_keep_the_rest() -> Non
     assert schema.remarks == {"pay": "In euros"}
     with pytest.raises(InputError, match="wage"):
         draft.declare(Integer("wage", 0, 9))
+
+
+def test_missing_codes_are_stated_beside_columns_or_alone_and_stay() -> None:
+    draft = Schema(
+        [Learn("term", "integer"), Learn("region", "categorical"), Integer("age", 0, 87)],
+        sources={"age": ColumnSource(read=("high",))},
+        remarks={"term": "Is -1 a code?", "age": "Is 87 public?"},
+    )
+    coded = draft.declare(missing_codes={"term": ["-1"]})
+    assert coded.to_learn == draft.to_learn
+    assert coded.sources["age"] == draft.sources["age"]
+    assert coded.remarks == {"age": "Is 87 public?"}
+    assert coded == Schema.from_toml(coded.to_toml())
+    assert 'missing_codes = ["-1"]' in coded.to_toml()
+    fixed = Learn("region", "categorical", same=("case", {"Nroth": "North"}))
+    age = Integer("age", 0, 110, missing=True)
+    answered = coded.declare(fixed, age, Learn("term", "real"), missing_codes={"age": ["-9"]})
+    assert answered.column("region") == fixed
+    assert {n: s.missing_codes for n, s in answered.sources.items()} == {
+        "term": ("-1",),
+        "age": ("-9",),
+    }
+    assert answered.declare(missing_codes={"age": [], "term": []}).sources == {}
+
+
+@pytest.mark.parametrize(
+    ("codes", "error", "said"),
+    [
+        ({"wage": ["-1"]}, InputError, "wage"),
+        ({"age": ["-9"]}, SchemaError, "Write missing = true"),
+        ({"pay": [-9]}, SchemaError, "Column 'pay': its missing_codes are not a list of texts"),
+        ({"pay": "-9"}, SchemaError, "Column 'pay': its missing_codes are not a list of texts"),
+        (["-9"], SchemaError, "missing_codes does not list codes by column"),
+    ],
+)
+def test_missing_codes_that_do_not_fit_are_refused(
+    codes: Any, error: type[Exception], said: str
+) -> None:
+    schema = Schema([Integer("age", 0, 87), Learn("pay", "real")])
+    with pytest.raises(error, match=said):
+        schema.declare(missing_codes=codes)
+
+
+def test_a_name_in_place_of_a_column_leads_to_the_form_of_missing_codes() -> None:
+    names: Any = ("pay", ["-1"])
+    with pytest.raises(SchemaError, match="Give missing_codes="):
+        Schema([Learn("pay", "real")]).declare(names[0], missing_codes=names[1])

@@ -368,6 +368,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9")
     with pytest.raises(SchemaError, match="not text in UTF-8"):
         Schema.load(tmp_path / "latin.toml")
+    (tmp_path / "loans.margrave").write_bytes(b"PK\x03\x04\xff")
+    with pytest.raises(SchemaError, match=r"margrave schema of .*loans\.margrave -o loans\.toml"):
+        Schema.load(tmp_path / "loans.margrave")
     with pytest.raises(SchemaError, match="not a path"):
         Schema.load("a\0b")
 

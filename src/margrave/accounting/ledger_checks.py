@@ -114,8 +114,9 @@ def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction, 
         return (
             "Nothing is charged against the cap yet, so set it anew: margrave ledger init FILE --dataset"
             f" {state.dataset} --unit {state.unit} {cap_of} --threshold-delta {part:g} --replace. That is for one"
-            " release that learns categories: for more, give it times their number. Or list the categories in a"
-            " schema, which needs no threshold."
+            " release that learns categories: for more, give it times their number. In Python: ledger.init(...,"
+            f" cap=Budget.approx({cap.epsilon:g}, {cap.delta:g}, threshold_delta={part:g}), replace=True). Or list the"
+            " categories in a schema, which needs no threshold."
         )
     listed = f"{DatasetState.reuse_learned} Or list them in a schema; neither needs a threshold."
     if not left:

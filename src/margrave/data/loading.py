@@ -38,6 +38,7 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
+from margrave.schema.alarms import how_to_accept
 from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.parts import source_name
@@ -162,10 +163,9 @@ def categories_in_rows(table: Table, accepted: Collection[str] = ()) -> str:
         and not are_usual_categories(c.categories)
         and _all_occur(table, c)
     ]
-    keys = ", ".join(f'"read: {name}"' for name in listed)
     return (
-        f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF} If they were, add"
-        f" {keys} to accepted in [schema]."
+        f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF} If they were,"
+        f" {how_to_accept([f'read: {name}' for name in listed])}."
         if listed
         else ""
     )

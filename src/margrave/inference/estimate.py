@@ -189,9 +189,9 @@ class Estimate:
 
         ``ratio v̄`` is the variance of the same analysis of the real records. The rest is the noise
         added for privacy, and a little for the finite number of data sets. NaN if the ratio is
-        unknown, or the tables were drawn elsewhere.
+        unknown, the tables were drawn elsewhere, or the estimate assumes a relation that no marginal measured.
         """
-        if self.ratio is None or self.external or not self.has_interval:
+        if self.ratio is None or self.external or self.unmeasured or not self.has_interval:
             return math.nan
         return min(max(1.0 - self.ratio * self.within / self.variance, 0.0), 1.0)
 

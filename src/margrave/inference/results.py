@@ -146,8 +146,8 @@ class Analysis:
         Returns:
             As statsmodels names them, ``params`` (the estimate), ``bse`` (its standard error), the interval's
             ``low`` and ``high``, ``df`` (degrees of freedom), ``pvalues``, ``fmi`` (the share of the variance
-            that privacy adds) and ``used`` (data sets that gave it). Then the flags ``unmeasured``
-            (its columns were never measured together), ``below_noise`` (their cells are smaller than
+            that privacy adds; NaN if ``unmeasured``) and ``used`` (data sets that gave it). Then the flags
+            ``unmeasured`` (its columns were never measured together), ``below_noise`` (their cells are smaller than
             the noise), ``mostly_noise`` (the noise hides the spread of a column), ``unreliable`` (the noisy
             counts alone call the same number not reliable), ``coarse`` (bins are too wide for its interval),
             ``binned`` (it uses values within bins), ``clipped`` (values may lie beyond the schema's bounds)

@@ -37,6 +37,7 @@ from margrave.schema import (
 from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import profile_column
 from margrave.schema.person_check import overlooked_person
+from margrave.schema.sources import learned_of
 from margrave.schema.toml_text import written
 from margrave.schema.usual_values import are_usual_categories, is_usual_range
 
@@ -81,10 +82,14 @@ def _fresh(source: Any) -> Schema | None:
 
 def _drafted(fresh: Schema, schema: Schema) -> tuple[str, ...]:
     read = {c.name: _declared(c) for c in fresh.columns}
+    learned = learned_of(schema.sources)
     return tuple(
         c.name
         for c in schema.columns
-        if (what := _declared(c)) is not None and what == read.get(c.name) and not _usual(c)
+        if c.name not in learned
+        and (what := _declared(c)) is not None
+        and what == read.get(c.name)
+        and not _usual(c)
     )
 
 

@@ -102,6 +102,7 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             asked = remarks.get(column.name, "")
             remarks[column.name] = f"{elapsed_question(column)} {asked}".strip()
     named = None if person is None else person.name
+    remarks = {name: remark for name, remark in remarks.items() if remark}
     return Schema(columns, person=named, ignore=ignore, remarks=remarks, sources=sources)
 
 

@@ -19,6 +19,7 @@ from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import Learn
 from margrave.schema.parsing import text
 from margrave.schema.persons import is_placeholder
+from margrave.types import FloatArray
 
 #: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
@@ -32,6 +33,7 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     # Distance of a missing-value code from the other values, as a share of their range, if it is on a share of the
     # rows; and the distance from which a few rows are enough.
     min_gap, min_share, large_gap = 0.5, 0.001, 2.0
+    steps = 2.0  # the least distance, in the largest one between the other values: 12, 24, 36, 60 has no mark
     order, rows = values.points, values.rows
     below = int(np.searchsorted(order, 0.0))
     alone = below <= MAX_MISSING_CODES < len(order) - below and bool(
@@ -39,17 +41,20 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     )
     start, end = below if alone else 0, len(order)
 
-    def is_far(code: int, gap: float, width: float) -> bool:
+    def is_far(code: int, gap: float, others: FloatArray) -> bool:
+        width = others[-1] - others[0]
         often = rows[code] >= max(min_rows, min_share * values.total)
+        if gap <= steps * float(np.diff(others).max(initial=0.0)):
+            return False
         few = rows[code] >= min_rows and gap > large_gap * width
         return bool(few or (often and gap > min_gap * width))
 
     while end - start > MAX_MISSING_CODES and is_far(
-        end - 1, order[end - 1] - order[end - 2], order[end - 2] - order[start]
+        end - 1, order[end - 1] - order[end - 2], order[start : end - 1]
     ):
         end -= 1
     while end - start > MAX_MISSING_CODES and is_far(
-        start, order[start + 1] - order[start], order[end - 1] - order[start + 1]
+        start, order[start + 1] - order[start], order[start + 1 : end]
     ):
         start += 1
     return start, len(order) - end

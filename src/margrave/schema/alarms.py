@@ -19,7 +19,7 @@ class Alarm:
         words: What was seen, and what may be wrong.
 
     >>> print(Alarm("header", "Is this a header?"))
-    Is this a header? If this is as it should be, add "header" to accepted in [schema].
+    Is this a header? If this is as it should be, add "header" to accepted in [schema] (in Python: Schema.accepted).
     """
 
     key: str
@@ -31,7 +31,14 @@ class Alarm:
     of_column: ClassVar[tuple[str, ...]] = ("values", "read", "person", "codes")
 
     def __str__(self) -> str:
-        return f"{self.words} If this is as it should be, add {string(self.key)} to accepted in [schema]."
+        return f"{self.words} If this is as it should be, {how_to_accept([self.key])}."
+
+
+def how_to_accept(keys: Sequence[str]) -> str:
+    """Return the instruction that accepts alarms of these keys."""
+    return (
+        f"add {', '.join(map(string, keys))} to accepted in [schema] (in Python: Schema.accepted)"
+    )
 
 
 def check_accepted_alarms(accepted: Any, columns: Collection[str]) -> tuple[str, ...]:

@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from margrave.errors import SchemaError
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.parsing import Mask, distinct
+from margrave.schema.sources import ColumnSource
+from margrave.schema.validators import column_error
+
+
+def codes_by_column(
+    missing_codes: Mapping[str, Sequence[str]] | None,
+) -> Mapping[str, Sequence[str]]:
+    """Return missing-value codes by column. Raise ``SchemaError`` if they are not a mapping.
+
+    >>> codes_by_column({"age": ["-9"]}), codes_by_column(None)
+    ({'age': ['-9']}, {})
+    """
+    if missing_codes is not None and not isinstance(missing_codes, Mapping):
+        raise SchemaError(
+            "missing_codes does not list codes by column.",
+            remedy='Give missing_codes={"age": ["-9"]}, say.',
+        )
+    return missing_codes or {}
+
+
+def declared_sources(
+    sources: Mapping[str, ColumnSource],
+    declared: Collection[str],
+    missing_codes: Mapping[str, Sequence[str]],
+) -> dict[str, ColumnSource]:
+    """Return the sources after columns are declared: public, with the missing-value codes of the table.
+
+    Args:
+        sources: The sources before.
+        declared: The names of columns whose declaration is new.
+        missing_codes: New codes by column, in place of its codes before.
+
+    Example:
+        >>> before = {"age": ColumnSource(read=["high"], missing_codes=["-9"])}
+        >>> declared_sources(before, ["age"], {})["age"]
+        ColumnSource(of='public', read=(), cite='', missing_codes=('-9',), public=())
+    """
+    found = {
+        n: ColumnSource(missing_codes=s.missing_codes) if n in declared else s
+        for n, s in sources.items()
+    }
+    for name, codes in missing_codes.items():
+        try:
+            found[name] = replace(found.get(name, ColumnSource()), missing_codes=codes)
+        except SchemaError:
+            raise column_error(
+                str(name),
+                "its missing_codes are not a list of texts.",
+                'Give missing_codes={"age": ["-9"]}, say.',
+            ) from None
+    return found
 
 
 def encode_with_missing_codes(

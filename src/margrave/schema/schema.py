@@ -38,7 +38,11 @@ from margrave.schema.for_run import columns_for_run
 from margrave.schema.kinds import checked_columns
 from margrave.schema.learn import Learn, learned_sources
 from margrave.schema.mismatches import count_causes
-from margrave.schema.missing_codes import encode_with_missing_codes
+from margrave.schema.missing_codes import (
+    codes_by_column,
+    declared_sources,
+    encode_with_missing_codes,
+)
 from margrave.schema.order_sampling import Drawn
 from margrave.schema.parsing import chunks
 from margrave.schema.part_sampling import decode_lines
@@ -167,9 +171,7 @@ class Schema(ByName, Card):
         try:
             return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent, table=table)
         except UnicodeDecodeError:
-            raise SchemaError(
-                f"The schema {path} is not text in UTF-8.", remedy="Name a .toml file in UTF-8."
-            ) from None
+            raise validators.no_text(Path(path)) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
 
@@ -251,33 +253,39 @@ class Schema(ByName, Card):
             constraints=constraints_on_learned(self.constraints, by_name, learned_of(sources)),
         )
 
-    def declare(self, *columns: Column) -> Schema:
+    def declare(
+        self, *columns: Column, missing_codes: Mapping[str, Sequence[str]] | None = None
+    ) -> Schema:
         """Return the schema with these columns in place of those of the same names, such as those of a draft.
 
         Args:
-            columns: Columns whose values are public. Their names are columns of the schema.
+            columns: Columns whose stated values are public, ``Learn(...)`` included. The schema has columns so named.
+            missing_codes: Values that the table writes for a missing one, by column; the columns need not be among
+                ``columns``. A new declaration keeps the codes that were stated before. An empty list removes them.
 
         Raises:
             InputError: The schema has no column of such a name.
-            SchemaError: A constraint does not fit the columns.
+            SchemaError: A constraint or missing-value code does not fit the columns.
 
         Privacy:
-            None spent. You state that the values of the columns are public.
+            None spent. You state that these values are public.
 
         Example:
-            >>> from margrave.schema.numeric import Integer
-            >>> draft = Schema([Learn("age", "integer"), Learn("pay", "real")])
-            >>> [c.name for c in draft.declare(Integer("age", 0, 110)).to_learn]
-            ['pay']
+            >>> draft = Schema([Learn("region", "categorical"), Learn("term", "integer")])
+            >>> draft = draft.declare(Learn("region", "categorical", same=("case", {"Nroth": "North"})))
+            >>> draft.declare(missing_codes={"term": ["-1"]}).sources["term"].missing_codes
+            ('-1',)
         """
-        declared = {c.name: c for c in columns}
-        for name in declared:
+        codes = codes_by_column(missing_codes)
+        declared = {c.name: c for c in checked_columns(columns)}
+        answered = {**declared, **codes}
+        for name in answered:
             self.domain.index(name)
         return replace(
             self,
             columns=tuple(declared.get(c.name, c) for c in self.columns),
-            sources={n: s for n, s in self.sources.items() if n not in declared},
-            remarks={n: r for n, r in self.remarks.items() if n not in declared},
+            sources=declared_sources(self.sources, declared, codes),
+            remarks={n: r for n, r in self.remarks.items() if n not in answered},
         )
 
     def select(self, names: Iterable[str]) -> Schema:

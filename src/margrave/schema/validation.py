@@ -14,14 +14,13 @@ import numpy as np
 from margrave._card import Card, Facts, counted
 from margrave.domain import Codes
 from margrave.errors import DataError
-from margrave.schema.alarms import Alarm
+from margrave.schema.alarms import Alarm, how_to_accept
 from margrave.schema.categorical import NO, OTHER, YES
 from margrave.schema.column import Column, Encoded, abbreviate
 from margrave.schema.constraints import Constraint, name_of
 from margrave.schema.mismatches import ALIKE, CAUSES, MARK, NAMED, main_cause
 from margrave.schema.numeric import Numeric
 from margrave.schema.person_check import PersonCheck
-from margrave.schema.toml_text import string
 from margrave.schema.validators import POLICIES
 from margrave.structural_zeros import StructuralZeros, violating
 from margrave.types import IntArray
@@ -401,7 +400,7 @@ class Preflight(Card):
         if drafted := [name for name in self.drafted if f"read: {name}" not in self.accepted]:
             found.append(
                 f"Bounds or categories as a draft of these rows has them: {', '.join(drafted)}. {READ_OFF} If they"
-                f" were, add {', '.join(string(f'read: {name}') for name in drafted)} to accepted in [schema]."
+                f" were, {how_to_accept([f'read: {name}' for name in drafted])}."
             )
         return tuple(found)
 

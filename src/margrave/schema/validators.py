@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,4 +137,17 @@ def no_schema(value: object) -> InputError:
     return InputError(
         f"The schema is of type {type(value).__name__}, which is not a schema.",
         remedy='Give margrave.Schema.load("schema.toml").',
+    )
+
+
+def no_text(path: Path) -> SchemaError:
+    """Return the error of a file named as a schema that is not text: often a release, which holds one."""
+    if path.suffix.lower() == ".margrave":
+        return SchemaError(
+            f"{path} is a release, which has its schema inside.",
+            remedy=f"Write that to a file, and name the file: margrave schema of {path} -o {path.stem}.toml (in Python"
+            " margrave.Release.load(...).schema).",
+        )
+    return SchemaError(
+        f"The schema {path} is not text in UTF-8.", remedy="Name a .toml file in UTF-8."
     )
