@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def quoting_hint(name: str, columns: Iterable[str]) -> str:
-    """Return how to write a column of whose name a formula read the first part alone; "" if there is none.
+    """Return how to write a column if a formula read only the first part of its name; "" if it read no such part.
 
     >>> quoting_hint("hours", ["age", "hours-per-week"])
     'Write `hours-per-week` in backticks. '

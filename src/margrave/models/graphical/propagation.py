@@ -348,7 +348,7 @@ def describe(
 
 
 def _merged(dims: IntArray, enough: int, most: int) -> int:
-    """Return how many of the last axes are taken for one: until they have enough cells, and at most so many."""
+    """Return how many last axes to merge: the fewest with ``enough`` cells, or as many as ``most`` cells admit."""
     taken, length = 0, 1
     while taken < len(dims) and length < enough and length * int(dims[-1 - taken]) <= most:
         length *= int(dims[-1 - taken])
